@@ -1,0 +1,28 @@
+"""The interfaces of the harness: a retriever finds passages, a reader writes an answer, a strategy is a whole system.
+All are batched.  Standard library only, so that a command line can show its help without loading a model."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from datamodules.records import Answer, Question, Ranked
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query, best first; fewer where the corpus or the matches are fewer.
+
+        An empty query finds nothing.  `k` must be at least 1.
+        """
+
+
+@runtime_checkable
+class Reader(Protocol):
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question from its evidence (best first)."""
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question, in their order."""
