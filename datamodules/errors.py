@@ -14,7 +14,7 @@ class DataError(UserError):
     exit_code = 65
 
 
-class MissingInput(UserError):
+class MissingInputError(UserError):
     """A file, folder, checkpoint, model or index that was named is not there."""
 
     exit_code = 66

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from datamodules.errors import ArtifactError, MissingInput
+from datamodules.errors import ArtifactError, MissingInputError
 
 TEMPORARY = ".tmp-"  # prefix of everything half-written; swept by the next writer of the same name
 
@@ -42,7 +42,9 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(temporary, path)
         fsync_folder(path.parent)
     except OSError as error:
-        raise ArtifactError(f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder.") from error
+        raise ArtifactError(
+            f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -65,13 +67,13 @@ def read_json(path: Path, cure: str) -> dict:
         cure: What to type when it is missing or corrupt; ends the error line.
 
     Raises:
-        MissingInput: If there is no such file.
+        MissingInputError: If there is no such file.
         ArtifactError: If it is not a JSON object.
     """
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise MissingInput(f"{path} does not exist. {cure}") from error
+        raise MissingInputError(f"{path} does not exist. {cure}") from error
     except ValueError as error:
         raise ArtifactError(f"{path} is not valid JSON ({error}). {cure}") from error
     if not isinstance(value, dict):
@@ -107,7 +109,9 @@ def whole_folder(path: Path) -> Iterator[Path]:
     except OSError as error:
         if retired.exists() and not path.exists():
             os.replace(retired, path)
-        raise ArtifactError(f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder.") from error
+        raise ArtifactError(
+            f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(retired, ignore_errors=True)
