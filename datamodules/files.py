@@ -4,14 +4,16 @@ Standard library only."""
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from datamodules.errors import ArtifactError, MissingInputError
 
 TEMPORARY = ".tmp-"  # prefix of everything half-written; swept by the next writer of the same name
+_OLD = ".old"  # marks a folder set aside while its successor takes its place
 
 
 def fsync_folder(folder: Path) -> None:
@@ -21,6 +23,39 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _temporary(path: Path, mark: str = "") -> Path:
+    return path.with_name(f"{TEMPORARY}{os.getpid()}{mark}-{path.name}")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _sweep(path: Path) -> None:
+    """Clear away what killed writers of `path` left beside it, and put back the whole folder that one of them had set aside.
+
+    What bears our own process number is a namesake's (containers number their processes alike), for no process writes the
+    same path twice at a time.
+    """
+    left_by = re.compile(rf"{re.escape(TEMPORARY)}(\d+)({re.escape(_OLD)})?-{re.escape(path.name)}")
+    for left in path.parent.iterdir():
+        match = left_by.fullmatch(left.name)
+        if match is None or (int(match[1]) != os.getpid() and _is_alive(int(match[1]))):
+            continue
+        if match[2] and not path.exists():
+            os.replace(left, path)
+        elif left.is_dir():
+            shutil.rmtree(left)
+        else:
+            left.unlink()
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -33,9 +68,10 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     Raises:
         ArtifactError: If the disk refuses (full, read-only, no permission); nothing is left behind.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
+    temporary = _temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -46,7 +82,8 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # it is gone after the rename, and its folder may never have been
+            temporary.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -86,15 +123,18 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """A folder that appears complete or not at all.
 
     Yields a temporary folder beside `path`; on a clean exit every file in it is fsync'd and it takes `path`'s place (the
-    old folder goes only then); on an error it is removed and the old one stays.
+    old folder goes only then); on an error it is removed and the old one stays.  A process killed between the two renames
+    leaves the old folder aside; the next writer of `path` puts it back first.
 
     Raises:
         ArtifactError: If the disk refuses.
     """
-    temporary = path.with_name(f"{TEMPORARY}{os.getpid()}-{path.name}")
-    retired = path.with_name(f"{TEMPORARY}{os.getpid()}-old-{path.name}")
+    temporary = _temporary(path)
+    retired = _temporary(path, _OLD)
     try:
-        temporary.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(path)
+        temporary.mkdir()
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -102,17 +142,18 @@ def whole_folder(path: Path) -> Iterator[Path]:
                     os.fsync(handle.fileno())
             else:
                 fsync_folder(file)
+        fsync_folder(temporary)
         if path.exists():
             os.replace(path, retired)
         os.replace(temporary, path)
         fsync_folder(path.parent)
     except OSError as error:
-        if retired.exists() and not path.exists():
-            os.replace(retired, path)
         raise ArtifactError(
             f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
         ) from error
     finally:
+        if retired.exists() and not path.exists():  # whatever came between the two renames, Ctrl-C included
+            os.replace(retired, path)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(retired, ignore_errors=True)
 

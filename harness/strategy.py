@@ -4,7 +4,7 @@ All are batched.  Standard library only, so that a command line can show its hel
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from datamodules.records import Answer, Question, Ranked
+from datamodules.records import Answer, Passage, Question, Ranked
 
 
 @runtime_checkable
@@ -26,3 +26,13 @@ class Reader(Protocol):
 class Strategy(Protocol):
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question, in their order."""
+
+
+@runtime_checkable
+class PairScorer(Protocol):
+    """DR-RAG's C(q, d1, d2), as `models.classifier.TripleClassifier` is."""
+
+    threshold: float  # P(positive) from which a pair counts as positive, chosen on validation
+
+    def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
+        """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""

@@ -1,0 +1,69 @@
+"""What a classifier is about to learn from, printed before it does: DR-RAG's triples, counted."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from datamodules.answers import has_answer
+from datamodules.records import Passage, Question
+from datamodules.triples import Triple
+
+
+def audit(
+    questions: Sequence[Question],
+    triples: Sequence[Triple],
+    mined: Mapping[str, Sequence[Passage]],
+    lengths: Sequence[int],
+    max_tokens: int,
+    untruncated: Sequence[int],
+) -> dict[str, object]:
+    """Counts of an epoch's triples.
+
+    Args:
+        questions: All training questions.
+        triples: The triples drawn for one epoch.
+        mined: Mined noise by question id.
+        lengths: Tokens of each triple as the model sees it.
+        max_tokens: The limit that truncates.
+        untruncated: Tokens of each triple before truncation.
+
+    Returns:
+        JSON types only: class balance, kinds, question kinds, noise sources, noise that holds the answer, lengths.
+    """
+    kinds = Counter(t.kind for t in triples)
+    used = {t.question.id for t in triples}
+    noise: Counter[str] = Counter()
+    for triple in triples:
+        hard = {p.id for p in mined.get(triple.question.id, ())}
+        for passage in (triple.first, triple.second):
+            if passage.id not in triple.question.support:
+                noise["passages"] += 1
+                noise["mined"] += passage.id in hard
+                noise["with_answer"] += has_answer(passage.text, triple.question.answers)
+    ordered = sorted(lengths)
+    quantile = (
+        {f"p{q}": ordered[min(len(ordered) - 1, len(ordered) * q // 100)] for q in (5, 50, 95)} if ordered else {}
+    )
+    return {
+        "questions": len(questions),
+        "questions_without_triples": sum(q.id not in used for q in questions),
+        "triples": len(triples),
+        "positives": kinds["gold_gold"],
+        "negatives": kinds["gold_noise"] + kinds["noise_noise"],
+        "kinds": dict(kinds),
+        "question_kinds": dict(Counter(t.question.kind or "unnamed" for t in triples).most_common()),
+        "gold_passages": dict(sorted(Counter(len(q.gold) for q in questions).items())),
+        "noise": dict(noise),
+        "tokens": {**quantile, "max": max(ordered, default=0), "max_tokens": max_tokens},
+        "truncated": sum(length > max_tokens for length in untruncated),
+    }
+
+
+def lines(report: Mapping[str, object]) -> list[str]:
+    """The audit as lines for a terminal."""
+    return [f"audit  {name.replace('_', ' ')}: {_plain(value)}" for name, value in report.items()]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {count}" for key, count in value.items())
+    return str(value)

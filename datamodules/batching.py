@@ -1,0 +1,124 @@
+"""Steps and batches: which triples one optimizer step sees, and which part of them one rank computes at a time.
+
+An optimizer step is planned once, globally, and then cut into (ranks x accumulation) parts.  So neither the number of
+ranks nor accumulation changes what a step learns from; the loss divides by the step's global count.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+
+@dataclass
+class TripleBatch:
+    """P triples of at most T tokens, on one rank."""
+
+    ids_PT: Tensor
+    attention_PT: Tensor
+    labels_P: Tensor  # 1.0 positive, 0.0 negative
+    weights_P: Tensor  # 1.0, or 0.0 for a triple that only keeps an otherwise empty part going
+    step_triples: int  # triples of the whole optimizer step: all ranks, all accumulated batches
+    rows_P: Tensor  # position of each triple in the epoch's (or the validation set's) list
+
+
+def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
+    """Cut an epoch into a fixed number of steps of alike lengths and nearly equal numbers of tokens.
+
+    Positions are sorted by length, each length first blurred by up to `jitter` of itself so that company changes from
+    epoch to epoch; the sorted row is cut at equal sums of tokens; the steps are shuffled.
+
+    Args:
+        lengths: Tokens of each triple.
+        steps: How many steps; at most one per triple.
+        rng: Source of the shuffle.
+        jitter: Relative blur of the lengths, in [0, 1].
+
+    Returns:
+        `steps` non-empty lists that partition all positions.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row] * (1 + jitter * rng.uniform(-1, 1)))
+    total, done = sum(lengths), 0
+    groups: list[list[int]] = [[]]
+    for place, row in enumerate(order):
+        must_cut = len(order) - place <= steps - len(groups)  # one triple left for each step still to come
+        if groups[-1] and len(groups) < steps and (must_cut or done >= total * len(groups) / steps):
+            groups.append([])
+        groups[-1].append(row)
+        done += lengths[row]
+    rng.shuffle(groups)
+    return groups
+
+
+def part(step: Sequence[int], index: int, parts: int) -> list[int]:
+    """Every `parts`-th position of a step from `index` on: its share for one rank and one accumulated batch."""
+    return list(step[index::parts])
+
+
+class FixedBatches:
+    """The same batches every time, in order: validation.  (Lightning takes a bare list for several loaders.)
+
+    Args:
+        batches: This rank's batches.
+    """
+
+    def __init__(self, batches: Sequence[TripleBatch]) -> None:
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[TripleBatch]:
+        return iter(self.batches)
+
+
+class StepLoader:
+    """The batches of one rank, step by step; knows where it stands, so a run resumes in the middle of an epoch exactly.
+
+    Args:
+        steps_of: Epoch -> its planned steps (positions).
+        collate: (epoch, positions, triples of the whole step) -> batch; empty positions get a batch of weight 0.
+        steps_per_epoch: Steps in every epoch.
+        rank: This process, 0-based.
+        ranks: Processes.
+        accumulate: Batches that Lightning accumulates to one optimizer step.
+    """
+
+    def __init__(
+        self,
+        steps_of: Callable[[int], list[list[int]]],
+        collate: Callable[[int, list[int], list[int]], TripleBatch],
+        steps_per_epoch: int,
+        rank: int = 0,
+        ranks: int = 1,
+        accumulate: int = 1,
+    ) -> None:
+        self.steps_of, self.collate = steps_of, collate
+        self.steps_per_epoch, self.rank, self.ranks, self.accumulate = steps_per_epoch, rank, ranks, accumulate
+        self.epoch, self.next_batch = -1, 0
+
+    def __len__(self) -> int:
+        return self.steps_per_epoch * self.accumulate
+
+    def __iter__(self) -> Iterator[TripleBatch]:
+        # Code after the last yield never runs under Lightning, so an epoch is advanced where the next one begins.
+        if self.epoch < 0 or self.next_batch >= len(self):
+            self.epoch, self.next_batch = self.epoch + 1, 0
+        epoch = self.epoch
+        steps = self.steps_of(epoch)
+        while self.next_batch < len(self):
+            number, accumulated = divmod(self.next_batch, self.accumulate)
+            self.next_batch += 1
+            step = steps[number]
+            yield self.collate(
+                epoch, part(step, accumulated * self.ranks + self.rank, self.ranks * self.accumulate), step
+            )
+
+    def state_dict(self) -> dict[str, int]:
+        """Where this loader stands, in optimizer steps: valid for any number of ranks and any accumulation."""
+        return {"epoch": self.epoch, "next_step": self.next_batch // self.accumulate}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """Continue where `state_dict` was taken."""
+        self.epoch, self.next_batch = state["epoch"], state["next_step"] * self.accumulate

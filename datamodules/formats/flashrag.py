@@ -1,0 +1,25 @@
+"""FlashRAG's question files (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`.  They ship no passages."""
+
+from datamodules import fields
+from datamodules.fields import Row
+from datamodules.records import Question
+
+REQUIRED = ("question", "golden_answers")
+SETTLED = ("id",)
+SIGNS = ("question", "golden_answers")
+
+
+def question(row: Row) -> Question:
+    """A question without passages; its kind is the `type` of the metadata.
+
+    Raises:
+        DataError: If a field is missing or of the wrong type.
+    """
+    text = fields.filled_text(row, "question")
+    metadata = fields.as_object(row.get("metadata") or {}, "field 'metadata'")
+    return Question(
+        id=fields.identity_or_hash(row, "id", text),
+        text=text,
+        answers=fields.spellings(fields.optional_texts(row, "golden_answers")),
+        kind=fields.optional_text(metadata, "type"),
+    )

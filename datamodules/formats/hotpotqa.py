@@ -1,0 +1,101 @@
+"""HotpotQA (Yang et al., 2018; hotpotqa.github.io): train v1.1, dev distractor and fullwiki v1, the test files without
+answers, and the Hugging Face copy's shape of the same rows; with its paragraphs or questions only."""
+
+from datamodules import fields
+from datamodules.errors import DataError
+from datamodules.fields import Row
+from datamodules.records import Passage, Question, clean
+
+REQUIRED = ("_id|id", "question", "context|supporting_facts")
+SETTLED = ("context", "supporting_facts", "answer")
+SIGNS = ("question", "supporting_facts")
+
+
+def question(row: Row) -> Question:
+    """A question of HotpotQA; sentences after the first bring their own leading blank.
+
+    Raises:
+        DataError: If a field is missing or of the wrong type.
+    """
+    return multi_hop_question(row, between_sentences="")
+
+
+def multi_hop_question(row: Row, between_sentences: str) -> Question:
+    """A question in HotpotQA's keys, which 2WikiMultiHopQA shares.
+
+    Args:
+        row: The row.
+        between_sentences: What joins the sentences of a paragraph.
+
+    Raises:
+        DataError: If a field is missing or of the wrong type.
+    """
+    paragraphs = [
+        (Passage.of(title, between_sentences.join(sentences)), len(sentences)) for title, sentences in _context(row)
+    ]
+    support, unshipped = _support(paragraphs, _facts(row))
+    return Question(
+        id=fields.identity(row, "_id|id"),
+        text=fields.filled_text(row, "question"),
+        answers=fields.spellings([fields.optional_text(row, "answer")]),
+        passages=fields.distinct(passage for passage, _ in paragraphs),
+        support=support,
+        unshipped_support=unshipped,
+        kind=fields.optional_text(row, "type"),
+    )
+
+
+def _context(row: Row) -> list[tuple[str, list[str]]]:
+    """Title and sentences of each paragraph, from `[[title, [sentence]]]` or `{title: [], sentences: [[]]}`."""
+    return [
+        (fields.as_text(title, "a title of field 'context'"), _sentences(sentences))
+        for title, sentences in _pairs(row, "context", "title", "sentences")
+    ]
+
+
+def _sentences(value: object) -> list[str]:
+    what = "a sentence of field 'context'"
+    return [fields.as_text(sentence, what) for sentence in fields.as_list(value, "a paragraph of field 'context'")]
+
+
+def _facts(row: Row) -> dict[str, int]:
+    """The greatest sentence index of each supporting title, from `[[title, index]]` or `{title: [], sent_id: []}`."""
+    greatest: dict[str, int] = {}
+    for title, index in _pairs(row, "supporting_facts", "title", "sent_id"):
+        if not isinstance(index, int):
+            raise DataError(f"a sentence index of field 'supporting_facts' is {fields.json_name(index)}, not a number")
+        title = clean(fields.as_text(title, "a title of field 'supporting_facts'"))
+        greatest[title] = max(index, greatest.get(title, index))
+    return greatest
+
+
+def _pairs(row: Row, field: str, first: str, second: str) -> list[tuple[object, object]]:
+    """The pairs of a field in either shape; none where the field is absent or null."""
+    value = row.get(field)
+    if isinstance(value, dict):
+        what = f"of field '{field}'"
+        firsts = fields.as_list(value.get(first), f"'{first}' {what}")
+        seconds = fields.as_list(value.get(second), f"'{second}' {what}")
+        if len(firsts) != len(seconds):
+            raise DataError(f"field '{field}' has {len(firsts)} '{first}' but {len(seconds)} '{second}'")
+        return list(zip(firsts, seconds, strict=True))
+    pairs = fields.optional_list(row, field)
+    for number, pair in enumerate(pairs, 1):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise DataError(f"item {number} of field '{field}' is not a list of two, [{first}, {second}]")
+    return [(one, other) for one, other in pairs]
+
+
+def _support(paragraphs: list[tuple[Passage, int]], facts: dict[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ids of the gold passages, and the gold titles that no paragraph bears.
+
+    Where several paragraphs bear a gold title, those that have the supporting sentences are gold; where none has them
+    (2Wiki's indices may lie outside), all that bear the title.
+    """
+    support: list[str] = []
+    unshipped: list[str] = []
+    for title, sentence in facts.items():
+        named = [(passage.id, size) for passage, size in paragraphs if passage.title == title]
+        support += [identity for identity, size in named if sentence < size] or [identity for identity, _ in named]
+        unshipped += [] if named else [title]
+    return tuple(dict.fromkeys(support)), tuple(unshipped)

@@ -1,0 +1,37 @@
+"""MuSiQue (Trivedi et al., 2022): Answerable and Full, with its paragraphs or questions only."""
+
+from datamodules import fields
+from datamodules.fields import Row
+from datamodules.records import Passage, Question
+
+REQUIRED = ("id", "question", "paragraphs|answer_aliases")
+SETTLED = ("paragraphs", "answer")
+SIGNS = ("question", "question_decomposition")
+
+
+def question(row: Row) -> Question:
+    """A question of MuSiQue.
+
+    Of an unanswerable question (`answerable` false in MuSiQue-Full) the support is what is left of it, down to none; its
+    answer stays as the file has it.  Both variants of a question share one id, as in the release.
+
+    Raises:
+        DataError: If a field is missing or of the wrong type.
+    """
+    paragraphs = [
+        (
+            Passage.of(fields.text(item, "title"), fields.text(item, "paragraph_text")),
+            fields.flag(item, "is_supporting"),
+        )
+        for item in fields.optional_objects(row, "paragraphs")
+    ]
+    identity = fields.identity(row, "id")
+    hops, found, _ = identity.partition("__")  # 2hop__482757_12019, 3hop1__..., 4hop3__...
+    return Question(
+        id=identity,
+        text=fields.filled_text(row, "question"),
+        answers=fields.spellings([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
+        passages=fields.distinct(passage for passage, _ in paragraphs),
+        support=tuple(dict.fromkeys(passage.id for passage, is_gold in paragraphs if is_gold)),
+        kind=hops if found else "",
+    )

@@ -1,0 +1,160 @@
+"""Reads questions and passages from official data-set files.  Standard library only.
+
+A layout is a module of this package, found by its name.  It defines
+
+    REQUIRED  fields of every row ("_id|id": either)
+    SETTLED   fields that a release has in all rows or, like the answers of a test set, in none: the first row settles it
+    SIGNS     fields by which a row of this layout is known
+    question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the field at fault
+"""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from types import ModuleType
+from typing import TypeVar
+
+from datamodules import formats
+from datamodules.errors import DataError, UserError
+from datamodules.fields import Row, key, spell
+from datamodules.records import Passage, Question
+from datamodules.sources import rows
+
+Record = TypeVar("Record", Question, Passage)
+
+
+def layouts() -> list[str]:
+    """Names of all layouts, sorted."""
+    here = __name__.rpartition(".")[2]
+    return sorted(module.name for module in pkgutil.iter_modules(formats.__path__) if module.name != here)
+
+
+def read_questions(layout: str, source: str, limit: int | None = None) -> Iterator[Question]:
+    """The questions of a file or data set, in its order.
+
+    Args:
+        layout: One of `layouts()` that has questions.
+        source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
+        limit: How many at most; all by default.
+
+    Raises:
+        UserError: At once, if the layout is unknown or a corpus, or the limit is below 1.
+        MissingInputError: At once, if there is no such file.
+        DataError: While reading, if the file is truncated or corrupt, or a row is not what the layout promises: names the
+            file, the line and the cause.
+    """
+    module = _layout(layout)
+    if not _has_questions(module):
+        raise UserError(
+            f"layout {layout!r} is a corpus and has no questions: use one of {_list_of(question_layouts())}"
+        )
+    if limit is not None and limit < 1:
+        raise UserError(f"limit is {limit}: give at least 1, or none for all rows")
+    return islice(_records(module, source, module.question), limit)
+
+
+def read_passages(layout: str, sources: Sequence[str]) -> Iterator[Passage]:
+    """The passages of a corpus, or those that come with the questions of a data set, pooled from all sources; each
+    identity once, in the order first seen.
+
+    Args:
+        layout: One of `layouts()`; all sources are in it.
+        sources: Files or data sets, at least one.
+
+    Raises:
+        UserError: At once, if the layout is unknown or no source is given.
+        MissingInputError: At once, if there is no such file.
+        DataError: As `read_questions`, and if the questions come without passages.
+    """
+    module = _layout(layout)
+    if not sources:
+        raise UserError("no source of passages is given: name at least one file")
+    if _has_questions(module):
+        questions = [_records(module, source, module.question) for source in sources]
+        return _distinct((p for each in questions for question in each for p in question.passages), layout, sources)
+    passages = [_records(module, source, module.passage) for source in sources]
+    return _distinct((p for each in passages for p in each), layout, sources)
+
+
+def question_layouts() -> list[str]:
+    """Names of the layouts that have questions, sorted."""
+    return [name for name in layouts() if _has_questions(_layout(name))]
+
+
+def _distinct(passages: Iterator[Passage], layout: str, sources: Sequence[str]) -> Iterator[Passage]:
+    seen: set[str] = set()
+    for passage in passages:
+        if passage.id not in seen:
+            seen.add(passage.id)
+            yield passage
+    if not seen:
+        raise DataError(f"{_list_of(sources)}: {layout} questions without passages: name files that ship them")
+
+
+def _records(module: ModuleType, source: str, convert: Callable[[Row], Record]) -> Iterator[Record]:
+    """The records of one source.  Opens it at once; reads it when asked."""
+    return _converted(module, source, rows(source), convert)
+
+
+def _converted(
+    module: ModuleType, source: str, places_and_rows: Iterator[tuple[str, dict]], convert: Callable[[Row], Record]
+) -> Iterator[Record]:
+    first: tuple[str, Row] | None = None
+    for place, row in places_and_rows:
+        if first is None:
+            _refuse_other_layout(module, source, row)
+            first = place, row
+        try:
+            _refuse_missing(module, row, *first)
+            record = convert(row)
+        except DataError as error:
+            cure = "Correct that row or fetch the file again."
+            if place == first[0]:
+                cure = f"Is this a {_name(module)} file? Known layouts: {_list_of(layouts())}."
+            raise DataError(f"{source}, {place}: {error}. {cure}") from error
+        yield record
+
+
+def _refuse_other_layout(module: ModuleType, source: str, row: Row) -> None:
+    """Refuse a row that bears the signs of another layout and not, or fewer, of this one."""
+    signs = {name: _layout(name).SIGNS for name in layouts()}
+    borne = {name: len(fields) for name, fields in signs.items() if all(key(row, field) for field in fields)}
+    name = _name(module)
+    best = max(borne, key=lambda other: borne[other], default=name)
+    if borne.get(name, 0) < borne.get(best, 0):
+        raise DataError(f"{source} looks like {best}: use layout {best} instead of {name}.")
+
+
+def _refuse_missing(module: ModuleType, row: Row, first_place: str, first: Row) -> None:
+    for field in module.REQUIRED:
+        if key(row, field) is None:
+            raise DataError(f"field {spell(field)} is missing, which every {_name(module)} row has")
+    for field in module.SETTLED:
+        here, there = key(row, field) is not None, key(first, field) is not None
+        if there and not here:
+            raise DataError(f"field {spell(field)} is missing, which {first_place} has")
+        if here and not there:
+            raise DataError(f"field {spell(field)} is here, but {first_place} lacks it")
+
+
+def _layout(name: str) -> ModuleType:
+    known = layouts()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]}?" if near else ""
+        raise UserError(f"unknown layout {name!r}: use one of {_list_of(known)}.{hint}")
+    return importlib.import_module(f"{formats.__name__}.{name}")
+
+
+def _name(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+def _has_questions(module: ModuleType) -> bool:
+    return hasattr(module, "question")
+
+
+def _list_of(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,172 @@
+"""The values of a JSON list or of JSON Lines, one at a time and with the line on which each starts, so that a file of any
+size needs the memory of one row and a fault is found where it is.  Standard library only."""
+
+import codecs
+import io
+import json
+from collections.abc import Iterator
+
+from datamodules.errors import DataError
+
+CHUNK_BYTES = 1 << 20
+
+_BOM = codecs.BOM_UTF8
+_LONGEST_LITERAL = len("-Infinity")
+
+
+class TruncatedError(Exception):
+    """The text ends in the middle of a value, or before the list is closed."""
+
+
+def json_values(file: io.BufferedReader) -> Iterator[tuple[str, object]]:
+    """Each value with its place, for people: "line 3" (JSON Lines), "row 3 (line 5)" (JSON list).
+
+    Args:
+        file: UTF-8 bytes; a byte order mark is skipped.
+
+    Raises:
+        DataError: If the text is not UTF-8 or not JSON, naming the line; the caller names the file.
+        TruncatedError: If it ends too early.
+    """
+    if file.peek(len(_BOM)).startswith(_BOM):
+        file.read(len(_BOM))
+    line = 1
+    while (byte := file.peek(1)[:1]).isspace():
+        line += file.read(1) == b"\n"
+    if byte == b"[":
+        yield from _list(_Text(file, line))
+    elif byte == b"{":
+        yield from _lines(file, line)
+    elif byte:
+        raise DataError(f"line {line}: neither a JSON list nor JSON Lines: it starts with {byte!r}")
+
+
+def _lines(file: io.BufferedReader, first: int) -> Iterator[tuple[str, object]]:
+    for number, line in enumerate(file, first):
+        if line.isspace():
+            continue
+        cut = not line.endswith(b"\n")  # only the last line can be cut short
+        try:
+            text = line.decode()
+            value = json.loads(text)
+        except UnicodeDecodeError as error:
+            if cut and error.reason == "unexpected end of data":
+                raise TruncatedError from error
+            raise _not_utf8(number, error) from error
+        except json.JSONDecodeError as error:
+            if cut and _incomplete(error):
+                raise TruncatedError from error
+            raise _invalid(number, error.pos + 1, error.msg) from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets nested too deeply
+            raise _invalid(number, 1, str(error)) from error
+        yield f"line {number}", value
+
+
+def _list(text: "_Text") -> Iterator[tuple[str, object]]:
+    text.step()  # over the opening bracket
+    row = 0
+    mark = text.peek()
+    while mark != "]":
+        row += 1
+        line = text.line
+        yield f"row {row} (line {line})", text.value()
+        mark = text.peek()
+        if mark not in (",", "]"):
+            raise text.invalid("expecting ',' or ']' after a row")
+        if mark == ",":
+            text.step()
+            text.peek()  # to the next row, so that the line is its own
+    text.step()
+    if not text.at_end():
+        raise text.invalid("something follows the end of the list")
+
+
+class _Text:
+    """The text of a file, decoded piece by piece, with a cursor that knows its line and column."""
+
+    def __init__(self, file: io.BufferedReader, line: int) -> None:
+        self.line = line  # of the cursor, from 1
+        self._file = file
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+        self._parse = json.JSONDecoder().raw_decode
+        self._buffer = ""
+        self._cursor = 0
+        self._dropped = 0  # characters of the buffer's first line that have left the buffer
+
+    def at_end(self) -> bool:
+        """Skip white space; is nothing left?"""
+        while True:
+            rest = len(self._buffer)
+            while self._cursor < rest and self._buffer[self._cursor] in " \t\r\n":
+                self.line += self._buffer[self._cursor] == "\n"
+                self._cursor += 1
+            if self._cursor < rest:
+                return False
+            if not self._more():
+                return True
+
+    def peek(self) -> str:
+        """The next character that is not white space.  Raises TruncatedError at the end."""
+        if self.at_end():
+            raise TruncatedError
+        return self._buffer[self._cursor]
+
+    def step(self) -> None:
+        """Move over the character that `peek` gave."""
+        self.peek()
+        self._cursor += 1
+
+    def value(self) -> object:
+        """The JSON value at the cursor, which moves behind it."""
+        while True:
+            try:
+                value, end = self._parse(self._buffer, self._cursor)
+            except json.JSONDecodeError as error:
+                if not _incomplete(error):
+                    raise self.invalid(error.msg, error.pos) from error
+                if not self._more():
+                    raise TruncatedError from error
+            except (ValueError, RecursionError) as error:  # thousands of digits; brackets nested too deeply
+                raise self.invalid(str(error)) from error
+            else:
+                if end < len(self._buffer) or not self._more():  # at the buffer's end a number may go on
+                    self.line += self._buffer.count("\n", self._cursor, end)
+                    self._cursor = end
+                    return value
+
+    def invalid(self, cause: str, position: int | None = None) -> DataError:
+        """The error for a fault at a position of the buffer; at the cursor without one."""
+        position = self._cursor if position is None else position
+        start = self._buffer.rfind("\n", 0, position)
+        column = position - start if start >= 0 else self._dropped + position + 1
+        return _invalid(self.line + self._buffer.count("\n", self._cursor, position), column, cause)
+
+    def _more(self) -> bool:
+        """Read on, as much as is held already, and let go what lies before the cursor; False at the end of the file."""
+        raw = self._file.read(max(CHUNK_BYTES, len(self._buffer) - self._cursor))
+        start = self._buffer.rfind("\n", 0, self._cursor)
+        self._dropped = self._cursor - start - 1 if start >= 0 else self._dropped + self._cursor
+        self._buffer = self._buffer[self._cursor :]
+        self._cursor = 0
+        try:
+            self._buffer += self._decode(raw, final=not raw)
+        except UnicodeDecodeError as error:
+            if not raw:
+                raise TruncatedError from error
+            line = self.line + self._buffer.count("\n") + error.object.count(b"\n", 0, error.start)
+            raise _not_utf8(line, error) from error
+        return bool(raw)
+
+
+def _incomplete(error: json.JSONDecodeError) -> bool:
+    """Would more text perhaps have made it a value?  A fault well before the end is a fault whatever follows."""
+    rest = error.doc[error.pos :].strip()
+    return error.msg.startswith("Unterminated string") or (len(rest) < _LONGEST_LITERAL and rest[-1:] not in ("}", "]"))
+
+
+def _invalid(line: int, column: int, cause: str) -> DataError:
+    return DataError(f"line {line}, column {column}: invalid JSON: {cause}")
+
+
+def _not_utf8(line: int, error: UnicodeDecodeError) -> DataError:
+    return DataError(f"line {line}: not UTF-8: byte 0x{error.object[error.start]:02x}")

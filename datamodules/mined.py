@@ -1,0 +1,44 @@
+"""Mined hard negatives: the file between `infer.py mine`, which writes it, and training, which reads it.
+
+JSON Lines, one question each: {"question_id", "passages": [{"title", "text"}, ...]}, best ranked first.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from datamodules.errors import DataError, MissingInputError
+from datamodules.files import write_text
+from datamodules.records import Passage
+
+
+def write_mined(path: Path, mined: Iterable[tuple[str, Sequence[Passage]]]) -> None:
+    """Write (question id, passages) rows atomically."""
+    rows = ({"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found]} for id, found in mined)
+    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_mined(paths: Sequence[str]) -> dict[str, list[Passage]]:
+    """Passages by question id, of one or several files.
+
+    Raises:
+        MissingInputError: If a file is missing.
+        DataError: If a line is no such row; names file and line.
+    """
+    mined: dict[str, list[Passage]] = {}
+    for path in paths:
+        if not Path(path).is_file():
+            raise MissingInputError(
+                f"{path} does not exist: mine it first with `python infer.py mine --out {path} ...`."
+            )
+        with Path(path).open(encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    row = json.loads(line)
+                    found = [Passage.of(p["title"], p["text"]) for p in row["passages"]]
+                    mined.setdefault(row["question_id"], []).extend(found)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise DataError(
+                        f"{path}, line {number}: no mined row ({error!r}); write it again with `python infer.py mine`."
+                    ) from error
+    return mined

@@ -1,0 +1,95 @@
+"""Opens the rows of a source: a local file (a JSON list or JSON Lines, gzip'd or not, told by their first bytes) or a
+Hugging Face data set.  Standard library only; `datasets` is imported when a source asks for it."""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from datamodules.errors import DataError, MissingInputError, UserError
+from datamodules.fields import json_name
+from datamodules.json_rows import CHUNK_BYTES, TruncatedError, json_values
+
+HUB = "hf:"  # prefix of a Hugging Face data set; write HUB_FORM
+HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def rows(source: str) -> Iterator[tuple[str, dict]]:
+    """Each row of a source with its place in it, for people ("line 3").
+
+    Args:
+        source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
+
+    Raises:
+        UserError: At once, if the source cannot be understood.
+        MissingInputError: At once, if there is no such file; later, if it cannot be read or no such data set is found.
+        DataError: While rows are read: truncated, corrupt, no JSON, not UTF-8, no rows, a row that is no object.
+    """
+    if source.startswith(HUB):
+        parts = source.removeprefix(HUB).split(":")
+        if len(parts) not in (2, 3) or not all(parts):
+            raise UserError(f"{source!r} names no data set and split: write {HUB_FORM}")
+        return _objects(source, _hub_values(source, parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
+    path = Path(source)
+    if path.is_dir():
+        raise DataError(f"{source} is a folder: name one file of it, or a data set as {HUB_FORM}")
+    if not path.exists():
+        raise MissingInputError(f"{source} does not exist: name a JSON or JSON Lines file, or a data set as {HUB_FORM}")
+    return _objects(source, _file_values(path))
+
+
+def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tuple[str, dict]]:
+    """The values, which must be objects and not none at all; faults of the container become errors that name it."""
+    count = 0
+    try:
+        for place, value in values:
+            if not isinstance(value, dict):
+                raise DataError(f"{place}: the row is {json_name(value)}, not an object")
+            yield place, value
+            count += 1
+    except (TruncatedError, EOFError) as error:
+        raise DataError(f"{source} is truncated: {count} rows read. Fetch it again.") from error
+    except (zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{source} is a corrupt gzip archive after {count} rows ({error}). Fetch it again.") from error
+    except DataError as error:
+        raise DataError(f"{source}, {error}. Correct it or fetch the file again.") from error
+    except OSError as error:
+        raise MissingInputError(
+            f"{source} cannot be read: {error.strerror or error}. Check the disk and its permissions."
+        ) from error
+    if not count:
+        raise DataError(f"{source} is empty: it holds no rows. Fetch it again.")
+
+
+def _file_values(path: Path) -> Iterator[tuple[str, object]]:
+    with ExitStack() as stack:
+        file = stack.enter_context(path.open("rb"))
+        if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+            archive = stack.enter_context(gzip.GzipFile(fileobj=file))
+            file = stack.enter_context(io.BufferedReader(archive, CHUNK_BYTES))
+        yield from json_values(file)
+
+
+def _hub_values(source: str, name: str, config: str | None, split: str) -> Iterator[tuple[str, object]]:
+    try:
+        import datasets
+    except ImportError as error:
+        raise UserError(f"{source} needs the package datasets: pip install datasets") from error
+    try:
+        data = datasets.load_dataset(name, config, split=split)
+    except (FileNotFoundError, ConnectionError) as error:  # no such data set, or no network to look for it
+        raise MissingInputError(
+            f"{source} was not found: {_first_line(error)}. Check the id, or give a file."
+        ) from error
+    except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
+        raise UserError(f"{source} cannot be opened as {HUB_FORM}: {_first_line(error)}") from error
+    for number, row in enumerate(data, 1):
+        yield f"row {number}", row
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")

@@ -1,0 +1,197 @@
+"""DR-RAG's data: official files -> questions -> triples -> steps."""
+
+import hashlib
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytorch_lightning as pl
+import torch
+
+from datamodules.audit import audit, lines
+from datamodules.batching import FixedBatches, StepLoader, TripleBatch, plan_steps
+from datamodules.errors import DataError, UserError
+from datamodules.formats.reading import read_questions
+from datamodules.mined import read_mined
+from datamodules.records import Question, clean
+from datamodules.triples import Sampling, Triple, draw_all
+from models.classifier import length_batches
+from models.triples import SPECIAL_TOKENS, TripleEncoder, passage_text
+
+if TYPE_CHECKING:
+    from models.classifier import TripleClassifier
+
+
+@dataclass
+class Source:
+    """One official file.
+
+    Args:
+        layout: Its layout, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
+        path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
+        limit: Read only the first so many questions; all when None.
+    """
+
+    layout: str
+    path: str
+    limit: int | None = None
+
+
+BALANCED = Sampling()  # the paper's 1:1
+LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly noise, much of it beside gold
+
+
+def validation_share(question: Question) -> float:
+    """A fixed number in [0, 1) from the question's text: below `validation_fraction` it is held out of training."""
+    digest = hashlib.sha256(clean(question.text).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+class TripleData(pl.LightningDataModule):
+    """Training and validation triples of one or several data sets.
+
+    The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to
+    `infer.py evaluate` alone.  A question that stands in several files counts once.
+
+    Args:
+        train: Official training files.
+        validation: Official files to validate on, where a data set has a part for that; a hash split when empty.
+        validation_fraction: Share of the training questions held out by the hash split, in (0, 1).
+        mined: Files of hard negatives that `infer.py mine` wrote.
+        sampling: How training triples are drawn, anew in every epoch.
+        validation_sampling: How validation triples are drawn, once.
+        tokens_per_step: Tokens of one optimizer step, over all ranks and accumulated batches, on average.
+        tokens_per_validation_batch: Padded tokens of one validation batch, per rank, at most.
+        sampling_seed: Seed of drawing and ordering.
+    """
+
+    def __init__(
+        self,
+        train: list[Source],
+        validation: list[Source] | None = None,
+        validation_fraction: float = 0.06,
+        mined: list[str] | None = None,
+        sampling: Sampling = BALANCED,
+        validation_sampling: Sampling = LIKE_INFERENCE,
+        tokens_per_step: int = 4096,
+        tokens_per_validation_batch: int = 8192,
+        sampling_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if not train:
+            raise UserError("data.train names no file: give at least one {layout, path}.")
+        if not validation and not 0 < validation_fraction < 1:
+            raise UserError(
+                f"validation_fraction must lie in (0, 1) without validation files, got {validation_fraction}."
+            )
+        self.train_sources, self.validation_sources = train, validation or []
+        self.validation_fraction, self.mined_files = validation_fraction, mined or []
+        self.sampling, self.validation_sampling = sampling, validation_sampling
+        self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
+        self.sampling_seed = sampling_seed
+        self.questions: list[Question] = []
+
+    @property
+    def files(self) -> list[str]:
+        """Every file this data comes from."""
+        return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.mined_files
+
+    def setup(self, stage: str) -> None:
+        """Read, split, draw the first epoch and print the audit (once)."""
+        if self.questions:
+            return
+        questions = list(_distinct(self.train_sources))
+        if self.validation_sources:
+            held_out = list(_distinct(self.validation_sources))
+            known = {clean(q.text) for q in held_out}
+            self.questions = [q for q in questions if clean(q.text) not in known]
+        else:
+            held_out = [q for q in questions if validation_share(q) < self.validation_fraction]
+            self.questions = [q for q in questions if validation_share(q) >= self.validation_fraction]
+        self.mined = read_mined(self.mined_files)
+        self.encode = self._classifier.encode
+        self.encode.cached_texts = None
+        self.validation_triples = draw_all(held_out, self.mined, self.validation_sampling, self.sampling_seed, -1)
+        first = self._draw(0)
+        lengths = self._lengths(first)
+        if not first or len({t.positive for t in self.validation_triples}) < 2:
+            raise DataError(
+                f"{len(first)} training and {len(self.validation_triples)} validation triples from "
+                f"{[s.path for s in self.train_sources]}: questions need two or more gold passages and some noise, and "
+                "the validation part both classes. Give more questions, or raise data.validation_fraction."
+            )
+        self.steps_per_epoch = max(1, min(len(first), math.ceil(sum(lengths) / self.tokens_per_step)))
+        report = audit(
+            self.questions, first, self.mined, lengths, self.encode.max_tokens, [self._untruncated(t) for t in first]
+        )
+        self.audit = report | {
+            "validation_questions": len(held_out),
+            "validation_triples": len(self.validation_triples),
+            "steps_per_epoch": self.steps_per_epoch,
+        }
+        if self.trainer.is_global_zero:
+            print("\n".join(lines(self.audit)), flush=True)
+
+    def train_dataloader(self) -> StepLoader:
+        """Batches of this rank, planned globally."""
+        trainer = self.trainer
+        return StepLoader(
+            self._plan, self._collate, self.steps_per_epoch,
+            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
+        )  # fmt: skip
+
+    def val_dataloader(self) -> FixedBatches:
+        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        triples, trainer = self.validation_triples, self.trainer
+        groups = length_batches(self._lengths(triples), self.tokens_per_validation_batch, self._classifier.pad_to)
+        groups += groups[-1:] * (-len(groups) % trainer.world_size)
+        return FixedBatches(
+            [self._batch(triples, r, len(r)) for r in groups[trainer.global_rank :: trainer.world_size]]
+        )
+
+    @property
+    def _classifier(self) -> "TripleClassifier":
+        return self.trainer.lightning_module.classifier
+
+    def _draw(self, epoch: int) -> list[Triple]:
+        triples = draw_all(self.questions, self.mined, self.sampling, self.sampling_seed, epoch)
+        self.encode.remember_triples(t.texts for t in triples)
+        self._drawn = (epoch, triples)
+        return triples
+
+    def _epoch(self, epoch: int) -> list[Triple]:
+        return self._drawn[1] if self._drawn[0] == epoch else self._draw(epoch)
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
+        return plan_steps(self._lengths(self._epoch(epoch)), self.steps_per_epoch, rng)
+
+    def _lengths(self, triples: list[Triple]) -> list[int]:
+        self.encode.remember_triples(t.texts for t in triples)
+        return [self.encode.length(*t.texts) for t in triples]
+
+    def _untruncated(self, triple: Triple) -> int:
+        texts = (triple.question.text, passage_text(triple.first), passage_text(triple.second))
+        return SPECIAL_TOKENS + sum(len(self.encode.text_ids(text)) for text in texts)
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> TripleBatch:
+        return self._batch(self._epoch(epoch), rows or step[:1], len(step), weight=float(bool(rows)))
+
+    def _batch(self, triples: list[Triple], rows: list[int], step_triples: int, weight: float = 1.0) -> TripleBatch:
+        encode: TripleEncoder = self.encode
+        ids_PT, attention_PT = encode.pad([encode(*triples[row].texts) for row in rows], self._classifier.pad_to)
+        labels_P = torch.tensor([float(triples[row].positive) for row in rows])
+        weights_P = torch.full((len(rows),), weight)
+        return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, step_triples, torch.tensor(rows))
+
+
+def _distinct(sources: list[Source]) -> Iterator[Question]:
+    seen: set[str] = set()
+    for source in sources:
+        for question in read_questions(source.layout, source.path, source.limit):
+            text = clean(question.text)
+            if text not in seen:
+                seen.add(text)
+                yield question

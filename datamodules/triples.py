@@ -1,0 +1,119 @@
+"""DR-RAG's training triples (Eq. 2) and how they are drawn.
+
+    C(q, d*, d*) positive,   C(q, d*, dΔ) negative,   C(q, dΔ, dΔ) negative
+
+Drawing is a pure function of (seed, epoch, question id): the same on every rank, for any world size, after any resume.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Literal
+
+from datamodules.errors import UserError
+from datamodules.records import Passage, Question, clean
+
+Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """One example: a question, two passages in order, and whether both are gold."""
+
+    question: Question
+    first: Passage
+    second: Passage
+    kind: Kind
+
+    @property
+    def positive(self) -> bool:
+        return self.kind == "gold_gold"
+
+    @property
+    def texts(self) -> tuple[str, Passage, Passage]:
+        """What `models.triples.TripleEncoder` takes."""
+        return self.question.text, self.first, self.second
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How triples are drawn from a question.
+
+    Args:
+        negatives_per_positive: Negatives for each positive; 1 is the paper's 1:1 balance.
+        mixed_share: Share of the negatives that are (q, d*, dΔ) or (q, dΔ, d*); the others are (q, dΔ, dΔ).
+        mined_share: Share of the noise passages that come from the mined ones, where a question has any; the others
+            are the question's own candidates.
+        positives_per_question: At most so many ordered gold pairs of a question an epoch; all when None.
+    """
+
+    negatives_per_positive: float = 1.0
+    mixed_share: float = 0.5
+    mined_share: float = 0.5
+    positives_per_question: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("mixed_share", "mined_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
+        if self.negatives_per_positive <= 0:
+            raise UserError(f"negatives_per_positive must be above 0, got {self.negatives_per_positive}.")
+
+
+def noise_of(question: Question) -> list[Passage]:
+    """The question's own candidates that are not gold; one that the file names as gold but only by title is no noise."""
+    hidden = {clean(title) for title in question.unshipped_support}
+    return [p for p in question.passages if p.id not in question.support and p.title not in hidden]
+
+
+def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed: int, epoch: int) -> list[Triple]:
+    """The triples of one question in one epoch.
+
+    Both orders of every gold pair are positives (or a random subset of them); negatives follow in the balance that
+    `sampling` says, their order drawn at random.  Fractions are rounded at random, so that shares hold on average.
+
+    Returns:
+        Triples; none if the question has fewer than two gold passages or no noise.
+    """
+    rng = random.Random(f"{seed}/{epoch}/{question.id}")
+    gold, own = list(question.gold), noise_of(question)
+    mined = [p for p in mined if p.id not in question.support]
+    positives = list(permutations(gold, 2))
+    if not positives or not (own or mined):
+        return []
+    if sampling.positives_per_question is not None and len(positives) > sampling.positives_per_question:
+        positives = rng.sample(positives, sampling.positives_per_question)
+    triples = [Triple(question, first, second, "gold_gold") for first, second in positives]
+
+    def noise() -> Passage:
+        pool = mined if mined and (not own or rng.random() < sampling.mined_share) else own
+        return rng.choice(pool)
+
+    negatives = _round(len(positives) * sampling.negatives_per_positive, rng)
+    mixed = _round(negatives * sampling.mixed_share, rng)
+    for number in range(negatives):
+        if number < mixed:
+            pair: list[Passage] = [rng.choice(gold), noise()]
+            rng.shuffle(pair)
+            triples.append(Triple(question, pair[0], pair[1], "gold_noise"))
+        else:
+            first, second = noise(), noise()
+            for _ in range(8):  # two different ones, unless there is only one
+                if second.id != first.id:
+                    break
+                second = noise()
+            triples.append(Triple(question, first, second, "noise_noise"))
+    return triples
+
+
+def draw_all(
+    questions: Sequence[Question], mined: Mapping[str, Sequence[Passage]], sampling: Sampling, seed: int, epoch: int
+) -> list[Triple]:
+    """The triples of an epoch, question by question."""
+    return [t for q in questions for t in draw(q, mined.get(q.id, ()), sampling, seed, epoch)]
+
+
+def _round(value: float, rng: random.Random) -> int:
+    whole = int(value)
+    return whole + (rng.random() < value - whole)

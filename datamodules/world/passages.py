@@ -1,0 +1,71 @@
+"""The passage of an entity: its facts in any order, phrased in its split's words, under a title that may repeat."""
+
+from dataclasses import dataclass
+from random import Random
+
+from datamodules.world.entities import Entity
+from datamodules.world.facts import RELATIONS, relations_of
+from datamodules.world.frames import FILLERS, KIND_NOUNS, NOT_TO_CONFUSE, OPENINGS
+
+POSSESSIVES = {"she": "her", "he": "his", "it": "its"}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A passage as written.  `sentences` after the first start with a blank, as in HotpotQA."""
+
+    title: str
+    sentences: tuple[str, ...]
+    said_in: dict[str, int]  # relation (and "year", the opening's) -> index of its sentence
+
+    @property
+    def text(self) -> str:
+        """The whole passage without its title."""
+        return "".join(self.sentences)
+
+
+def title_of(entity: Entity, random: Random) -> str:
+    """The bare name, or as often, where another thing bears it, the name with what tells them apart."""
+    if entity.twin is None or random.random() < 0.5:
+        return entity.name
+    kind = {"film": "film", "book": "novel"}.get(entity.kind, "")
+    return entity.full_name if entity.kind == "city" else f"{entity.name} ({entity.year} {kind})"
+
+
+def write_passage(entity: Entity, random: Random) -> Written:
+    """One passage of 25 to 60 words: the opening, every fact once, sometimes a filler and a warning of the twin."""
+
+    def subject() -> str:
+        return random.choice([entity.pronoun, KIND_NOUNS.get(entity.kind, entity.pronoun)])
+
+    def phrase(template: str, said: str = "") -> str:
+        named = random.random() < 0.15
+        possessive = f"{entity.name}'s" if named else POSSESSIVES[entity.pronoun]
+        return template.format(s=entity.name if named else subject(), p=possessive, o=said)
+
+    split = entity.split
+    opening = random.choice(OPENINGS[entity.kind].of(split))
+    clauses = [("year", opening.format(n=entity.name, y=entity.year, r=entity.region, t=entity.trade))]
+    rest = []
+    for relation in relations_of(entity.kind):
+        said = entity.facts[relation]
+        said = said if isinstance(said, str) else said.full_name
+        rest.append((relation, phrase(random.choice(RELATIONS[relation].statements.of(split)), said)))
+    if random.random() < 0.6:
+        rest.append(("", phrase(random.choice(FILLERS[entity.kind].of(split)))))
+    if entity.twin is not None and random.random() < 0.3:
+        rest.append(("", phrase(random.choice(NOT_TO_CONFUSE.of(split)), entity.twin.full_name)))
+    random.shuffle(rest)
+
+    sentences: list[list[str]] = []
+    said_in = {}
+    for relation, clause in clauses + rest:
+        if sentences and len(sentences[-1]) == 1 and random.random() < 0.3:
+            sentences[-1].append(clause)
+        else:
+            sentences.append([clause])
+        if relation:
+            said_in[relation] = len(sentences) - 1
+    joined = [random.choice((", and ", "; ")).join(clauses) for clauses in sentences]
+    written = [("" if n == 0 else " ") + s[0].upper() + s[1:] + "." for n, s in enumerate(joined)]
+    return Written(title_of(entity, random), tuple(written), said_in)

@@ -1,0 +1,87 @@
+"""Write a world into a folder, whole or not at all."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+
+from datamodules.errors import ArtifactError
+from datamodules.files import digests, whole_folder
+from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
+from datamodules.world.manuals import file_name, write_manual
+from datamodules.world.phrases import SPLITS
+from datamodules.world.world import VERSION, Recipe, World, grow
+
+RECORD = "world.json"
+
+
+def write_world(recipe: Recipe, out: Path) -> dict:
+    """Grow a world and write it.
+
+    Args:
+        recipe: What to grow.
+        out: The folder; replaced if it holds a world already.
+
+    Returns:
+        What `world.json` says: recipe, generator version, counts, sha256 of every other file.
+
+    Raises:
+        ArtifactError: If `out` holds something else, or the disk refuses; nothing is left half-written.
+    """
+    if out.exists() and not (out / RECORD).is_file() and (not out.is_dir() or any(out.iterdir())):
+        raise ArtifactError(f"{out} exists and holds no world ({RECORD} is missing). Give --out a new folder.")
+    world = grow(recipe)
+    with whole_folder(out) as folder:
+        _write_questions(world, folder)
+        rest = [world.passages[e] for split in SPLITS for e in world.entities[split]]
+        Random(f"{recipe.seed}/order").shuffle(rest)
+        _write_lines(folder / "corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(rest)))
+        web = [world.passages[e] for e in world.entities["web"]]
+        _write_lines(folder / "web_corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(web)))
+        manual_questions = _write_manuals(world, recipe, folder)
+        record = {
+            "generator_version": VERSION,
+            "recipe": asdict(recipe),
+            "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": recipe.manuals},
+            "questions": {split: kinds([s.asked for s in world.questions[split]]) for split in (*SPLITS, "web")},
+            "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
+            "manual_questions": manual_questions,
+            "sha256": digests(folder),
+        }
+        (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return record
+
+
+def _write_questions(world: World, folder: Path) -> None:
+    for split in (*SPLITS, "web"):
+        name = "test_web" if split == "web" else split
+        rows = [(f"{name}_{number:05d}", s) for number, s in enumerate(world.questions[split])]
+        _write_list(folder / f"{name}.json", (hotpotqa(s, row_id, world.passages) for row_id, s in rows))
+        _write_lines(folder / f"musique_{name}.jsonl", (musique(s, row_id, world.passages) for row_id, s in rows))
+        if world.singles[split]:
+            singles = [(f"{name}_single_{number:05d}", s) for number, s in enumerate(world.singles[split])]
+            _write_list(folder / f"fid_{name}.json", (fid(s, row_id, world.passages) for row_id, s in singles))
+
+
+def _write_manuals(world: World, recipe: Recipe, folder: Path) -> int:
+    random = Random(f"{recipe.seed}/manuals")
+    products = [e for split in ("test", "train") for e in world.entities[split] if e.kind == "product"]
+    (folder / "manuals").mkdir()
+    rows: list[dict] = []
+    for product in products[: recipe.manuals]:
+        text, questions = write_manual(product, random)
+        (folder / "manuals" / file_name(product)).write_text(text, encoding="utf-8")
+        rows += questions
+    _write_lines(folder / "manual_questions.jsonl", ({"id": f"manual_{n:05d}", **row} for n, row in enumerate(rows)))
+    return len(rows)
+
+
+def _write_list(path: Path, rows: Iterable[dict]) -> None:
+    """A JSON list, one row a line so that a person can look into it."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+
+
+def _write_lines(path: Path, rows: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")

@@ -1,0 +1,218 @@
+"""`infer.py evaluate`: recall of gold passages under every selection, as a table, a plot and records per question."""
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from datamodules.errors import ArtifactError, UserError
+from datamodules.files import sha256, whole_folder, write_json, write_text
+from harness.progress import say
+from harness.published import DrRagDataset
+from harness.strategies.drrag import DrRag
+from harness.strategy import Retriever
+
+if TYPE_CHECKING:
+    from datamodules.records import Question
+    from harness.evaluation import Evaluation, Measured
+
+REPORT = "report.json"
+
+
+def evaluate(
+    strategy: DrRag,
+    questions: str,
+    out: Path,
+    layout: str = "hotpotqa",
+    bm25: Path | None = None,
+    ks: tuple[int, ...] = (3, 4, 6),
+    rows: list[str] | None = None,
+    paper: DrRagDataset | None = None,
+    limit: int | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+    scores: Path | None = None,
+) -> None:
+    """Measure how many gold passages each selection finds, and write table.csv, table.md, recall.png, questions.jsonl.
+
+    Retrieves once and scores each pair once for all rows and k. An interrupted evaluation resumes: run it again.
+
+    Args:
+        strategy: Whose retriever, classifier and options are measured; its selection and k are not used.
+        questions: Official data-set file, or Hugging Face datasets id.
+        out: Folder for the report; an earlier report there is replaced.
+        layout: Which official layout the questions have.
+        bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
+        ks: Document budgets.
+        rows: Selections to measure besides SM, e.g. [QDC, CFS, ranked]; all when omitted.
+        paper: Print the paper's figures for this data set beside ours.
+        limit: Only the first so many questions.
+        resamples: Bootstrap resamples.
+        seed: Of the bootstrap.
+        scores: Folder that keeps pair scores for further evaluations; omitted, they last until the report is written.
+    """
+    started = time.perf_counter()
+    _check(out, ks, resamples)
+    from datamodules.formats.reading import read_questions
+    from harness import evaluation as evaluating
+    from harness.pair_bank import PairBank
+
+    recipes = _chosen(evaluating.table_recipes(strategy.recipe, strategy.scorer is not None), rows)
+    asked = list(read_questions(layout, questions, limit=limit))
+    usable = evaluating.with_gold(asked)
+    if len(usable) < len(asked):
+        say(f"{len(asked) - len(usable)} of {len(asked)} questions do not ship all their gold passages: left out.")
+    absent = _gold_not_in_index(strategy.retriever, usable)
+    baselines = _baselines(strategy.retriever, bm25)
+
+    bank, classifier = None, None
+    partial = scores or out.with_name(out.name + ".partial")
+    if strategy.scorer is not None:
+        if strategy.serving is not None:
+            classifier = sha256(Path(strategy.serving) / "serving.json")
+        bank = PairBank(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+    evaluation = evaluating.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
+    measured = evaluating.measure(evaluation, resamples, seed)
+
+    seconds = {**evaluation.seconds, "all": time.perf_counter() - started}
+    report = {
+        "questions": {
+            "source": questions,
+            "layout": layout,
+            "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
+            "asked": len(asked),
+            "measured": len(usable),
+            "without all gold passages": len(asked) - len(usable),
+            "gold passages not in the index": absent,
+        },
+        "indexes": _fingerprints({"strategy": strategy.retriever, **baselines}),
+        "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
+        "recipe": asdict(strategy.recipe),
+        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
+        "pairs scored": bank.scored if bank else 0,
+        "seconds": seconds,
+    }
+    _write(out, evaluation, measured, paper, report)
+    if scores is None:
+        shutil.rmtree(partial, ignore_errors=True)
+    print((out / "table.md").read_text(encoding="utf-8"))
+    say(f"{out}: table.csv, table.md, recall.png, questions.jsonl, {REPORT}; {seconds['all']:.0f} s.")
+
+
+def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
+    """Refuse what cannot end well before anything is computed."""
+    if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
+        raise UserError(f"ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
+    if resamples < 1:
+        raise UserError(f"resamples is {resamples}; it must be at least 1.")
+    if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
+        raise UserError(f"{out} exists and holds no earlier report: it is not replaced. Choose another --out.")
+
+
+def _chosen(recipes: dict, rows: Sequence[str] | None) -> dict:
+    """The rows asked for, SM always among them."""
+    from harness.evaluation import BASELINE
+
+    unknown = [name for name in rows or () if name not in recipes]
+    if unknown:
+        raise UserError(
+            f"rows names {unknown[0]!r}; allowed: {', '.join(recipes)}"
+            + ("." if "CFS" in recipes else " (the others need the strategy's serving folder).")
+        )
+    return {name: recipe for name, recipe in recipes.items() if rows is None or name in rows or name == BASELINE}
+
+
+def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
+    """Further first stages: BM25 and its fusion with the strategy's retriever, or the parts of one that is fused already."""
+    from harness.fusion import FusedRetriever
+
+    if isinstance(retriever, FusedRetriever):
+        return {type(part).__name__.removesuffix("Retriever"): part for part in retriever.retrievers}
+    if bm25 is None:
+        return {}
+    from harness.bm25 import Bm25Retriever
+
+    lexical = Bm25Retriever(bm25)
+    return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
+
+
+def _indexes(retriever: Retriever) -> list:
+    """The index folders a retriever searches; none for one that is not made of index folders."""
+    parts = getattr(retriever, "retrievers", [retriever])
+    return [part.index for part in parts if hasattr(part, "index")]
+
+
+def _fingerprints(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
+    return {
+        name: [
+            {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in _indexes(retriever)
+        ]
+        for name, retriever in retrievers.items()
+    }
+
+
+def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) -> int | None:
+    """How many gold passages no search can find; None where the retriever has no index folder to look into.
+
+    Raises:
+        ArtifactError: If that is all of them: the index is of another corpus.
+    """
+    from harness.passages import PassageStore
+
+    indexes = _indexes(retriever)
+    if not indexes:
+        return None
+    gold = {id_ for question in questions for id_ in question.support}
+    absent = set(gold)
+    for passage in PassageStore(indexes[0].folder):
+        absent.discard(passage.id)
+        if not absent:
+            break
+    if absent == gold:
+        raise ArtifactError(
+            f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of these "
+            "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
+        )
+    if absent:
+        say(f"{len(absent)} of {len(gold)} gold passages are not in {indexes[0].folder}: they count as missed.")
+    return len(absent)
+
+
+def _write(
+    out: Path,
+    evaluation: "Evaluation",
+    measured: "Sequence[Measured]",
+    paper: DrRagDataset | None,
+    report: dict,
+) -> None:
+    """The report folder, whole or not at all."""
+    from harness.evaluation import recall_by_kind
+    from harness.report import plot_recall, question_records, table_csv, table_markdown
+
+    count, source = report["questions"]["measured"], Path(report["questions"]["source"]).name
+    title = f"Recall of gold passages: {count:,} questions of {source}"
+    facts = [
+        f"questions: {source} ({report['questions']['layout']}), {count:,} measured, "
+        f"{report['questions']['without all gold passages']:,} left out for want of gold passages, "
+        f"{report['questions']['gold passages not in the index'] or 0:,} gold passages not in the index",
+        *(
+            f"index: {index['kind']}, {index['passages']:,} passages, corpus {index['corpus'][:12]}"
+            for index in report["indexes"]["strategy"]
+        ),
+        f"classifier: {report['classifier']['serving'] or 'none'}, threshold {report['recipe']['threshold']:.4f}, "
+        f"{report['pairs scored']:,} pairs scored in {report['seconds']['scoring']:.0f} s",
+        f"bootstrap: {report['bootstrap']['resamples']:,} resamples, seed {report['bootstrap']['seed']}; "
+        f"{report['seconds']['all']:.0f} s in all",
+    ]
+    rows = [
+        {"row": outcome.name, "k": outcome.k, **asdict(figures), "recall_by_kind": recall_by_kind(evaluation, outcome)}
+        for outcome, figures in zip(evaluation.outcomes, measured, strict=True)
+    ]
+    with whole_folder(out) as folder:
+        write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
+        write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))
+        write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation)))
+        write_json(folder / REPORT, {**report, "rows": rows})
+        plot_recall(evaluation, measured, folder / "recall.png", title)

@@ -1,0 +1,71 @@
+"""`infer.py index`: build an index folder from a corpus."""
+
+from pathlib import Path
+from typing import Literal
+
+from datamodules.errors import UserError
+from models.pretrained import MINILM
+
+
+def index(
+    corpus: list[str],
+    out: Path,
+    kind: Literal["dense", "bm25"] = "dense",
+    layout: str = "jsonl",
+    encoder: str = MINILM,
+    device: str = "auto",
+    max_tokens: int | None = None,
+    query_prefix: str | None = None,
+    passage_prefix: str | None = None,
+    dtype: Literal["float32", "bfloat16"] = "float32",
+    batch_tokens: int | None = None,
+    chunk_passages: int = 4096,
+    faiss_index: Literal["flat", "ivf", "hnsw"] = "flat",
+    nlist: int | None = None,
+    hnsw_links: int = 32,
+    k1: float = 1.5,
+    b: float = 0.75,
+    stop_words: Literal["english", "none"] = "english",
+    overwrite: bool = False,
+) -> None:
+    """Build an index folder; nothing happens when the same one stands there already.
+
+    A dense build that was stopped continues where it was, and under torchrun is shared by all processes:
+    `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
+
+    Args:
+        corpus: Files of passages, or of questions that ship with passages; gzip'd or not.
+        out: The index folder to write.
+        kind: `dense` (vectors) or `bm25` (words).
+        layout: What the files look like, e.g. jsonl, hotpotqa, musique.
+        encoder: Dense: the sentence encoder, a folder or a hub id in the hub cache.
+        device: Dense: of the encoder: auto, cpu, cuda or cuda:N.
+        max_tokens: Dense: longest passage in tokens, the rest is cut off; null: as the encoder says.
+        query_prefix: Dense: text before every query; null: the encoder's own prompt, mostly none.
+        passage_prefix: Dense: text before every passage; null likewise.
+        dtype: Dense: float32, or on a GPU bfloat16.
+        batch_tokens: Dense: tokens of a forward pass; null chooses by device.
+        chunk_passages: Dense: passages encoded between two saves.
+        faiss_index: Dense: flat (exact), ivf or hnsw.
+        nlist: Dense: clusters of ivf; null: 4 times the square root of the number of passages.
+        hnsw_links: Dense: links per vector of hnsw.
+        k1: BM25: saturation of term frequency.
+        b: BM25: share of length normalisation, 0 to 1.
+        stop_words: BM25: english or none.
+        overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
+    """
+    from datamodules.formats.reading import read_passages
+
+    if not corpus:
+        raise UserError("No corpus was given. Type --corpus FILE, more than one as '[FILE, FILE]'.")
+    passages = read_passages(layout, corpus)
+    if kind == "bm25":
+        from harness.bm25 import build_bm25
+
+        build_bm25(passages, out, k1, b, stop_words, overwrite)
+        return
+    from harness.dense import build_dense
+    from harness.encoder import SentenceEncoder
+
+    model = SentenceEncoder(encoder, device, max_tokens, query_prefix, passage_prefix, dtype, batch_tokens)
+    build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite)

@@ -1,0 +1,206 @@
+"""DR-RAG at inference: two-stage retrieval, a classifier that judges pairs of documents, one reader call (`papers.md` A).
+
+q -> d_1..d_k1 -> q*_i = Concat(q, d_i) -> candidates d' -> C(q, d_i, d') -> at most k documents -> answer
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from datamodules.errors import UserError
+from datamodules.records import Answer, Question, Ranked
+from harness.demand import Decision, Pair, decide
+from harness.recipe import Recipe, SelectionName
+from harness.selection import Scope, Source, Take
+from harness.strategy import PairScorer, Reader, Retriever
+from harness.two_stage import Found, search_twice
+
+
+class DrRag:
+    """Retrieves twice, chooses at most k documents, and has a reader answer from them.
+
+    The evidence comes in the order in which it was chosen, with the retriever's own scores; what the classifier said of
+    each document is in the answer's notes.
+
+    Args:
+        retriever: Serves both stages.
+        serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving; `sm` and `qdc` need none.
+        selection: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (beyond it).
+        k: Documents to choose, at most.
+        k1: First-stage documents; ceil(k / 2) when None.
+        depth: Candidates per d_i for the paper's selections; 2k when None.
+        threshold: P(positive) from which a pair is positive; the exported one when None.
+        take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
+        scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
+        second_stage: Where `cis` and `cfs` find candidates: `qdc`, or `ranking` (Table 4's "w/o QDC").
+        anchors: For `ranked`: first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
+        anchor_depth: For `ranked`: candidates per d_i and source.
+        pool: For `ranked`: where candidates come from: `qdc`, `ranking` or `both`.
+        keep_first: For `ranked`: documents at the top of the first stage that always stay.
+        prior_weight: For `ranked`: weight of the reciprocal ranks of the first stage, nats.
+        symmetric: For `ranked`: average both orders of a pair.
+        lookahead: For `cfs`: candidates scored at a time while it walks down a list.
+        scorer: A classifier already at hand, instead of `serving`.
+        reader: Writes the answer; without one the evidence is the answer.
+        device: auto, cpu or cuda: where the classifier computes.
+
+    Raises:
+        UserError: If a value is not allowed, or the selection needs a classifier and none is given.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If the serving folder is corrupt or of another text format.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        serving: Path | None = None,
+        selection: SelectionName = "cfs",
+        k: int = 4,
+        k1: int | None = None,
+        depth: int | None = None,
+        threshold: float | None = None,
+        take: Take = "first",
+        scope: Scope = "second",
+        second_stage: Literal["qdc", "ranking"] = "qdc",
+        anchors: int | None = None,
+        anchor_depth: int = 12,
+        pool: Source = "qdc",
+        keep_first: int = 1,
+        prior_weight: float = 0.0,
+        symmetric: bool = False,
+        lookahead: int = 4,
+        scorer: PairScorer | None = None,
+        reader: Reader | None = None,
+        device: str = "auto",
+    ) -> None:
+        recipe = Recipe(
+            selection=selection,
+            k=k,
+            k1=k1,
+            depth=depth,
+            threshold=0.5 if threshold is None else threshold,
+            take=take,
+            scope=scope,
+            second_stage=second_stage,
+            anchors=anchors,
+            anchor_depth=anchor_depth,
+            pool=pool,
+            keep_first=keep_first,
+            prior_weight=prior_weight,
+            symmetric=symmetric,
+        )
+        if lookahead < 1:
+            raise UserError(f"lookahead is {lookahead}; it must be at least 1.")
+        if serving is not None and scorer is not None:
+            raise UserError("Both serving and scorer are given: leave one of them out.")
+        if recipe.needs_classifier and serving is None and scorer is None:
+            raise UserError(
+                f"selection {selection} needs the trained classifier: name its folder with serving "
+                "(checkpoints/<name>/serving), or choose sm or qdc."
+            )
+        self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
+        self.scorer = scorer
+        if serving is not None:
+            from models.classifier import TripleClassifier
+
+            self.scorer = TripleClassifier.load(Path(serving), device)
+        if threshold is None and self.scorer is not None:
+            recipe = replace(recipe, threshold=self.scorer.threshold)
+        self.recipe = recipe
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question: two batched searches in all, few scoring passes, one reader call."""
+        recipe = self.recipe
+        retrieval = search_twice(
+            self.retriever,
+            [question.text for question in questions],
+            recipe.ranking_size,
+            recipe.concatenations,
+            recipe.concatenated_size,
+        )
+        started = time.perf_counter()
+        decisions = self._decide(questions, retrieval.found)
+        scoring_seconds = time.perf_counter() - started
+        seconds = {
+            "seconds/first_stage": retrieval.first_seconds,
+            "seconds/second_stage": retrieval.second_seconds,
+            "seconds/scoring": scoring_seconds,
+        }
+        answers = [
+            self._answer(question, found, decision, {name: value / len(questions) for name, value in seconds.items()})
+            for question, found, decision in zip(questions, retrieval.found, decisions, strict=True)
+        ]
+        return self._read(questions, answers) if self.reader is not None and questions else answers
+
+    def _decide(self, questions: Sequence[Question], found: Sequence[Found]) -> list[Decision]:
+        """Choose documents for all questions; a triple that two questions share is scored once."""
+        scorer = self.scorer
+        known: dict[tuple[str, Pair], float] = {}
+
+        def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
+            assert scorer is not None  # a selection that asks for scores is refused without one
+            keys = [(questions[job].text, pair) for job, pair in asked]
+            triples = {
+                key: (key[0], found[job].passages[pair[0]], found[job].passages[pair[1]])
+                for key, (job, pair) in zip(keys, asked, strict=True)
+                if key not in known
+            }
+            known.update(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
+            return [known[key] for key in keys]
+
+        return decide([(self.recipe, each.candidates) for each in found], score_batch, self.lookahead)
+
+    def _answer(self, question: Question, found: Found, decision: Decision, seconds: dict[str, float]) -> Answer:
+        """The evidence and its account, before a reader has seen it."""
+        chosen = decision.documents
+        first = set(found.candidates.ranking[: self.recipe.first_size])
+        notes = []
+        for document in chosen:
+            stage = "first" if document in first or self.recipe.selection == "sm" else "second"
+            partner, probability = best_partner(document, chosen, decision.scores)
+            notes.append({"id": document, "stage": stage, "partner": partner, "probability": probability})
+        return Answer(
+            question_id=question.id,
+            text="",
+            evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
+            costs={
+                "retriever_calls": 1.0 + len(found.candidates.concatenated),
+                "model_calls": float(len(decision.scores)),
+                **seconds,
+            },
+            notes={"selection": self.recipe.selection, "documents": notes},
+        )
+
+    def _read(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+        """The reader's text, with the account of retrieval kept."""
+        assert self.reader is not None
+        started = time.perf_counter()
+        texts = self.reader.read(questions, [answer.evidence for answer in answers])
+        seconds = (time.perf_counter() - started) / len(questions)
+        return [
+            replace(
+                text,
+                evidence=answer.evidence,
+                costs={**_sum(answer.costs, text.costs), "seconds/reading": seconds},
+                notes={**answer.notes, **text.notes},
+            )
+            for answer, text in zip(answers, texts, strict=True)
+        ]
+
+
+def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]) -> tuple[str | None, float | None]:
+    """The chosen document that this one goes best with, and the probability; None where no such pair was scored."""
+    pairs = [
+        (probability, d2 if document == d1 else d1)
+        for (d1, d2), probability in scores.items()
+        if document in (d1, d2) and d1 in chosen and d2 in chosen
+    ]
+    probability, partner = max(pairs, default=(None, None))
+    return partner, probability
+
+
+def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """Costs of two steps together."""
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in [*one, *(n for n in other if n not in one)]}

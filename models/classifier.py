@@ -1,0 +1,222 @@
+"""DR-RAG's classifier C(q, d1, d2): do two documents together hold what answers the question?  (Section 2.2.2, Eq. 2)
+
+Shape legend: P triples, T tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BigBirdForSequenceClassification,
+)
+
+from datamodules.errors import UserError
+from datamodules.records import Passage
+from models.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
+from models.convert import convertible, to_bigbird
+from models.devices import resolve_device
+from models.pretrained import resolve
+from models.serving import read_manifest
+from models.triples import TEXT_FORMAT, TripleEncoder
+
+KIND = "triple_classifier"
+PART = "classifier"
+LABELS = {0: "negative", 1: "positive"}
+
+
+class TripleClassifier(nn.Module):
+    """Scores triples.  Build it with `build` (to train) or `load` (to serve).
+
+    Args:
+        network: A two-label sequence classifier.
+        encode: Turns triples into token ids.
+        attention: The kind the network computes, already resolved; for Longformer it is its own and ignored.
+    """
+
+    threshold = 0.5
+
+    def __init__(self, network: nn.Module, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
+        super().__init__()
+        self.network, self.encode = network, encode
+        self.pad_to: int | None = None
+        self.sparse = False
+        if network.config.model_type == "big_bird":
+            kind = resolve_kind(attention, encode.max_tokens)
+            self.sparse = kind == "block_sparse"
+            if kind == "fused":
+                fuse(network.bert)
+            if self.sparse:
+                # The last block is global, so scores depend on padding unless a whole block is padding: one fixed length.
+                block = network.config.block_size
+                minimum = sparse_minimum_tokens(block, network.config.num_random_blocks)
+                self.pad_to = -(-max(encode.max_tokens + 1, minimum) // block) * block + block
+            for unused in network.bert.pooler.parameters():
+                unused.requires_grad_(False)  # DDP refuses parameters without gradient
+
+    @classmethod
+    def build(
+        cls,
+        pretrained: str,
+        max_tokens: int = 512,
+        attention: AttentionKind = "auto",
+        layers: int | None = None,
+    ) -> Self:
+        """A classifier to train.
+
+        Args:
+            pretrained: Folder or hub id: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is carried over
+                to BigBird.
+            max_tokens: Longest triple, in tokens.
+            attention: For BigBird: `fused` (full attention in one kernel), `full` (the same, eager), `block_sparse`, or
+                `auto`: fused up to 1,024 tokens and block-sparse above.
+            layers: Keep only the first so many layers of a BERT/RoBERTa checkpoint; all when None.
+
+        Raises:
+            MissingInputError: If there is no such model on this machine.
+            UserError: If the model's family is not supported.
+        """
+        folder = str(resolve(pretrained))
+        config = AutoConfig.from_pretrained(folder)
+        encode = TripleEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
+        labels = {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
+        if convertible(config):
+            body = to_bigbird(AutoModel.from_pretrained(folder), positions_for(max_tokens, attention), layers)
+            for key, value in labels.items():
+                setattr(body.config, key, value)
+            body.config.attention_type = _attention_type(attention, max_tokens)
+            network = BigBirdForSequenceClassification(body.config)
+            network.bert.load_state_dict(body.state_dict())
+        elif layers is not None:
+            raise UserError(
+                f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: leave it out."
+            )
+        elif config.model_type == "big_bird":
+            network = AutoModelForSequenceClassification.from_pretrained(
+                folder, attention_type=_attention_type(attention, max_tokens), **labels
+            )
+        elif config.model_type == "longformer":
+            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels)
+        else:
+            raise UserError(
+                f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, camembert."
+            )
+        room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)
+        if max_tokens > room:
+            raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
+        return cls(network, encode, attention)
+
+    @classmethod
+    def load(cls, serving: Path, device: str = "auto", attention: AttentionKind | None = None) -> Self:
+        """The classifier of a serving folder, verified, in evaluation mode.
+
+        Args:
+            serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving.
+            device: auto, cpu or cuda.
+            attention: As in `build`; the one it was trained with when None.
+
+        Raises:
+            MissingInputError: If the folder is missing.
+            ArtifactError: If it is corrupt, or made for another text format.
+        """
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        kind = attention or manifest["attention"]
+        folder = str(Path(serving) / PART)
+        config = AutoConfig.from_pretrained(folder)
+        extra = {}
+        if config.model_type == "big_bird":
+            extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
+        network = AutoModelForSequenceClassification.from_pretrained(folder, **extra)
+        classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
+        classifier.threshold = manifest["threshold"]
+        return classifier.to(resolve_device(device)).eval()
+
+    def save(self, folder: Path) -> None:
+        """Write the network and its tokenizer to `folder/classifier`, loadable by transformers' Auto classes alone."""
+        self.network.save_pretrained(folder / PART)
+        self.encode.tokenizer.save_pretrained(folder / PART)
+
+    def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
+        """Log-odds of "positive" (P,), nats, fp32: logit of label 1 minus logit of label 0."""
+        with _numpy_state_kept() if self.sparse else _nothing():
+            logits_P2 = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+        return logits_P2[:, 1] - logits_P2[:, 0]
+
+    @torch.inference_mode()
+    def log_odds(
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int = 8192
+    ) -> Iterator[tuple[list[int], list[float]]]:
+        """Score triples, longest first, in batches of at most so many padded tokens.
+
+        Yields:
+            Positions in `triples` and their log-odds (nats), batch by batch, so that long work can report and save.
+        """
+        device = next(self.parameters()).device
+        self.encode.remember_triples(triples)
+        sequences = [self.encode(*triple) for triple in triples]
+        for rows in length_batches([len(s) for s in sequences], tokens_per_batch, self.pad_to):
+            ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows], self.pad_to)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+                scores_P = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
+            yield rows, scores_P.tolist()
+
+    def probabilities(
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int = 8192
+    ) -> list[float]:
+        """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
+        scores = np.empty(len(triples))
+        for rows, batch in self.log_odds(triples, tokens_per_batch):
+            scores[rows] = batch
+        return (1 / (1 + np.exp(-scores))).tolist()
+
+
+def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
+    """Positions grouped longest first, so that each group's padded size stays within a token budget.
+
+    Args:
+        lengths: Tokens of each sequence.
+        tokens_per_batch: Rows times longest row, at most; a sequence longer than it is alone.
+        pad_to: Length that every row is padded to, if fixed.
+    """
+    batches: list[list[int]] = []
+    width = 0
+    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+        if not batches or (len(batches[-1]) + 1) * width > tokens_per_batch:
+            batches.append([])
+            width = pad_to or lengths[row]
+        batches[-1].append(row)
+    return batches
+
+
+def positions_for(max_tokens: int, attention: AttentionKind) -> int:
+    """Positions a converted model needs: block-sparse batches are padded beyond max_tokens."""
+    if resolve_kind(attention, max_tokens) != "block_sparse":
+        return max_tokens
+    return max(max_tokens, sparse_minimum_tokens(64, 3)) + 3 * 64
+
+
+def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
+    return "block_sparse" if resolve_kind(kind, max_tokens) == "block_sparse" else "original_full"
+
+
+@contextmanager
+def _numpy_state_kept() -> Iterator[None]:
+    """BigBird's block-sparse forward reseeds NumPy's global generator with a constant; put it back."""
+    state: dict[str, Any] = np.random.get_state(legacy=False)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        np.random.set_state(state)
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

@@ -1,0 +1,90 @@
+"""Any BERT or RoBERTa checkpoint as a BigBird: its weights carried over, its positions extended.
+
+A warm start where no BigBird is at hand: at the source's own lengths the hidden states are the source's (1e-5).
+"""
+
+from torch import Tensor, nn
+from transformers import BigBirdConfig, BigBirdModel, PreTrainedConfig, PreTrainedModel
+
+from datamodules.errors import UserError
+
+FIRST_POSITION = {"bert": 0, "roberta": None, "xlm-roberta": None, "camembert": None}  # None: padding_idx + 1
+
+
+def convertible(config: PreTrainedConfig) -> bool:
+    """Whether `to_bigbird` can carry a checkpoint over."""
+    return config.model_type in FIRST_POSITION
+
+
+def to_bigbird(source: PreTrainedModel, max_tokens: int, layers: int | None = None) -> BigBirdModel:
+    """A BigBird encoder (`original_full`) with the weights of a BERT- or RoBERTa-family encoder.
+
+    Args:
+        source: The bare encoder, as `AutoModel` loads it.
+        max_tokens: Positions of the new model; beyond the source's own, its table is repeated from the start.
+        layers: Keep the first so many layers; all when None.
+
+    Returns:
+        The encoder, in evaluation mode, with token types as in the source.
+
+    Raises:
+        UserError: If the family is not supported, or has fewer layers than asked for.
+    """
+    config = source.config
+    if not convertible(config):
+        raise UserError(
+            f"cannot carry a {config.model_type!r} checkpoint over to BigBird; allowed: {', '.join(FIRST_POSITION)}."
+        )
+    kept = layers or config.num_hidden_layers
+    if not 1 <= kept <= config.num_hidden_layers:
+        raise UserError(f"layers must lie in 1..{config.num_hidden_layers} for {config.name_or_path}, got {layers}.")
+    first = FIRST_POSITION[config.model_type]
+    first = config.pad_token_id + 1 if first is None else first
+    table = source.embeddings.position_embeddings.weight.detach()[first:]
+    target = BigBirdModel(
+        BigBirdConfig(
+            vocab_size=config.vocab_size,
+            hidden_size=config.hidden_size,
+            num_hidden_layers=kept,
+            num_attention_heads=config.num_attention_heads,
+            intermediate_size=config.intermediate_size,
+            hidden_act=config.hidden_act,
+            hidden_dropout_prob=config.hidden_dropout_prob,
+            attention_probs_dropout_prob=config.attention_probs_dropout_prob,
+            layer_norm_eps=config.layer_norm_eps,
+            type_vocab_size=config.type_vocab_size,
+            pad_token_id=config.pad_token_id,
+            bos_token_id=config.bos_token_id,
+            eos_token_id=config.eos_token_id,
+            sep_token_id=config.sep_token_id if getattr(config, "sep_token_id", None) is not None else None,
+            max_position_embeddings=max(max_tokens, len(table)),
+            attention_type="original_full",
+        )
+    )
+    weights = {
+        name: value
+        for name, value in source.state_dict().items()
+        if not name.startswith("pooler.") and "position" not in name
+    }
+    weights = {name: value for name, value in weights.items() if _layer(name) < kept}
+    weights["embeddings.position_embeddings.weight"] = repeated(table, target.config.max_position_embeddings)
+    missing, unexpected = target.load_state_dict(weights, strict=False)
+    missing = [name for name in missing if not name.startswith("pooler")]
+    unexpected = [name for name in unexpected if "token_type_ids" not in name]
+    if missing or unexpected:
+        raise UserError(f"{config.name_or_path} is no plain {config.model_type} encoder: {(missing + unexpected)[:3]}.")
+    nn.init.eye_(target.pooler.weight)  # unused by the classifier; defined, so that files are reproducible
+    nn.init.zeros_(target.pooler.bias)
+    return target.eval()
+
+
+def repeated(table_PE: Tensor, positions: int) -> Tensor:
+    """A position table (P, E) repeated from its start to (positions, E)."""
+    copies = -(-positions // len(table_PE))
+    return table_PE.repeat(copies, 1)[:positions].clone()
+
+
+def _layer(name: str) -> int:
+    """Index of the encoder layer a weight belongs to; -1 for the embeddings."""
+    head, _, rest = name.partition("encoder.layer.")
+    return int(rest.split(".")[0]) if rest and not head else -1

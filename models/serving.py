@@ -1,0 +1,51 @@
+"""The manifest of a serving folder: what it is, how its inputs are written, and the digest of every file.
+
+serving/serving.json            this manifest
+serving/README.md               model card
+serving/<part>/                 config.json, model.safetensors, tokenizer.json: loadable by transformers alone
+"""
+
+from pathlib import Path
+from typing import Any
+
+from datamodules.errors import ArtifactError, MissingInputError
+from datamodules.files import digests, read_json, verify, write_json
+
+MANIFEST = "serving.json"
+CURE = "Export again: python train.py fit (its end writes serving/), or fetch the folder again."
+
+
+def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, **facts: Any) -> None:
+    """Seal a folder: digests of all files in it, and the facts serving needs, in `serving.json`.
+
+    Args:
+        folder: The serving folder, with everything else already written.
+        kind: What it holds, e.g. "triple_classifier"; loading under another kind is refused.
+        text_format: The format string of the encoder in `models/`; loading under another one is refused.
+        max_tokens: Longest input, in tokens.
+        facts: Thresholds, calibration, metrics, versions, commit, data digests; JSON types only.
+    """
+    head = {"kind": kind, "text_format": text_format, "max_tokens": max_tokens}
+    write_json(folder / MANIFEST, {**head, **facts, "sha256": digests(folder)})
+
+
+def read_manifest(folder: Path, kind: str, text_format: str, check_files: bool = True) -> dict[str, Any]:
+    """The manifest of a serving folder, refused unless whole and written for this kind and format.
+
+    Raises:
+        MissingInputError: If the folder or its manifest is missing.
+        ArtifactError: If the kind or the text format differ, or a file is missing or corrupt.
+    """
+    if not folder.is_dir():
+        raise MissingInputError(f"{folder} does not exist: no serving folder. {CURE}")
+    manifest = read_json(folder / MANIFEST, CURE)
+    if manifest.get("kind") != kind:
+        raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: name another folder.")
+    if manifest["text_format"] != text_format:
+        raise ArtifactError(
+            f"{folder} was trained on the text format {manifest['text_format']!r}, this release writes {text_format!r}: "
+            "use the release that exported it, or train again."
+        )
+    if check_files:
+        verify(folder, manifest["sha256"], CURE)
+    return manifest

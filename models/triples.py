@@ -1,0 +1,126 @@
+"""How a question and two passages become tokens: one definition for training, evaluation, export and serving.
+
+    [CLS] question [SEP] title. text [SEP] title. text [SEP]
+
+(the tokenizer's own class and separator tokens).  Passages are truncated, never the question: what the question leaves is
+shared evenly, and what a short passage does not use goes to the other.  Each text is tokenized once and reused for all
+the triples it is part of.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+
+from datamodules.errors import UserError
+from datamodules.records import Passage, clean
+
+TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
+SPECIAL_TOKENS = 4
+
+
+def neutralise(text: str, specials: Sequence[str]) -> str:
+    """Split special-token strings inside user text by a blank, so that no passage can speak as the format."""
+    for special in specials:
+        text = text.replace(special, f"{special[0]} {special[1:]}")
+    return text
+
+
+def shares(first: int, second: int, budget: int) -> tuple[int, int]:
+    """How many of the tokens of two passages to keep so that their sum stays within a budget.
+
+    Even halves, except that what the shorter leaves goes to the longer.  All in tokens.
+    """
+    half = budget // 2
+    kept_first = min(first, max(half, budget - second))
+    return kept_first, min(second, budget - kept_first)
+
+
+class TripleEncoder:
+    """Tokenizes (question, passage, passage) triples.
+
+    Args:
+        tokenizer: Folder of a tokenizer, or one already loaded.
+        max_tokens: Longest triple, in tokens, special ones included.
+        cached_texts: Texts whose token ids are remembered before all are forgotten; no limit when None.
+
+    Raises:
+        UserError: If the tokenizer has no class or separator token, or max_tokens is too small to hold any passage.
+    """
+
+    def __init__(
+        self, tokenizer: str | PreTrainedTokenizerBase, max_tokens: int = 512, cached_texts: int | None = 200_000
+    ) -> None:
+        if isinstance(tokenizer, str):
+            tokenizer = AutoTokenizer.from_pretrained(tokenizer)
+        if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
+            raise UserError(f"the tokenizer {tokenizer.name_or_path} needs a class, a separator and a padding token.")
+        if max_tokens < 16:
+            raise UserError(f"max_tokens must be at least 16 to hold a question and two passages, got {max_tokens}.")
+        self.tokenizer, self.max_tokens = tokenizer, max_tokens
+        self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
+        self.cached_texts = cached_texts
+        self._ids: dict[str, list[int]] = {}
+
+    def remember(self, texts: Iterable[str]) -> None:
+        """Tokenize texts ahead, each once and many at a time, so that `__call__` only joins token ids."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._ids]
+        if self.cached_texts is not None and len(self._ids) + len(missing) > self.cached_texts:
+            self._ids.clear()
+        for start in range(0, len(missing), 4096):
+            chunk = missing[start : start + 4096]
+            safe = [neutralise(clean(text), self.specials) for text in chunk]
+            ids = self.tokenizer(safe, add_special_tokens=False, truncation=True, max_length=self.max_tokens)
+            self._ids.update(zip(chunk, ids["input_ids"], strict=True))
+
+    def text_ids(self, text: str) -> list[int]:
+        """Token ids of one text, without special tokens; remembered."""
+        if text not in self._ids:
+            self.remember([text])
+        return self._ids[text]
+
+    def remember_triples(self, triples: Iterable[tuple[str, Passage, Passage]]) -> None:
+        """Tokenize all the texts of triples ahead."""
+        self.remember(
+            text
+            for question, first, second in triples
+            for text in (question, passage_text(first), passage_text(second))
+        )
+
+    def length(self, question: str, first: Passage, second: Passage) -> int:
+        """Tokens that `__call__` would give."""
+        used = len(self.text_ids(question)) + SPECIAL_TOKENS
+        return min(self.max_tokens, used + sum(len(self.text_ids(passage_text(p))) for p in (first, second)))
+
+    def __call__(self, question: str, first: Passage, second: Passage) -> list[int]:
+        """Token ids of one triple, at most `max_tokens`.
+
+        Raises:
+            UserError: If the question alone fills the length.
+        """
+        question_ids = self.text_ids(question)
+        ids = [self.text_ids(passage_text(passage)) for passage in (first, second)]
+        budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
+        if budget < 2:
+            raise UserError(
+                f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise it."
+            )
+        kept_first, kept_second = shares(len(ids[0]), len(ids[1]), budget)
+        cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
+        return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
+
+    def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
+        """Right-padded token ids and attention mask, both (P, T) int64; T is the longest, or `length`."""
+        T = length or max(map(len, sequences))
+        ids_PT = torch.full((len(sequences), T), self.tokenizer.pad_token_id)
+        attention_PT = torch.zeros(len(sequences), T, dtype=torch.long)
+        for row, sequence in enumerate(sequences):
+            ids_PT[row, : len(sequence)] = torch.tensor(sequence)
+            attention_PT[row, : len(sequence)] = 1
+        return ids_PT, attention_PT
+
+
+def passage_text(passage: Passage) -> str:
+    """What the classifier reads of a passage."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text

@@ -1,0 +1,320 @@
+"""Records and durable files: the normaliser's properties, identities, and files that are whole or absent whatever fails."""
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datamodules import files
+from datamodules.errors import ArtifactError, MissingInputError
+from datamodules.records import Passage, Question, clean, passage_id
+
+ROOT = Path(__file__).parents[1]
+INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\ufeff\u00ad"
+ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3000\t\n \x1c\u2028" + INVISIBLE))
+
+
+# --- clean and identity
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("  two\n\n words\t", "two words"),
+        ("ﬁne ½ Å", "fine 1⁄2 Å"),  # compatibility forms, the ångström sign
+        ("zero\u200bwidth \ufeffmark soft\u00adhyphen", "zerowidth mark softhyphen"),
+        ("cafe\u0301", "café"),
+        ("e\u200d\u0301", "é"),  # the joiner goes before composing, else a second pass would differ
+        ("no\u00a0break\u3000blank", "no break blank"),
+        ("", ""),
+        (" \u200b\n", ""),
+    ],
+)
+def test_clean_by_hand(text: str, expected: str) -> None:
+    assert clean(text) == expected
+
+
+@given(st.text() | ODD)
+def test_clean_is_idempotent(text: str) -> None:
+    assert clean(clean(text)) == clean(text)
+
+
+@given(st.text() | ODD)
+def test_clean_leaves_single_blanks_only(text: str) -> None:
+    cleaned = clean(text)
+    assert cleaned == " ".join(cleaned.split())
+    assert not set(cleaned) & set(INVISIBLE)
+
+
+@given(st.text() | ODD, st.text() | ODD)
+def test_clean_joins_as_it_cleans(one: str, other: str) -> None:
+    """Cleaning parts and joining them is cleaning the joined text, so sentences may be cleaned before or after."""
+    assert clean(f"{clean(one)}\n{clean(other)}") == clean(f"{one}\n{other}")
+
+
+@given(st.text(), st.text())
+def test_identity_sees_through_what_clean_removes(title: str, text: str) -> None:
+    passage = Passage.of(title, text)
+    assert passage.id == passage_id(f" {title}\u200b", f"{text}\n")
+    assert passage.id == passage_id(passage.title, passage.text)
+    assert len(passage.id) == 16
+
+
+def test_identity_separates_title_from_text() -> None:
+    ids = {passage_id("a b", "c"), passage_id("a", "b c"), passage_id("", "a b c"), passage_id("a b c", "")}
+    assert len(ids) == 4
+
+
+def test_identity_never_changes() -> None:
+    """Indexes and mined files on disk hold these ids: printf 'Hamlet\\0A play.' | sha256sum"""
+    assert passage_id("Hamlet", "A play.") == "0dd31c9dcbc11b4a"
+
+
+def test_gold_is_in_file_order() -> None:
+    one, two, three = (Passage.of(title, "text") for title in ("one", "two", "three"))
+    question = Question("q", "which", passages=(one, two, three), support=(three.id, one.id, "elsewhere"))
+    assert question.gold == (one, three)
+
+
+# --- whole or absent, under injected faults
+
+
+class Disk:
+    """Counts every write, fsync, mkdir and rename of `files`, and does something in place of the n-th."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, fail: Callable[[], None]) -> None:
+        self.calls = 0
+        self.failed = ""
+        self.at = at
+        self.fail = fail
+        for owner, name in ((os, "fsync"), (os, "replace"), (os, "mkdir"), (Path, "write_text")):
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, call: Callable) -> Callable:
+        def counted(*args: object, **kwargs: object) -> object:
+            self.calls += 1
+            if self.calls == self.at:
+                self.failed = call.__name__
+                self.fail()
+            return call(*args, **kwargs)
+
+        return counted
+
+
+def disk_full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def save_file(path: Path, value: str) -> None:
+    files.write_json(path, {"value": value})
+
+
+def save_folder(path: Path, value: str) -> None:
+    with files.whole_folder(path) as folder:
+        (folder / "part").mkdir()
+        (folder / "part" / "a").write_text(value)
+        (folder / "b").write_text(value)
+
+
+def load_file(path: Path) -> set[str]:
+    return {files.read_json(path, "cure")["value"]}
+
+
+def load_folder(path: Path) -> set[str]:
+    assert sorted(files.digests(path)) == ["b", "part/a"]
+    return {(path / "part" / "a").read_text(), (path / "b").read_text()}
+
+
+BOTH = pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_folder, load_folder)])
+
+
+@BOTH
+@pytest.mark.parametrize("old", [True, False])
+def test_a_full_disk_at_every_step(
+    save: Callable, load: Callable, old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    for step in range(1, 100):
+        shutil.rmtree(target, ignore_errors=True)
+        target.unlink(missing_ok=True)
+        if old:
+            save(target, "old")
+        with monkeypatch.context() as patch:
+            disk = Disk(patch, step, disk_full)
+            refused = False
+            try:
+                save(target, "new")
+            except ArtifactError as error:
+                refused = True
+                assert "No space left on device" in str(error)
+                assert "Free space" in str(error)
+        assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
+        found = load(target) if target.exists() else set()
+        if not refused:
+            assert found == {"new"}
+        elif (
+            disk.failed != "fsync"
+        ):  # the last fsync makes the rename durable: when it fails, the new is in place already
+            assert found == ({"old"} if old else set())
+        else:
+            assert found in ({"new"}, {"old"} if old else set())
+        if disk.calls < step:
+            break
+    assert step > 3, "the injection did not bite"
+
+
+@BOTH
+def test_an_interrupt_at_every_step(
+    save: Callable, load: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C is no OSError: it passes through unchanged and still leaves old or new."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    target = tmp_path / "target"
+    for step in range(1, 100):
+        save(target, "old")
+        with monkeypatch.context() as patch:
+            disk = Disk(patch, step, interrupt)
+            try:
+                save(target, "new")
+            except KeyboardInterrupt:
+                assert load(target) in ({"old"}, {"new"})
+            assert [path.name for path in tmp_path.iterdir()] == ["target"]
+        if disk.calls < step:
+            break
+    assert step > 3, "the injection did not bite"
+
+
+SAVE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from datamodules import files
+left = int(sys.argv[2])
+def deadly(call):
+    def counted(*args, **kwargs):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **kwargs)
+    return counted
+os.fsync, os.replace, os.mkdir, os.rmdir = map(deadly, (os.fsync, os.replace, os.mkdir, os.rmdir))
+with files.whole_folder(Path(sys.argv[3])) as folder:
+    (folder / "part").mkdir()
+    (folder / "part" / "a").write_text("new")
+    (folder / "b").write_text("new")
+"""
+
+
+def test_kill_9_at_every_step_of_a_folder(tmp_path: Path) -> None:
+    """A process is killed at each of its steps; the next writer finds old or new, whole, and clears up."""
+    target = tmp_path / "target"
+    kills = 0
+    for step in range(1, 100):
+        save_folder(target, "old")
+        run = subprocess.run([sys.executable, "-I", "-c", SAVE_AND_DIE, str(ROOT), str(step), str(target)])
+        if target.exists():
+            assert load_folder(target) in ({"old"}, {"new"})
+        files._sweep(target)  # what the next writer begins with
+        assert [path.name for path in tmp_path.iterdir()] == ["target"]
+        assert load_folder(target) in ({"old"}, {"new"})
+        if run.returncode == 0:
+            assert load_folder(target) == {"new"}
+            break
+        assert run.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills > 8, "the injection did not bite"
+
+
+def test_the_next_writer_spares_a_live_one(tmp_path: Path) -> None:
+    live = tmp_path / f"{files.TEMPORARY}{os.getppid()}-target"
+    dead = tmp_path / f"{files.TEMPORARY}{2**22 + 1}-target"  # above Linux's greatest process number
+    namesake = tmp_path / f"{files.TEMPORARY}{os.getpid()}-target"  # a container numbers its processes alike
+    other = tmp_path / f"{files.TEMPORARY}{2**22 + 1}-another-target"
+    for leftover in (live, dead, namesake, other):
+        leftover.write_text("half")
+    files.write_text(tmp_path / "target", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([live.name, other.name, "target"])
+
+
+WRITE_PAST_THE_LIMIT = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from datamodules import files
+from datamodules.errors import ArtifactError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    files.write_text(Path(sys.argv[2]), "x" * 1000)
+except ArtifactError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no file size limits here")
+def test_a_write_that_the_system_really_refuses(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("old")
+    run = subprocess.run(
+        [sys.executable, "-c", WRITE_PAST_THE_LIMIT, str(ROOT), str(target)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == f"{target}: cannot write: File too large. Free space or choose another folder."
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for save in (save_file, save_folder):
+        with pytest.raises(ArtifactError, match="cannot write"):
+            save(tmp_path / "file" / "target", "new")
+
+
+def test_an_error_inside_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    save_folder(target, "old")
+    with pytest.raises(ZeroDivisionError), files.whole_folder(target) as folder:
+        (folder / "b").write_text(str(1 / 0))
+    assert load_folder(target) == {"old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+# --- manifests
+
+
+def test_verify_finds_one_flipped_bit_and_a_missing_file(tmp_path: Path) -> None:
+    save_folder(tmp_path / "target", "value")
+    manifest = files.digests(tmp_path / "target")
+    files.verify(tmp_path / "target", manifest, "Export again.")
+    file = tmp_path / "target" / "part" / "a"
+    for bit in range(8 * len(file.read_bytes())):
+        whole = file.read_bytes()
+        file.write_bytes(bytes(byte ^ (1 << bit % 8 if i == bit // 8 else 0) for i, byte in enumerate(whole)))
+        with pytest.raises(ArtifactError, match=r"part/a is corrupt.*Export again\."):
+            files.verify(tmp_path / "target", manifest, "Export again.")
+        file.write_bytes(whole)
+    file.unlink()
+    with pytest.raises(ArtifactError, match=r"part/a is missing.*Export again\."):
+        files.verify(tmp_path / "target", manifest, "Export again.")
+
+
+def test_read_json_names_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"does not exist\. Train first\."):
+        files.read_json(tmp_path / "none.json", "Train first.")
+    for text in ("{", "[1]", "\udcff"):
+        (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(ArtifactError, match=r"bad\.json .*Train first\."):
+            files.read_json(tmp_path / "bad.json", "Train first.")

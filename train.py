@@ -1,0 +1,40 @@
+"""Train one learned part of a RAG system.
+
+    python train.py fit --config configs/train/drrag_hotpotqa.yaml
+    python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.learning_rate 5e-5 --name try-2
+    torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_hotpotqa.yaml --trainer.devices 8
+    python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --ckpt_path checkpoints/drrag-hotpotqa/last.ckpt
+    python train.py fit --model.help trainers.drrag.DrRagTrainer
+
+A config names a trainer (`trainers/`), a data module (`datamodules/`) and Lightning's Trainer options.  Every key is a
+constructor parameter, so a misspelt key or a wrong type stops the run before anything is loaded.
+"""
+
+import os
+import sys
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not burn the cores other ranks need
+
+from pytorch_lightning.utilities.exceptions import SIGTERMException
+
+from datamodules.errors import UserError
+from trainers.cli import TrainCLI
+
+PREEMPTED = 75  # exit code of a run that was told to stop and can be resumed
+
+
+def main(args: list[str] | None = None) -> TrainCLI:
+    """Run a command; for the shell, errors that a user can cure are one line and an exit code."""
+    return TrainCLI(args)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        print(f"train.py: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None
+    except SIGTERMException:
+        print("train.py: stopped by SIGTERM; resume with --ckpt_path checkpoints/<name>/last.ckpt", file=sys.stderr)
+        raise SystemExit(PREEMPTED) from None

@@ -1,0 +1,129 @@
+"""The training command line: Lightning's, plus a run folder, strict keys, a config always saved and a folder to serve."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytorch_lightning as pl
+import yaml
+from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+
+from datamodules.errors import MissingInputError, UserError
+from datamodules.files import write_text
+from trainers.callbacks import RandomState, RunRecord, ServingExport, Throughput
+from trainers.checkpoint_io import DurableCheckpointIO
+from trainers.loggers import JsonlLogger, RunWandbLogger
+
+STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not a guess
+RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # set above 0 where a scheduler starts a run again
+
+
+def run_folder(name: str) -> str:
+    """checkpoints/<name>, and a folder of its own for every trial of a W&B sweep."""
+    trial = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
+    return str(Path("checkpoints", name, *([trial] if trial else [])))
+
+
+class BriefParser(LightningArgumentParser):
+    """Prints an error's own lines, not fifty lines of usage before them."""
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Print and leave with exit code 2."""
+        lines = [line for line in message.splitlines() if line.strip()]
+        print(f"train.py: {' '.join(line.strip() for line in lines)}", file=sys.stderr)
+        print("Type `python train.py fit --help`, or `--model.help CLASS` for a trainer's keys.", file=sys.stderr)
+        raise SystemExit(2)
+
+
+class SaveRunConfig(SaveConfigCallback):
+    """Write the whole config beside the checkpoints, and send it to the loggers."""
+
+    def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Called on rank 0 before training."""
+        text = self.parser.dump(self.config, skip_unset=False)
+        write_text(Path(trainer.default_root_dir) / "config.yaml", text)
+        for logger in trainer.loggers:
+            logger.log_hyperparams(yaml.safe_load(text))
+
+
+class TrainCLI(LightningCLI):
+    """`train.py {fit,validate,test}` for any trainer and any data module."""
+
+    def __init__(self, args: list[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(
+            args=args,
+            auto_configure_optimizers=False,
+            seed_everything_default=0,
+            save_config_callback=SaveRunConfig,
+            save_config_kwargs={"save_to_log_dir": False},
+            trainer_defaults={"logger": False},
+            parser_kwargs={**STRICT, **{command: STRICT for command in self.subcommands()}},
+            **kwargs,
+        )
+
+    @staticmethod
+    def subcommands() -> dict[str, set[str]]:
+        """What a user can type; there is no `predict`: answering is infer.py's."""
+        return {name: skipped for name, skipped in LightningCLI.subcommands().items() if name != "predict"}
+
+    def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
+        """Lightning's parser with brief errors."""
+        kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
+        parser = BriefParser(**kwargs)
+        parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")
+        return parser
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        """Name, checkpoint rule and early stopping."""
+        parser.add_argument(
+            "--name", type=str, required=True, help="The run's name: its files go to checkpoints/<name>."
+        )
+        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.set_defaults(
+            {
+                "checkpoint.filename": "best",
+                "checkpoint.save_last": True,
+                "checkpoint.enable_version_counter": False,
+                "checkpoint.mode": "max",
+            }
+        )
+        parser.add_lightning_class_args(EarlyStopping, "early_stopping")
+        parser.set_defaults({"early_stopping.mode": "max", "early_stopping.patience": 3})
+        parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
+        parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
+        parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
+
+    def before_instantiate_classes(self) -> None:
+        """Refuse a taken name or a missing checkpoint before anything is loaded."""
+        options = self.config[self.subcommand]
+        folder = Path(run_folder(options.name))
+        last = folder / "last.ckpt"
+        if options.ckpt_path and not Path(options.ckpt_path).is_file():
+            raise MissingInputError(f"--ckpt_path {options.ckpt_path} does not exist; resume with --ckpt_path {last}.")
+        if self.subcommand == "fit" and (folder / "config.yaml").exists() and not options.ckpt_path:
+            if any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS):
+                options.ckpt_path = str(last) if last.is_file() else None
+            elif "LOCAL_RANK" not in os.environ or os.environ["LOCAL_RANK"] == "0":
+                raise UserError(
+                    f"{folder} holds a run already: choose another --name, or resume it with --ckpt_path {last}."
+                )
+
+    def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
+        """Lightning's trainer, with what every run has, whatever callbacks, plugins and loggers the config adds."""
+        config = self._get(self.config_init, "trainer")
+        always: dict[str, list[Any]] = {
+            "callbacks": [RunRecord(), Throughput(), RandomState(), ServingExport()],
+            "plugins": [DurableCheckpointIO()],
+        }
+        for key, ours in always.items():
+            given = config.get(key) or []
+            kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
+        trainer = super().instantiate_trainer(**kwargs)
+        folder = Path(trainer.default_root_dir)
+        for logger in trainer.loggers:
+            if isinstance(logger, RunWandbLogger):
+                logger.attach(folder)
+        trainer.loggers = [*trainer.loggers, JsonlLogger(folder)]
+        return trainer

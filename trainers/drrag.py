@@ -1,0 +1,178 @@
+"""Train DR-RAG's classifier C(q, d1, d2) (Section 2.2.2).  Shape legend: P triples, T tokens."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.optim import AdamW
+from transformers import get_linear_schedule_with_warmup
+
+from datamodules.batching import TripleBatch
+from datamodules.errors import UserError
+from models.attention import AttentionKind
+from models.classifier import KIND, TripleClassifier
+from models.serving import write_manifest
+from models.triples import TEXT_FORMAT
+from trainers import metrics
+from trainers.losses import triple_loss
+from trainers.model_card import model_card
+from trainers.plots import validation_figures
+
+
+class DrRagTrainer(pl.LightningModule):
+    """Binary cross-entropy on balanced triples; AdamW, linear warm-up and decay; the decision threshold from validation.
+
+    Args:
+        pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
+            carried over to BigBird.
+        max_tokens: Longest triple, in tokens; passages are truncated, never the question.
+        attention: fused, full, block_sparse, or auto (fused up to 1,024 tokens, block_sparse above).
+        layers: Keep only the first so many layers of a BERT/RoBERTa checkpoint; all when None.
+        learning_rate: Peak learning rate of the body, per optimizer step.
+        head_learning_rate: Peak learning rate of the classification head, which starts at random.
+        weight_decay: AdamW's, on matrices only.
+        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        threshold_criterion: What the exported decision threshold maximises on validation.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third more time.
+
+    Raises:
+        UserError: If a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        pretrained: str = "google/bigbird-roberta-base",
+        max_tokens: int = 512,
+        attention: AttentionKind = "auto",
+        layers: int | None = None,
+        learning_rate: float = 3e-5,
+        head_learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        warmup_fraction: float = 0.1,
+        threshold_criterion: metrics.Criterion = "balanced_accuracy",
+        gradient_checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        if not 0 <= warmup_fraction <= 1:
+            raise UserError(f"warmup_fraction must lie in [0, 1], got {warmup_fraction}.")
+        self.save_hyperparameters()
+        self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers)
+        if gradient_checkpointing:
+            self.classifier.network.gradient_checkpointing_enable({"use_reentrant": False})
+        self.validated: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.validation_facts: dict[str, float] = {}
+        self.figures: dict[str, Any] = {}
+        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+
+    def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
+        share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
+        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
+        self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
+        self.log("train/accuracy", agree_P.sum() * parts / batch.step_triples)
+        return share * parts
+
+    def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
+        """Collect scores; metrics follow once all ranks have theirs."""
+        log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
+        self.validated.append((batch.rows_P.cpu(), log_odds_P.float().cpu(), batch.labels_P.cpu()))
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        """Metrics over the distinct triples of all ranks; the same numbers for any world size."""
+        rows_P, log_odds_P, labels_P = (
+            torch.cat(column).double().numpy() for column in zip(*self.validated, strict=True)
+        )
+        self.validated.clear()
+        if self.trainer.world_size > 1:
+            gathered: list[Any] = [None] * self.trainer.world_size
+            dist.all_gather_object(gathered, (rows_P, log_odds_P, labels_P))
+            rows_P, log_odds_P, labels_P = (np.concatenate(column) for column in zip(*gathered, strict=True))
+        _, first = np.unique(rows_P, return_index=True)
+        log_odds_P, labels_P = log_odds_P[first], labels_P[first]  # in the order of the validation triples
+        probabilities_P = 1 / (1 + np.exp(-log_odds_P))
+        threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
+        self.classifier.threshold = threshold
+        self.validation_facts = {
+            "auc": metrics.auc(log_odds_P, labels_P),
+            "average_precision": metrics.average_precision(log_odds_P, labels_P),
+            "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
+            "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
+            "threshold": threshold,
+            self.hparams.threshold_criterion: value,
+            "triples": float(len(labels_P)),
+        }
+        self.probabilities_P = probabilities_P
+        if self.trainer.is_global_zero:
+            self.figures = validation_figures(probabilities_P, labels_P, threshold)
+        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
+
+    on_test_epoch_end = on_validation_epoch_end
+
+    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a table that shows the first so many validation triples with their probabilities."""
+        triples = self.trainer.datamodule.validation_triples[:count]
+        rows = [
+            [t.question.text, t.first.title, t.second.title, t.kind, float(p)]
+            for t, p in zip(triples, self.probabilities_P, strict=False)
+        ]
+        return ["question", "first", "second", "kind", "probability"], rows
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
+        groups: dict[tuple[bool, bool], list[Tensor]] = {}
+        for name, parameter in self.classifier.named_parameters():
+            if parameter.requires_grad:
+                groups.setdefault((".classifier." in f".{name}", parameter.ndim > 1), []).append(parameter)
+        optimizer = AdamW(
+            [
+                {
+                    "params": parameters,
+                    "lr": self.hparams.head_learning_rate if head else self.hparams.learning_rate,
+                    "weight_decay": self.hparams.weight_decay if matrix else 0.0,
+                }
+                for (head, matrix), parameters in groups.items()
+            ]
+        )
+        steps = int(self.trainer.estimated_stepping_batches)
+        schedule = get_linear_schedule_with_warmup(optimizer, round(self.hparams.warmup_fraction * steps), steps)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The threshold and the validation it comes from travel with the weights."""
+        checkpoint["validation_facts"] = dict(self.validation_facts)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take the threshold and its validation back."""
+        self.validation_facts = checkpoint["validation_facts"]
+        self.classifier.threshold = self.validation_facts.get("threshold", 0.5)
+
+    def export(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the serving folder's content: the classifier, a model card, the sealed manifest.
+
+        Args:
+            folder: An empty folder.
+            facts: Versions, commit and data digests, stored as they are.
+        """
+        self.classifier.save(folder)
+        (folder / "README.md").write_text(model_card(self.hparams, self.validation_facts, facts), encoding="utf-8")
+        write_manifest(
+            folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
+            attention=self.hparams.attention, threshold=self.classifier.threshold,
+            validation=self.validation_facts, **facts,
+        )  # fmt: skip
+
+    def proves(self, folder: Path, batch: TripleBatch) -> float:
+        """Largest difference in log-odds (nats) between this module and what `folder` loads, on a batch, in fp32."""
+        served = TripleClassifier.load(folder, device="cpu")
+        with torch.inference_mode():
+            here_P = self.classifier.eval().cpu().float()(batch.ids_PT, batch.attention_PT)
+            there_P = served(batch.ids_PT, batch.attention_PT)
+        return float((here_P - there_P).abs().max())
