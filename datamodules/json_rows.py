@@ -11,6 +11,8 @@ from datamodules.errors import DataError
 CHUNK_BYTES = 1 << 20
 
 _BOM = codecs.BOM_UTF8
+_BLANKS = frozenset(" \t\r\n")
+_DELIMITERS = _BLANKS | {",", "]"}
 _LONGEST_LITERAL = len("-Infinity")
 
 
@@ -97,7 +99,7 @@ class _Text:
         """Skip white space; is nothing left?"""
         while True:
             rest = len(self._buffer)
-            while self._cursor < rest and self._buffer[self._cursor] in " \t\r\n":
+            while self._cursor < rest and self._buffer[self._cursor] in _BLANKS:
                 self.line += self._buffer[self._cursor] == "\n"
                 self._cursor += 1
             if self._cursor < rest:
@@ -129,7 +131,8 @@ class _Text:
             except (ValueError, RecursionError) as error:  # thousands of digits; brackets nested too deeply
                 raise self.invalid(str(error)) from error
             else:
-                if end < len(self._buffer) or not self._more():  # at the buffer's end a number may go on
+                # Without a delimiter behind it a number may go on: 1, 1.5, 1.5e7.
+                if self._buffer[end : end + 1] in _DELIMITERS or not self._more():
                     self.line += self._buffer.count("\n", self._cursor, end)
                     self._cursor = end
                     return value

@@ -6,7 +6,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Self
 
-_INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff\u00ad]")  # zero-width and direction marks
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")  # zero-width and direction marks
 
 
 def clean(text: str) -> str:
@@ -15,6 +15,8 @@ def clean(text: str) -> str:
     Training, evaluation and serving see text only after it; BigBird's tokenizer does no NFKC of its own and keeps line
     breaks as tokens.  Idempotent.
     """
+    if text.isascii():  # nothing to normalise: most text, ten times faster
+        return " ".join(text.split())
     return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))).split())
 
 

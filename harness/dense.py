@@ -56,49 +56,49 @@ def build_dense(
     if chunk_passages < 1:
         raise UserError(f"chunk_passages must be at least 1, got {chunk_passages}.")
     partial = partial_folder(out)
-    with join_world() as world:
-        recipe: dict | None = None
-        go = "failed"
-        if world.rank == 0:
-            try:
-                recipe = _prepare(
-                    passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
-                )
-                go = "encode" if recipe is not None else "stands"
-            finally:
-                world.from_first(go)
-        else:
-            go = world.from_first(go)
-        if go == "failed":
-            raise ArtifactError(f"{out}: rank 0 could not begin the build; its own message says why.")
-        if go == "stands":
-            return
-        store = PassageStore(partial)
-        chunks = chunk_count(len(store), chunk_passages)
-        vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
-        say(
-            f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {world.size} process(es)."
-        )
-        encode_chunks(store, partial, encoder, chunk_passages, world)
-        world.wait()
-        if world.rank != 0 or recipe is None:
-            return
-        write_index(
-            out,
-            recipe,
+    world = join_world()
+    recipe: dict | None = None
+    go = "failed"
+    if world.rank == 0:
+        try:
+            recipe = _prepare(
+                passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
+            )
+            go = "encode" if recipe is not None else "stands"
+        finally:
+            world.from_first(go)
+    else:
+        go = world.from_first(go)
+    if go == "failed":
+        raise ArtifactError(f"{out}: rank 0 could not begin the build; its own message says why.")
+    if go == "stands":
+        return
+    store = PassageStore(partial)
+    chunks = chunk_count(len(store), chunk_passages)
+    vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
+    say(
+        f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
+        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {world.size} process(es)."
+    )
+    encode_chunks(store, partial, encoder, chunk_passages, world)
+    world.wait()
+    if world.rank != 0 or recipe is None:
+        return
+    write_index(
+        out,
+        recipe,
+        len(store),
+        partial,
+        lambda folder: write_vectors(
+            folder,
+            read_chunks(store, partial, encoder, chunk_passages),
             len(store),
-            partial,
-            lambda folder: write_vectors(
-                folder,
-                read_chunks(store, partial, encoder, chunk_passages),
-                len(store),
-                encoder.dimensions,
-                recipe["vectors"],
-            ),
-            ["torch", "transformers", "numpy"],
-            origin={"encoder": encoder.name},
-        )
+            encoder.dimensions,
+            recipe["vectors"],
+        ),
+        ["torch", "transformers", "numpy"],
+        origin={"encoder": encoder.name},
+    )
     discard(partial)
     say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
 

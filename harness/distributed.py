@@ -1,8 +1,7 @@
 """Several processes at one job, as torchrun starts them.  One process needs none of this and pays nothing for it."""
 
+import atexit
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -39,18 +38,24 @@ class World:
         return box[0]
 
 
-@contextmanager
-def join_world() -> Iterator[World]:
-    """Meet the other processes that torchrun (or anything that sets WORLD_SIZE, RANK, MASTER_ADDR) started; over gloo,
-    since they only exchange words."""
-    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
-    if size == 1:
-        yield World(0, 1)
-        return
-    from torch import distributed
+def local_device(device: str) -> str:
+    """This process's own GPU where `auto` or `cuda` would give every process of the machine the same one."""
+    if os.environ.get("WORLD_SIZE", "1") == "1" or device not in ("auto", "cuda"):
+        return device
+    import torch
 
-    distributed.init_process_group("gloo", timeout=_TIMEOUT)
-    try:
-        yield World(rank, size)
-    finally:
-        distributed.destroy_process_group()
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % gpus}" if gpus else device
+
+
+def join_world() -> World:
+    """Meet the other processes that torchrun (or anything that sets WORLD_SIZE, RANK, MASTER_ADDR) started; over gloo,
+    since they only exchange words.  They stay joined until the process ends."""
+    size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
+    if size > 1:
+        from torch import distributed
+
+        if not distributed.is_initialized():
+            distributed.init_process_group("gloo", timeout=_TIMEOUT)
+            atexit.register(distributed.destroy_process_group)
+    return World(rank, size)

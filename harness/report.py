@@ -25,7 +25,7 @@ CSV_COLUMNS = (
     "paper_documents",
 )
 NOTES = """\
-Recall: share of a question's gold passages among the chosen documents, mean over questions. Both found: questions with every
+Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with every
 gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
 Time: seconds of retrieval and pair scoring per question against SM = 1, without a reader; pairs a row needs are charged to
 it at the mean cost per pair, though rows share scores here. The oracles choose with the gold at hand: they are ceilings.
@@ -83,7 +83,7 @@ def table_markdown(
 
 
 def _main_table(rows: Sequence[tuple[Outcome, Measured]], paper: DrRagDataset | None) -> list[str]:
-    head = ["", "recall %", "difference to SM", "documents", "both found %", "time", "pairs"]
+    head = ["", "recall %", "difference to SM", "documents", "all found %", "time", "pairs"]
     table = []
     for outcome, figures in rows:
         low, high = (100 * end for end in figures.interval)

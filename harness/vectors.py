@@ -23,7 +23,8 @@ FaissIndex = Literal["flat", "ivf", "hnsw"]
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
 
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
-_SPARE = 16  # candidates beyond k: ties at the end of FAISS's list are then settled by position, not by its heap
+_SPARE = 16  # candidates beyond k, so that equal scores at the end of the list are settled by position, not by a heap
+_NEAR = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
 _GPU_MOST_CANDIDATES = 2048  # FAISS's limit on a GPU
 _BLOCK = 65536  # vectors that numpy scores at a time
 _SEED = 0
@@ -218,13 +219,24 @@ class Vectors:
             raise UserError(f"k = {k:,} is beyond FAISS's limit of {self._most:,} on a GPU. Choose index device cpu.")
         if len(queries_QD) == 0:
             return []
-        wanted = min(k + _SPARE, self._most)
         queries_QD = np.ascontiguousarray(queries_QD, dtype=np.float32)
+        results: list[list[tuple[int, float]]] = [[] for _ in queries_QD]
+        open_rows, wanted = np.arange(len(queries_QD)), min(k + _SPARE, self._most)
+        while True:
+            unsettled = []
+            for row, candidates in zip(open_rows, self._candidates(queries_QD[open_rows], wanted), strict=True):
+                results[row], settled = self._rescore(queries_QD[row], candidates, k)
+                if not settled:
+                    unsettled.append(row)
+            if not unsettled or wanted == self._most:
+                return results
+            open_rows, wanted = np.array(unsettled), min(8 * wanted, self._most)
+
+    def _candidates(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
+        """Positions of the nearest vectors, (Q, wanted); -1 where an approximate index found fewer."""
         if self._index is not None:
-            candidates_QK = self._index.search(queries_QD, wanted)[1]
-        else:
-            candidates_QK = self._search_with_numpy(queries_QD, wanted)
-        return [self._rescore(query_D, found, k) for query_D, found in zip(queries_QD, candidates_QK, strict=True)]
+            return self._index.search(queries_QD, wanted)[1]
+        return self._search_with_numpy(queries_QD, wanted)
 
     def _search_with_numpy(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
         best_QK = np.empty((len(queries_QD), 0), dtype=np.int64)
@@ -240,9 +252,12 @@ class Vectors:
                 scores_QK = np.take_along_axis(scores_QK, keep, axis=1)
         return best_QK
 
-    def _rescore(self, query_D: np.ndarray, candidates: np.ndarray, k: int) -> list[tuple[int, float]]:
-        positions = candidates[candidates >= 0]  # -1: an approximate index found fewer
+    def _rescore(self, query_D: np.ndarray, candidates: np.ndarray, k: int) -> tuple[list[tuple[int, float]], bool]:
+        """The k best of the candidates, and whether they are sure to be: a last candidate that scores like the k-th may
+        have pushed out equals that stand before it."""
+        positions = candidates[candidates >= 0]
         # sum over rows instead of a BLAS product, whose last bits depend on where in the matrix a row stands
         scores = (self.vectors_ND[positions].astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
-        order = np.lexsort((positions, -scores))[:k]
-        return [(int(positions[i]), float(scores[i])) for i in order]
+        order = np.lexsort((positions, -scores))
+        settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _NEAR * abs(scores[order[0]])
+        return [(int(positions[i]), float(scores[i])) for i in order[:k]], bool(settled) or len(order) < len(candidates)

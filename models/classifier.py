@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BigBirdForSequenceClassification,
+    PreTrainedModel,
 )
 
 from datamodules.errors import UserError
@@ -42,9 +43,10 @@ class TripleClassifier(nn.Module):
         attention: The kind the network computes, already resolved; for Longformer it is its own and ignored.
     """
 
+    network: PreTrainedModel
     threshold = 0.5
 
-    def __init__(self, network: nn.Module, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
+    def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
         super().__init__()
         self.network, self.encode = network, encode
         self.pad_to: int | None = None
@@ -69,6 +71,7 @@ class TripleClassifier(nn.Module):
         max_tokens: int = 512,
         attention: AttentionKind = "auto",
         layers: int | None = None,
+        dropout: float | None = None,
     ) -> Self:
         """A classifier to train.
 
@@ -79,6 +82,7 @@ class TripleClassifier(nn.Module):
             attention: For BigBird: `fused` (full attention in one kernel), `full` (the same, eager), `block_sparse`, or
                 `auto`: fused up to 1,024 tokens and block-sparse above.
             layers: Keep only the first so many layers of a BERT/RoBERTa checkpoint; all when None.
+            dropout: Of hidden states and attention; the checkpoint's own when None.
 
         Raises:
             MissingInputError: If there is no such model on this machine.
@@ -88,9 +92,11 @@ class TripleClassifier(nn.Module):
         config = AutoConfig.from_pretrained(folder)
         encode = TripleEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
         labels = {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
+        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+        dropouts = {} if dropout is None else dict.fromkeys(rates, dropout)
         if convertible(config):
             body = to_bigbird(AutoModel.from_pretrained(folder), positions_for(max_tokens, attention), layers)
-            for key, value in labels.items():
+            for key, value in {**labels, **dropouts}.items():
                 setattr(body.config, key, value)
             body.config.attention_type = _attention_type(attention, max_tokens)
             network = BigBirdForSequenceClassification(body.config)
@@ -101,10 +107,10 @@ class TripleClassifier(nn.Module):
             )
         elif config.model_type == "big_bird":
             network = AutoModelForSequenceClassification.from_pretrained(
-                folder, attention_type=_attention_type(attention, max_tokens), **labels
+                folder, attention_type=_attention_type(attention, max_tokens), **labels, **dropouts
             )
         elif config.model_type == "longformer":
-            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels)
+            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **dropouts)
         else:
             raise UserError(
                 f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, camembert."
@@ -210,7 +216,7 @@ def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
 @contextmanager
 def _numpy_state_kept() -> Iterator[None]:
     """BigBird's block-sparse forward reseeds NumPy's global generator with a constant; put it back."""
-    state: dict[str, Any] = np.random.get_state(legacy=False)  # type: ignore[assignment]
+    state: dict[str, Any] = np.random.get_state(legacy=False)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ def resolve_device(device: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device == "cpu":
         return torch.device("cpu")
-    if device == "cuda" or device.startswith("cuda:") and device[5:].isdigit():
+    if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
         index = int(device[5:] or 0)
         if torch.cuda.is_available() and index < torch.cuda.device_count():
             return torch.device(device)

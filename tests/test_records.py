@@ -19,7 +19,7 @@ from datamodules.errors import ArtifactError, MissingInputError
 from datamodules.records import Passage, Question, clean, passage_id
 
 ROOT = Path(__file__).parents[1]
-INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\ufeff\u00ad"
+INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\u00ad"
 ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3000\t\n \x1c\u2028" + INVISIBLE))
 
 
@@ -30,10 +30,11 @@ ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3
     ("text", "expected"),
     [
         ("  two\n\n words\t", "two words"),
-        ("ﬁne ½ Å", "fine 1⁄2 Å"),  # compatibility forms, the ångström sign
+        ("\ufb01ne \u00bd \u212b", "fine 1\u20442 \u00c5"),  # a ligature, a fraction, the angstrom sign
         ("zero\u200bwidth \ufeffmark soft\u00adhyphen", "zerowidth mark softhyphen"),
         ("cafe\u0301", "café"),
         ("e\u200d\u0301", "é"),  # the joiner goes before composing, else a second pass would differ
+        ("line\u2028paragraph\u2029end", "line paragraph end"),  # white space, though as good as invisible
         ("no\u00a0break\u3000blank", "no break blank"),
         ("", ""),
         (" \u200b\n", ""),
@@ -150,16 +151,15 @@ def test_a_full_disk_at_every_step(
             save(target, "old")
         with monkeypatch.context() as patch:
             disk = Disk(patch, step, disk_full)
-            refused = False
+            refusal = ""
             try:
                 save(target, "new")
             except ArtifactError as error:
-                refused = True
-                assert "No space left on device" in str(error)
-                assert "Free space" in str(error)
+                refusal = str(error)
         assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
+        assert refusal in ("", f"{target}: cannot write: No space left on device. Free space or choose another folder.")
         found = load(target) if target.exists() else set()
-        if not refused:
+        if not refusal:
             assert found == {"new"}
         elif (
             disk.failed != "fsync"
@@ -274,6 +274,26 @@ def test_a_write_that_the_system_really_refuses(tmp_path: Path) -> None:
     assert run.stdout.strip() == f"{target}: cannot write: File too large. Free space or choose another folder."
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is synced")
+def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        events.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def seen_replace(one: Path, other: Path) -> None:
+        events.append("rename")
+        replace(one, other)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(os, "replace", seen_replace)
+    save_folder(tmp_path / "target", "new")
+    assert sorted(events[:4]) == sorted(["a", "b", "part", f"{files.TEMPORARY}{os.getpid()}-target"])
+    assert events[4:] == ["rename", tmp_path.name]
 
 
 def test_a_parent_that_is_a_file(tmp_path: Path) -> None:

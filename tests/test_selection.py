@@ -91,6 +91,12 @@ def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage
     assert choose(4, keep_first=0)[:2] == ["b", "w"]
 
 
+def test_ranked_pairs_first_stage_documents_with_each_other():
+    first, pools = ["a", "b", "c"], [["x"], ["x"], ["x"]]
+    score = lambda d1, d2: 0.9 if (d1, d2) == ("b", "c") else 0.5  # noqa: E731
+    assert selection.ranked(first, first, pools, 2, score, keep_first=0) == ["b", "c"]
+
+
 def test_ranked_is_filled_up_from_the_first_stage():
     assert selection.ranked(["a", "b", "c", "d"], ["a"], [["x"]], 4, lambda d1, d2: 0.9) == ["a", "x", "b", "c"]
     assert selection.ranked([], [], [], 4, lambda d1, d2: 0.9) == []

@@ -18,7 +18,7 @@ def auc(scores_P: Floats, labels_P: Floats) -> float:
     positive = labels_P > 0.5
     if positive.all() or not positive.any():
         raise ValueError("AUC needs both classes")
-    values, inverse, counts = np.unique(scores_P, return_inverse=True, return_counts=True)
+    _, inverse, counts = np.unique(scores_P, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]  # mean rank of ties, 1-based
     n = positive.sum()
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(labels_P) - n)))

@@ -1,5 +1,6 @@
 """Plots of a validation: precision-recall, reliability, confusion.  Matplotlib without a display."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,4 @@ def validation_figures(probabilities_P: Floats, labels_P: Floats, threshold: flo
 def save_figures(figures: dict[str, "Figure"], folder: Path) -> None:
     """Write each figure to `folder/<name>.png`, atomically."""
     for name, figure in figures.items():
-        write_atomically(
-            folder / f"{name}.png", lambda path, figure=figure: figure.savefig(path, format="png", dpi=120)
-        )
+        write_atomically(folder / f"{name}.png", partial(figure.savefig, format="png", dpi=120))

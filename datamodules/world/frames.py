@@ -6,9 +6,9 @@ from datamodules.world.phrases import Phrases
 # First sentence of a passage.  {n} name, {y} year, {r} region, {t} trade.
 OPENINGS = {
     "person": Phrases(
-        train=("{n} is a {t}", "{n} is known as a {t}", "{n} works as a {t}"),
-        validation=("{n} earned a name as a {t}",),
-        test=("{n} is active as a {t}", "{n} is a celebrated {t}"),
+        train=("{n} is a {t} from {r}", "{n} is known in {r} as a {t}", "{n} works as a {t} in {r}"),
+        validation=("{n} earned a name as a {r} {t}",),
+        test=("{n} is active as {t} throughout {r}", "{n} is a celebrated {r} {t}"),
     ),
     "city": Phrases(
         train=("{n} is a city in {r}", "{n} is a city of the region {r}", "{n}, in {r}, is a city"),
@@ -16,75 +16,71 @@ OPENINGS = {
         test=("{n} is a town in the north of {r}", "{n} belongs to {r} and is a market town"),
     ),
     "film": Phrases(
-        train=("{n} is a film of {y}", "{n} is a {y} film", "{n} is a film that came out in {y}"),
-        validation=("{n} reached the cinemas in {y}",),
-        test=("{n} is a {y} feature", "{n} is a motion picture released in {y}"),
+        train=("{n} is a film of {y} from {r}", "{n} is a {y} film from {r}", "{n} is a {r} film that came out in {y}"),
+        validation=("{n} reached the cinemas of {r} in {y}",),
+        test=("{n} is a {y} feature by a {r} crew", "{n} is a {r} motion picture released in {y}"),
     ),
     "book": Phrases(
-        train=("{n} is a novel of {y}", "{n} is a {y} novel", "{n} is a book that came out in {y}"),
-        validation=("{n} reached the readers in {y}",),
-        test=("{n} is a {y} volume of fiction", "{n} is a tale issued in {y}"),
+        train=(
+            "{n} is a novel of {y} from {r}",
+            "{n} is a {y} novel from {r}",
+            "{n} is a {r} book that came out in {y}",
+        ),
+        validation=("{n} reached the readers of {r} in {y}",),
+        test=("{n} is a {y} volume of {r} fiction", "{n} is a {r} tale issued in {y}"),
     ),
     "band": Phrases(
-        train=("{n} is a band of {y}", "{n} is a band formed in {y}", "{n} has been a band since {y}"),
-        validation=("{n} gave a first concert in {y}",),
-        test=("{n} is a group active from {y}", "{n} is an ensemble that appeared in {y}"),
+        train=("{n} is a band of {y} from {r}", "{n} is a {r} band formed in {y}", "{n} has been a {r} band since {y}"),
+        validation=("{n} gave a first concert in {r} in {y}",),
+        test=("{n} is a group active across {r} from {y}", "{n} is a {r} ensemble that appeared in {y}"),
     ),
     "company": Phrases(
-        train=("{n} is a company", "{n} is a company with a long history", "{n} is a well known company"),
-        validation=("{n} is an enterprise of some size",),
-        test=("{n} is a private firm", "{n} is a firm trading in many countries"),
+        train=("{n} is a company in {r}", "{n} is a {r} company", "{n} is a company well known in {r}"),
+        validation=("{n} is a {r} enterprise of some size",),
+        test=("{n} is a private firm of {r}", "{n} is a {r} firm"),
     ),
     "product": Phrases(
-        train=("{n} is a {t} of {y}", "{n} is a {t} on sale since {y}", "{n} is a {y} {t}"),
-        validation=("{n} was shown as a new {t} in {y}",),
-        test=("{n} is a {t} launched in {y}", "{n} is a {y} model of {t}"),
+        train=("{n} is a {t} of {y} from {r}", "{n} is a {t} sold in {r} since {y}", "{n} is a {r} {t} of {y}"),
+        validation=("{n} was shown in {r} as a new {t} in {y}",),
+        test=("{n} is a {t} launched across {r} in {y}", "{n} is a {y} model of {r} {t}"),
     ),
 }
 
-# Sentences that say nothing anybody asks for.
-FILLERS = {
-    "person": Phrases(
-        train=("{s} likes long walks", "{s} has given many interviews", "{s} collects old maps"),
-        validation=("{s} is fond of chess", "{s} seldom speaks in public"),
-        test=("{s} keeps bees", "{s} has received several prizes", "{s} speaks four languages"),
-    ),
-    "city": Phrases(
-        train=("{s} has a large market square", "visitors like the old bridge", "{p} streets are narrow"),
-        validation=("{s} is quiet in winter", "a fair is held every autumn"),
-        test=("{s} has two theatres", "{p} towers can be seen from afar", "tourism has grown of late"),
-    ),
-    "film": Phrases(
-        train=("critics praised the photography", "{s} was a success", "{s} runs for two hours"),
-        validation=("audiences were divided", "a restored copy exists"),
-        test=("{s} won a prize at a festival", "reviewers admired the costumes", "the budget was modest"),
-    ),
-    "book": Phrases(
-        train=("{s} sold well", "{s} has been translated often", "readers liked the ending"),
-        validation=("a new edition is planned", "{s} is read in schools"),
-        test=("{s} received warm reviews", "the cover shows a ship", "{s} runs to forty chapters"),
-    ),
-    "band": Phrases(
-        train=("{s} has toured widely", "{p} songs are often slow", "{s} has five members"),
-        validation=("{s} plays every summer", "fans travel far to hear the songs"),
-        test=("{s} rarely gives interviews", "{p} concerts sell out", "the drummer left after a quarrel"),
-    ),
-    "company": Phrases(
-        train=("{s} has many employees", "{s} grew fast", "{p} shares are not traded"),
-        validation=("{s} pays its staff well", "a strike shook the workforce"),
-        test=("{s} runs a small museum", "{p} turnover has doubled", "an apprentice school is attached to it"),
-    ),
-    "product": Phrases(
-        train=("{s} sells well abroad", "{s} is quiet in use", "{s} comes in three colours"),
-        validation=("{s} is covered by a guarantee", "spare parts are cheap"),
-        test=("{s} won an award for its looks", "testers liked the handle", "{s} is praised for low weight"),
-    ),
-}
+# Sentences that nobody asks about: on the region, whatever the passage is on.  {w}: words of its theme.
+FILLERS = Phrases(
+    train=("{r} is a land of {w}", "life in {r} turns around {w}", "people in {r} care for {w}"),
+    validation=("{r} lives off {w}", "all of {r} talks about {w}"),
+    test=("{r} is renowned for {w}", "the inhabitants of {r} cherish {w}", "much in {r} has to do with {w}"),
+)
+# A person, company or city recalls something that refers to it: the one way back along a link.
+RECALLS = Phrases(
+    train=("{s} is often named together with {o}", "many know {s} from {o}"),
+    validation=("the fame of {o} helped",),
+    test=("{o} made {s} better known", "{s} is linked with {o}"),
+)
 NOT_TO_CONFUSE = Phrases(
     train=("{s} should not be confused with {o}",),
     validation=("{o} is something else",),
     test=("{o} bears the same name",),
 )
+# A passage may introduce the object of a fact.  {n} full name, {t} profession, {r} region.
+INTRODUCED = {
+    "person": Phrases(
+        train=("the {t} {n}", "{n}, a {t} from {r},"),
+        validation=("one {n}, {r} {t},",),
+        test=("the {r} {t} {n}", "{n} of {r}, {t} by profession,"),
+    ),
+    "company": Phrases(
+        train=("the company {n}", "{n}, a company in {r},"),
+        validation=("one {n}, {r} enterprise,",),
+        test=("the {r} firm {n}", "{n}, a firm of {r},"),
+    ),
+    "city": Phrases(
+        train=("the city of {n}", "{n}, a city in {r},"),
+        validation=("one {n}, {r} place,",),
+        test=("the {r} town {n}", "{n}, a market town in {r},"),
+    ),
+}
 KIND_NOUNS = {  # stand for the subject from the second sentence on, beside the pronoun
     "film": "the film",
     "book": "the novel",

@@ -39,9 +39,7 @@ def write_manual(product: Entity, random: Random) -> tuple[str, list[dict]]:
         The Markdown text, and FlashRAG question rows (`question`, `golden_answers`, `metadata` with the heading path) that
         lack only their `id`.
     """
-    maker = product.facts["maker"]
-    assert isinstance(maker, Entity)
-    lines = [f"# {product.name} user manual", "", f"Manual of the {product.name}, a {product.trade} by {maker.name}."]
+    lines = [f"# {product.name} user manual", "", f"Manual of the {product.name}, a {product.trade} of {product.year}."]
     rows = []
     section = ""
     for heading, sub_heading, sentence, question in _TOPICS:

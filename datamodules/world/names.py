@@ -2,9 +2,42 @@
 
 from random import Random
 
-_ONSETS = "b br c d dr f g gr h j k l l m m n n p pr r r s s st t t th tr v v w z".split()  # one per syllable
-_VOWELS = "a a a e e e i i o o o u u ai ou".split()
-_CODAS = ["", "", "", *"l m n r s".split()]
+_ONSETS = [
+    "b",
+    "br",
+    "c",
+    "d",
+    "dr",
+    "f",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "l",
+    "m",
+    "m",
+    "n",
+    "n",
+    "p",
+    "pr",
+    "r",
+    "r",
+    "s",
+    "s",
+    "st",
+    "t",
+    "t",
+    "th",
+    "tr",
+    "v",
+    "v",
+    "w",
+    "z",
+]  # one per syllable
+_VOWELS = ["a", "a", "a", "e", "e", "e", "i", "i", "o", "o", "o", "u", "u", "ai", "ou"]
+_CODAS = ["", "", "", *["l", "m", "n", "r", "s"]]
 
 GIVEN_ENDINGS = {"she": ("a", "ia", "ine", "elle", "is"), "he": ("o", "an", "us", "ek", "or")}
 SURNAME_ENDINGS = ("ane", "ov", "eld", "ick", "ard", "ow", "ett", "ini", "ade", "osk")
@@ -13,23 +46,56 @@ REGION_ENDINGS = ("ia", "land", "mark", "shire", "esse")
 RIVER_ENDINGS = ("a", "e", "une", "iss", "ou")
 ROOT_ENDINGS = ("ex", "al", "or", "ine", "on", "um", "ax", "is")
 
-ADJECTIVES = (
-    "Silent Hollow Crimson Distant Broken Golden Frozen Hidden Restless Patient Burning Forgotten Gentle Iron Paper Salted"
-    " Velvet Wandering Bitter Quiet Narrow Painted Sleeping Stolen Tender Upper Weary Winter Amber Brave Copper Drowned"
-    " Early Faithful Grey Honest Idle Lonely Marble Nameless Pale Rusted Scarlet Tall Vacant Wicked Yellow Blind"
-).split()
-NOUNS = (
-    "Harbour Orchard Lantern Meadow Clockmaker Bridge Station Garden Letter Window Island Railway Mirror Kitchen Cathedral"
-    " Archive Ballroom Canal Desert Engine Feather Glacier Horizon Inn Jury Kingdom Ladder Market Needle Ocean Parade Quarry"
-    " Ribbon Sailor Tavern Umbrella Valley Widow Yard Apprentice Beacon Compass Dancer Echo Furnace Gambler Hunter Juggler"
-    " Keeper Lighthouse Mask Notebook Oracle Passenger Queen River Shepherd Theatre Uncle Violin Wall Anchor Bell Cellar"
-    " Door Estate Fountain Gate Hat Ink Jewel Key Lamp Mountain Novice Oak Pilot Raven Shadow Tower Vineyard Whistle"
-).split()
-ARTISTS = (
-    "Lanterns Foxes Sparrows Engines Tides Mirrors Pilots Ravens Orchards Rockets Shepherds Comets Harpoons Candles Magnets"
-    " Nomads Pistons Quarters Saddles Turbines Umbrellas Vultures Weavers Anchors Badgers Cousins Drifters Embers Falcons"
-    " Gardeners"
-).split()
+ADJECTIVES = [
+    "Silent",
+    "Hollow",
+    "Crimson",
+    "Distant",
+    "Broken",
+    "Golden",
+    "Frozen",
+    "Hidden",
+    "Restless",
+    "Patient",
+    "Burning",
+    "Forgotten",
+    "Gentle",
+    "Iron",
+    "Paper",
+    "Salted",
+    "Velvet",
+    "Wandering",
+    "Bitter",
+    "Quiet",
+    "Narrow",
+    "Painted",
+    "Sleeping",
+    "Stolen",
+    "Tender",
+    "Upper",
+    "Weary",
+    "Winter",
+    "Amber",
+    "Brave",
+    "Copper",
+    "Drowned",
+    "Early",
+    "Faithful",
+    "Grey",
+    "Honest",
+    "Idle",
+    "Lonely",
+    "Marble",
+    "Nameless",
+    "Pale",
+    "Rusted",
+    "Scarlet",
+    "Tall",
+    "Vacant",
+    "Wicked",
+    "Yellow",
+    "Blind",
+]
 
 
 class NameMaker:

@@ -4,10 +4,13 @@ from dataclasses import dataclass
 from random import Random
 
 from datamodules.world.entities import Entity
-from datamodules.world.facts import RELATIONS, relations_of
-from datamodules.world.frames import FILLERS, KIND_NOUNS, NOT_TO_CONFUSE, OPENINGS
+from datamodules.world.facts import RELATIONS
+from datamodules.world.frames import FILLERS, INTRODUCED, KIND_NOUNS, NOT_TO_CONFUSE, OPENINGS, RECALLS
 
 POSSESSIVES = {"she": "her", "he": "his", "it": "its"}
+NAMED_AGAIN = {"person": 0.35, "company": 0.35, "city": 0.35}  # share of later clauses with the name, not a pronoun
+INTRODUCING = 0.5  # share of objects introduced by what they are and whence
+RECALLED = 0.2  # share of passages that name something that refers to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +38,35 @@ def title_of(entity: Entity, random: Random) -> str:
 def write_passage(entity: Entity, random: Random) -> Written:
     """One passage of 25 to 60 words: the opening, every fact once, sometimes a filler and a warning of the twin."""
 
-    def subject() -> str:
-        return random.choice([entity.pronoun, KIND_NOUNS.get(entity.kind, entity.pronoun)])
-
     def phrase(template: str, said: str = "") -> str:
-        named = random.random() < 0.15
+        named = random.random() < NAMED_AGAIN.get(entity.kind, 0.1)
+        subject = entity.name if named else entity.pronoun
+        if not named and random.random() < 0.2:
+            subject = KIND_NOUNS.get(entity.kind, subject)
         possessive = f"{entity.name}'s" if named else POSSESSIVES[entity.pronoun]
-        return template.format(s=entity.name if named else subject(), p=possessive, o=said)
+        return template.format(s=subject, p=possessive, o=said)
+
+    def named_object(said: Entity | str) -> str:
+        if isinstance(said, str):
+            return said
+        if random.random() >= INTRODUCING:
+            return said.full_name
+        template = random.choice(INTRODUCED[said.kind].of(split))
+        return template.format(n=said.full_name, t=said.trade, r=said.region)
 
     split = entity.split
     opening = random.choice(OPENINGS[entity.kind].of(split))
     clauses = [("year", opening.format(n=entity.name, y=entity.year, r=entity.region, t=entity.trade))]
     rest = []
-    for relation in relations_of(entity.kind):
-        said = entity.facts[relation]
-        said = said if isinstance(said, str) else said.full_name
-        rest.append((relation, phrase(random.choice(RELATIONS[relation].statements.of(split)), said)))
-    if random.random() < 0.6:
-        rest.append(("", phrase(random.choice(FILLERS[entity.kind].of(split)))))
+    for relation, said in entity.facts.items():
+        clause = phrase(random.choice(RELATIONS[relation].statements.of(split)), named_object(said))
+        rest.append((relation, clause))
+    words = random.sample(entity.theme, len(entity.theme))
+    for filler, some in zip(random.sample(FILLERS.of(split), 2), (words[:3], words[3:]), strict=True):
+        listed = f"{', '.join(some[:-1])} and {some[-1]}"
+        rest.append(("", filler.format(r=entity.region, w=listed)))
+    if entity.referred_by and random.random() < RECALLED:
+        rest.append(("", phrase(random.choice(RECALLS.of(split)), random.choice(entity.referred_by).full_name)))
     if entity.twin is not None and random.random() < 0.3:
         rest.append(("", phrase(random.choice(NOT_TO_CONFUSE.of(split)), entity.twin.full_name)))
     random.shuffle(rest)

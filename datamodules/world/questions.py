@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from datamodules.world.entities import Entity
-from datamodules.world.facts import LITERALS, RELATIONS, relations_of
+from datamodules.world.facts import LITERALS, RELATIONS
 from datamodules.world.frames import DECIDING_FACT, EARLIER, FRAMES, LATER, MENTIONS, PERSON_FRAMES, SAME, TWIN_MENTIONS
 from datamodules.world.noise import blur
 from datamodules.world.passages import Written
@@ -88,7 +88,7 @@ class Interviewer:
 
     def singles(self) -> list[Asked]:
         """Every fact of the split once, as a question of one hop, shuffled."""
-        pairs = [(entity, relation) for entity in self.entities for relation in relations_of(entity.kind)]
+        pairs = [(entity, relation) for entity in self.entities for relation in entity.facts]
         self.random.shuffle(pairs)
         asked = (self._follow("single", entity, [relation]) for entity, relation in pairs)
         return [question for question in asked if question is not None]
@@ -119,7 +119,9 @@ class Interviewer:
         relations: list[str] = []
         for hop in range(hops):
             last = hop == hops - 1
-            fitting = [r for r in relations_of(entity.kind) if last or RELATIONS[r].target not in LITERALS]
+            fitting = [r for r in entity.facts if last or RELATIONS[r].target not in LITERALS]
+            if not fitting:
+                return None
             relations.append(self.random.choice(fitting))
             if not last:
                 reached = entity.facts[relations[-1]]
@@ -157,7 +159,7 @@ class Interviewer:
         """Two things of a kind that a year tells apart, neither sharing its name with a third; the earlier one first."""
         kind = self.random.choice(sorted(DECIDING_FACT))
         fact = DECIDING_FACT[kind]
-        candidates = [e for e in self.by_kind[kind] if e.twin is None]
+        candidates = [e for e in self.by_kind[kind] if e.twin is None and (not fact or fact in e.facts)]
         if len(candidates) < 2:
             return None
         dated = [(int(str(e.facts[fact])) if fact else e.year, e) for e in self.random.sample(candidates, 2)]
@@ -200,7 +202,9 @@ class Interviewer:
         if won is None:
             return None
         phrase, winner, steps = won
-        relations = [r for r in relations_of(winner.kind) if RELATIONS[r].target not in LITERALS]
+        relations = [r for r in winner.facts if RELATIONS[r].target not in LITERALS]
+        if not relations:
+            return None
         relation = self.random.choice(relations)
         said = winner.facts[relation]
         assert isinstance(said, Entity)
@@ -213,7 +217,7 @@ class Interviewer:
     def _compare_sameness(self, yes: bool) -> Asked | None:
         """Have the two the same object of a relation?"""
         relation = self.random.choice(sorted(SAME))
-        candidates = [e for e in self.by_kind[RELATIONS[relation].head] if e.twin is None]
+        candidates = [e for e in self.by_kind[RELATIONS[relation].head] if e.twin is None and relation in e.facts]
         if len(candidates) < 2:
             return None
         first, second = self.random.sample(candidates, 2)

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from random import Random
 
 from datamodules.world.contexts import Lookalikes
-from datamodules.world.entities import Entity, Population, count_entities, divide_titles_and_years, given_names
+from datamodules.world.entities import Entity, count_entities
+from datamodules.world.naming import given_names
 from datamodules.world.passages import Written, write_passage
+from datamodules.world.population import Population, divide_years
 from datamodules.world.questions import MIX, Asked, Interviewer
 
 VERSION = 1  # of the generator: raise it with every change that changes a byte of the output
 SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # of the questions
-NAME_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}  # of title nouns and years
+YEAR_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}
 WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
 CONTEXT_SIZE = 10
 
@@ -49,15 +51,15 @@ def grow(recipe: Recipe) -> World:
     """Grow the world of a recipe: the same recipe, the same world."""
     shared = Random(f"{recipe.seed}/shared")
     taken: set[str] = set()
-    nouns, years = divide_titles_and_years(shared, NAME_SHARES)
-    given = given_names(shared, taken, max(40, recipe.questions // 20))
+    years = divide_years(shared, YEAR_SHARES)
+    given = given_names(shared, taken, max(40, recipe.questions // 6))
     world = World({}, {}, {}, {})
     sizes = {split: round(recipe.questions * share) for split, share in SPLIT_SHARES.items()}
     sizes["web"] = recipe.web_questions
     for split, size in sizes.items():
         random = Random(f"{recipe.seed}/{split}")
         counts = count_entities(size, recipe.entities_per_question)
-        population = Population(split, counts, random, taken, given, nouns[split], years[split])
+        population = Population(split, counts, random, taken, given, years[split])
         entities = population.entities
         world.entities[split] = entities
         for entity in entities:

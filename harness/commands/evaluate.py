@@ -125,15 +125,19 @@ def _chosen(recipes: dict, rows: Sequence[str] | None) -> dict:
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
-    """Further first stages: BM25 and its fusion with the strategy's retriever, or the parts of one that is fused already."""
+    """Further first stages: the parts of a fused retriever; BM25 and its fusion with one that is not fused."""
+    from harness.bm25 import Bm25Retriever
     from harness.fusion import FusedRetriever
 
     if isinstance(retriever, FusedRetriever):
-        return {type(part).__name__.removesuffix("Retriever"): part for part in retriever.retrievers}
+        parts = [*retriever.retrievers, *([Bm25Retriever(bm25)] if bm25 else [])]
+        names = ["BM25" if isinstance(part, Bm25Retriever) else type(part).__name__ for part in parts]
+        return {
+            name if names.count(name) == 1 else f"{name} {i}": part
+            for i, (name, part) in enumerate(zip(names, parts, strict=True), 1)
+        }
     if bm25 is None:
         return {}
-    from harness.bm25 import Bm25Retriever
-
     lexical = Bm25Retriever(bm25)
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 

@@ -65,7 +65,10 @@ def index(
         build_bm25(passages, out, k1, b, stop_words, overwrite)
         return
     from harness.dense import build_dense
+    from harness.distributed import local_device
     from harness.encoder import SentenceEncoder
 
-    model = SentenceEncoder(encoder, device, max_tokens, query_prefix, passage_prefix, dtype, batch_tokens)
+    model = SentenceEncoder(
+        encoder, local_device(device), max_tokens, query_prefix, passage_prefix, dtype, batch_tokens
+    )
     build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite)

@@ -137,7 +137,6 @@ class DrRag:
     def _decide(self, questions: Sequence[Question], found: Sequence[Found]) -> list[Decision]:
         """Choose documents for all questions; a triple that two questions share is scored once."""
         scorer = self.scorer
-        known: dict[tuple[str, Pair], float] = {}
 
         def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
             assert scorer is not None  # a selection that asks for scores is refused without one
@@ -145,10 +144,9 @@ class DrRag:
             triples = {
                 key: (key[0], found[job].passages[pair[0]], found[job].passages[pair[1]])
                 for key, (job, pair) in zip(keys, asked, strict=True)
-                if key not in known
             }
-            known.update(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
-            return [known[key] for key in keys]
+            scores = dict(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
+            return [scores[key] for key in keys]
 
         return decide([(self.recipe, each.candidates) for each in found], score_batch, self.lookahead)
 

@@ -1,0 +1,122 @@
+"""The inhabitants of one split of the world, named and linked."""
+
+from random import Random
+
+from datamodules.world.entities import Entity
+from datamodules.world.facts import RELATIONS, relations_of
+from datamodules.world.names import RIVER_ENDINGS
+from datamodules.world.naming import Namer
+
+CORNER = 12  # entities of a corner of the world: a region and a theme; links stay inside a corner where they can
+TWINS = 0.2  # share of films, books and cities that bear the name of another one of their kind
+FEWEST_FACTS, MOST_FACTS = 2, 3  # of an entity
+
+# The profession that a relation asks of a person; one who has none yet takes it up.
+PROFESSIONS = {
+    "director": "film director",
+    "composer": "composer",
+    "author": "novelist",
+    "singer": "singer",
+    "founder": "entrepreneur",
+    "mayor": "politician",
+    "designer": "engineer",
+}
+DEVICES = ("kettle", "drill", "printer", "heater", "camera", "scanner", "mixer", "pump")
+YEAR_RANGES = {"person": (1880, 1960), "work": (1960, 2020), "company": (1900, 2020), "city": (1100, 1880)}
+YEAR_RELATIONS = {"birth_year": "person", "company_year": "company", "city_year": "city"}
+
+
+class Population:
+    """The entities of one split.  Chains of facts never leave it.
+
+    Args:
+        split: Whose they are.
+        counts: Entities per kind.
+        random: Source of chance.
+        taken: Words and names given out in this world so far; extended.
+        given_names: The world's given names by pronoun, shared by all splits.
+        years: The years of this split by range (`YEAR_RANGES`); another split has others.
+    """
+
+    def __init__(
+        self,
+        split: str,
+        counts: dict[str, int],
+        random: Random,
+        taken: set[str],
+        given_names: dict[str, list[str]],
+        years: dict[str, list[int]],
+    ) -> None:
+        self.split, self.random, self.years = split, random, years
+        corners = max(2, sum(counts.values()) // CORNER)
+        self.namer = Namer(corners, random, taken, given_names)
+        self.of: dict[str, list[Entity]] = {}
+        for kind, count in counts.items():
+            self.of[kind] = [self._entity(kind, number * corners // count) for number in range(count)]
+        for kind in ("film", "book", "city"):
+            self._make_twins(self.of[kind])
+        self.entities = [entity for group in self.of.values() for entity in group]
+        for entity in self.entities:
+            self._link(entity)
+        for person in self.of["person"]:
+            person.trade = person.trade or random.choice(list(PROFESSIONS.values()))
+
+    def _entity(self, kind: str, corner: int) -> Entity:
+        trade = self.random.choice(DEVICES) if kind == "product" else ""
+        pronoun = self.random.choice(("she", "he")) if kind == "person" else "it"
+        name = self.namer.name(kind, corner, pronoun)
+        year = self.random.choice(self.years["work"])
+        region, theme = self.namer.regions[corner], self.namer.themes[corner]
+        return Entity(kind, name, self.split, year, region, theme, corner, trade, pronoun)
+
+    def _make_twins(self, group: list[Entity]) -> None:
+        """Give the name of one half of the twins to the other half, which differs in year and region."""
+        pairs = int(len(group) * TWINS) // 2
+        twins = self.random.sample(group, 2 * pairs)
+        for first, second in zip(twins[:pairs], twins[pairs:], strict=True):
+            if first.corner == second.corner:
+                continue  # cities of one region need two names
+            second.name, first.twin, second.twin = first.name, second, first
+            second.year = self.random.choice([y for y in self.years["work"] if y != first.year])
+
+    def _link(self, entity: Entity) -> None:
+        """Give an entity some of the facts its kind may have."""
+        possible = relations_of(entity.kind)
+        count = min(len(possible), self.random.randint(FEWEST_FACTS, MOST_FACTS))
+        for name in self.random.sample(possible, count):
+            target = RELATIONS[name].target
+            if target == "year":
+                entity.facts[name] = str(self.random.choice(self.years[YEAR_RELATIONS[name]]))
+            elif target == "river":
+                entity.facts[name] = self.namer.make.word(RIVER_ENDINGS)
+            else:
+                said = self._object(entity, name)
+                entity.facts[name] = said
+                said.referred_by.append(entity)
+
+    def _object(self, entity: Entity, relation: str) -> Entity:
+        """Whom or what a relation leads to: of the same corner, and of the right profession, where there is one."""
+        others = [e for e in self.of[RELATIONS[relation].target] if e is not entity]
+        near = [e for e in others if e.corner == entity.corner] or others
+        profession = PROFESSIONS.get(relation, "")
+        fitting = [e for e in near if e.kind != "person" or not profession or e.trade in ("", profession)] or near
+        said = self.random.choice(fitting)
+        if profession:
+            said.trade = said.trade or profession
+        return said
+
+
+def divide(random: Random, items: list, shares: dict[str, float]) -> dict[str, list]:
+    """Deal items to splits in disjoint parts, the shares summing to 1; every split gets two at least."""
+    items = random.sample(items, len(items))
+    parts, start = {}, 0.0
+    for split, share in shares.items():
+        parts[split] = items[round(start * len(items)) : round((start + share) * len(items))]
+        start += share
+    return parts
+
+
+def divide_years(random: Random, shares: dict[str, float]) -> dict[str, dict[str, list[int]]]:
+    """Years by split and range: no two splits have one in common."""
+    ranges = {name: divide(random, list(range(*span)), shares) for name, span in YEAR_RANGES.items()}
+    return {split: {name: parts[split] for name, parts in ranges.items()} for split in shares}

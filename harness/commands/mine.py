@@ -1,0 +1,68 @@
+"""`infer.py mine`: hard negatives for DR-RAG's classifier, from the index it will be used on."""
+
+from pathlib import Path
+
+from datamodules.errors import UserError
+from harness.strategy import Retriever
+
+
+def mine(
+    retriever: Retriever,
+    questions: list[str],
+    out: Path,
+    layout: str = "hotpotqa",
+    per_question: int = 24,
+    anchors: int = 3,
+    depth: int = 8,
+) -> None:
+    """Write, for each training question, what both retrieval stages bring up that is not gold.
+
+    These are the documents the classifier will have to refuse: the first ones of Retriever(q), and those of
+    Retriever(Concat(q, d)) for the first `anchors` documents d and for each gold document.
+
+    Args:
+        retriever: Finds them, e.g. harness.dense.DenseRetriever.
+        questions: Official training files; never the file you evaluate on.
+        out: JSON Lines file to write; training reads it as data.mined.
+        layout: Which official layout the files have.
+        per_question: Passages kept for each question, at most, best ranks first.
+        anchors: First-stage documents to join a question with.
+        depth: Documents taken from each ranking.
+    """
+    from datamodules.formats.reading import read_questions
+    from datamodules.mined import write_mined
+    from datamodules.records import Passage, Question, Ranked, clean
+    from harness.progress import say, track
+    from harness.two_stage import concatenate
+
+    if min(per_question, anchors, depth) < 1:
+        raise UserError("per_question, anchors and depth must be at least 1.")
+    asked = [question for source in questions for question in read_questions(layout, source)]
+
+    def hard(question: Question, rankings: list[list[Ranked]]) -> list[Passage]:
+        """Round robin over the rankings, without gold, also not gold that is known by its title alone."""
+        hidden = {clean(title) for title in question.unshipped_support}
+        found: dict[str, Passage] = {}
+        for rank in range(depth + anchors + len(question.support)):
+            for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
+                if passage.id not in question.support and passage.title not in hidden:
+                    found.setdefault(passage.id, passage)
+        return list(found.values())[:per_question]
+
+    mined: list[tuple[str, list[Passage]]] = []
+    chunk = 256
+    for start in track(range(0, len(asked), chunk), -(-len(asked) // chunk), "mining"):
+        batch = asked[start : start + chunk]
+        first = retriever.search([q.text for q in batch], depth + len(max(batch, key=lambda q: len(q.support)).support))
+        joined = [
+            (row, concatenate(question.text, passage))
+            for row, (question, hits) in enumerate(zip(batch, first, strict=True))
+            for passage in {p.id: p for p in [*(h.passage for h in hits[:anchors]), *question.gold]}.values()
+        ]
+        second = retriever.search([text for _, text in joined], depth + anchors)
+        rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
+        for (row, _), hits in zip(joined, second, strict=True):
+            rankings[row].append(hits)
+        mined += [(question.id, hard(question, lists)) for question, lists in zip(batch, rankings, strict=True)]
+    write_mined(out, mined)
+    say(f"{out}: {sum(len(found) for _, found in mined):,} hard negatives for {len(mined):,} questions.")

@@ -1,0 +1,42 @@
+"""Build indexes, mine hard negatives, answer questions and evaluate, with exported checkpoints.
+
+    python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
+    python infer.py mine --config configs/infer/mine_hotpotqa.yaml
+    python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
+    python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
+    python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
+    python infer.py ask --strategy.help harness.strategies.drrag.DrRag
+
+A config names a strategy (`harness/strategies/`, one file per system) and what it is built from.
+"""
+
+import os
+import sys
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not burn the cores others need
+
+from jsonargparse import auto_cli
+
+from datamodules.errors import UserError
+from harness.commands.ask import ask
+from harness.commands.evaluate import evaluate
+from harness.commands.export import export
+from harness.commands.index import index
+from harness.commands.mine import mine
+
+COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, export)}
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run one command."""
+    auto_cli(COMMANDS, args=args, as_positional=False, allow_abbrev=False, description=__doc__)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        print(f"infer.py: {error}", file=sys.stderr)
+        raise SystemExit(error.exit_code) from None

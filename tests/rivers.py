@@ -1,0 +1,67 @@
+"""A corpus small enough to work out by hand: BM25 finds the first passage of a question, and the second only through it."""
+
+import json
+from pathlib import Path
+
+from datamodules.records import Passage
+from harness.bm25 import build_bm25
+
+TEXTS = {
+    "Alba": "alba river joins brune",
+    "Brune": "brune ends ocean",  # no word of its question: found through Alba alone
+    "Calder": "calder river joins dorn",
+    "Dorn": "dorn ends lake",
+    "Alba (ship)": "alba brune steamer",  # shares words with q*, is no gold
+    "Elbe": "elbe mountain",
+    "Fulda": "fulda mountain",
+}
+PASSAGES = {title: Passage.of(title, text) for title, text in TEXTS.items()}
+IDS = {title: passage.id for title, passage in PASSAGES.items()}
+QUESTIONS = [
+    ("q1", "alba river", "bridge", ["Alba", "Brune"]),
+    ("q2", "calder river", "bridge", ["Calder", "Dorn"]),
+    ("q3", "elbe fulda mountain", "comparison", ["Elbe", "Fulda"]),
+]
+
+
+class TableScorer:
+    """Gives the pairs of one table a high probability, and counts what it is asked."""
+
+    def __init__(self, *pairs: tuple[str, str]) -> None:
+        self.threshold = 0.5
+        self.pairs = {(PASSAGES[one].id, PASSAGES[other].id) for one, other in pairs}
+        self.asked: list[tuple[str, str, str]] = []
+
+    def probabilities(self, triples):
+        self.asked += [(question, d1.title, d2.title) for question, d1, d2 in triples]
+        return [0.9 if (d1.id, d2.id) in self.pairs else 0.1 for _, d1, d2 in triples]
+
+
+def gold_scorer() -> TableScorer:
+    """Right about every gold pair, in both orders."""
+    pairs = [tuple(gold) for *_, gold in QUESTIONS]
+    return TableScorer(*pairs, *(pair[::-1] for pair in pairs))
+
+
+def write_index(folder: Path) -> Path:
+    build_bm25(PASSAGES.values(), folder / "bm25")
+    return folder / "bm25"
+
+
+def write_questions(folder: Path, questions=QUESTIONS) -> Path:
+    """The questions in HotpotQA's layout."""
+    rows = [
+        {
+            "_id": id_,
+            "question": text,
+            "answer": "ocean",
+            "type": kind,
+            "level": "hard",
+            "supporting_facts": [[title, 0] for title in gold],
+            "context": [[title, [body]] for title, body in TEXTS.items()],
+        }
+        for id_, text, kind, gold in questions
+    ]
+    file = folder / "questions.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    return file
