@@ -84,7 +84,10 @@ def hotpot_rows(count: int, seed: int = 0) -> list[dict]:
     rows = []
     for number in range(count):
         name, *others = rng.sample(NAMES, 8)
-        context = [[f"{name} a{number}", [f"{name} was born in .", " the film ."]], [f"{name} b{number}", [f"{name} is the director ."]]]
+        context = [
+            [f"{name} a{number}", [f"{name} was born in .", " the film ."]],
+            [f"{name} b{number}", [f"{name} is the director ."]],
+        ]
         context += [[f"{other} c{number}", [f"{other} was born in .", f" the director {other} ."]] for other in others]
         gold = [context[0][0], context[1][0]]
         rng.shuffle(context)

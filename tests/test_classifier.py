@@ -106,7 +106,9 @@ def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Pa
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
     question = "where was name1 born"
     alone = classifier.probabilities([(question, HAMLET, LONDON)])
-    together = classifier.probabilities([(question, LONDON, HAMLET), (question, HAMLET, LONDON), ("is", HAMLET, HAMLET)])
+    together = classifier.probabilities(
+        [(question, LONDON, HAMLET), (question, HAMLET, LONDON), ("is", HAMLET, HAMLET)]
+    )
     assert together[1] == pytest.approx(alone[0], abs=1e-6)
     assert together[0] != pytest.approx(alone[0], abs=1e-9)  # order matters
 
@@ -152,7 +154,10 @@ def test_shares_fill_the_budget_and_spare_the_shorter(first: int, second: int, b
         assert b == second
 
 
-@given(st.text(alphabet="[]SEPCLMAK <>/s", max_size=30), st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4))
+@given(
+    st.text(alphabet="[]SEPCLMAK <>/s", max_size=30),
+    st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4),
+)
 def test_no_user_text_becomes_a_special_token(noise: str, specials: list[str]) -> None:
     encode = _encoder()
     text = "".join([noise[:10], *specials, noise[10:]])
@@ -191,7 +196,9 @@ def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> T
 
 
 @pytest.mark.parametrize("family", ["bert", "longformer"])
-def test_a_served_classifier_answers_as_the_one_saved(checkpoints: dict[str, Path], tmp_path: Path, family: str) -> None:
+def test_a_served_classifier_answers_as_the_one_saved(
+    checkpoints: dict[str, Path], tmp_path: Path, family: str
+) -> None:
     classifier = saved(checkpoints, tmp_path, family)
     served = TripleClassifier.load(tmp_path, device="cpu")
     triples = [(f"where is {name}", HAMLET, LONDON) for name in NAMES[:5]]
@@ -219,7 +226,10 @@ def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, P
         TripleClassifier.load(flipped)
 
     manifest = json.loads((tmp_path / "good/serving.json").read_text())
-    for key, value, cause in (("text_format", "another", "trained on the text format"), ("kind", "reader", "holds a 'reader'")):
+    for key, value, cause in (
+        ("text_format", "another", "trained on the text format"),
+        ("kind", "reader", "holds a 'reader'"),
+    ):
         (tmp_path / "good/serving.json").write_text(json.dumps({**manifest, key: value}))
         with pytest.raises(ArtifactError, match=cause):
             TripleClassifier.load(tmp_path / "good")

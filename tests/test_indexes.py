@@ -70,6 +70,17 @@ def test_every_flipped_bit_is_found(folder) -> None:
     Bm25Retriever(folder)
 
 
+def test_every_byte_of_the_manifest_is_sealed(folder) -> None:
+    manifest = folder / "index.json"
+    whole = manifest.read_bytes()
+    for position in range(len(whole) - 1):
+        torn = bytearray(whole)
+        torn[position] ^= 1
+        manifest.write_bytes(torn)
+        with pytest.raises(ArtifactError):
+            open_index(folder, verify_files="off")
+
+
 @pytest.mark.parametrize("verify", ["full", "size"])
 def test_truncated_and_missing_files_are_found(folder, verify) -> None:
     for file in sorted(p for p in folder.rglob("*") if p.is_file()):

@@ -24,15 +24,21 @@ def auc(scores_P: Floats, labels_P: Floats) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(labels_P) - n)))
 
 
-def precision_recall(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:
-    """Precision, recall and threshold at every distinct score, from the highest threshold down.
+def sweep(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:
+    """True positives, all decided positives, and threshold at every distinct score, from the highest threshold down.
 
-    A triple is positive when its score is at least the threshold.
+    A triple is decided positive when its score is at least the threshold.
     """
     order = np.argsort(-scores_P, kind="stable")
     ranked, hits = scores_P[order], np.cumsum(labels_P[order])
-    last = np.append(ranked[1:] != ranked[:-1], True)
-    return hits[last] / (np.flatnonzero(last) + 1), hits[last] / labels_P.sum(), ranked[last]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    return hits[last], last + 1.0, ranked[last]
+
+
+def precision_recall(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:
+    """Precision, recall and threshold at every distinct score, from the highest threshold down."""
+    hits, decided, thresholds = sweep(scores_P, labels_P)
+    return hits / decided, hits / labels_P.sum(), thresholds
 
 
 def average_precision(scores_P: Floats, labels_P: Floats) -> float:
@@ -48,13 +54,12 @@ def best_threshold(scores_P: Floats, labels_P: Floats, criterion: Criterion = "f
     many negatives stand beside each positive.  The threshold lies midway to the next lower score, so that it does not
     hang on the last digit of one.
     """
-    precision, recall, thresholds = precision_recall(scores_P, labels_P)
+    hits, decided, thresholds = sweep(scores_P, labels_P)
+    positives, negatives = labels_P.sum(), (1 - labels_P).sum()
     if criterion == "f1":
-        value = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
+        value = 2 * hits / (decided + positives)
     else:
-        positives = labels_P.sum()
-        false_positives = recall * positives * (1 / np.maximum(precision, 1e-12) - 1)
-        value = (recall + 1 - false_positives / max(len(labels_P) - positives, 1)) / 2
+        value = (hits / positives + 1 - (decided - hits) / negatives) / 2
     best = int(value.argmax())
     below = thresholds[best + 1] if best + 1 < len(thresholds) else thresholds[best]
     return float((thresholds[best] + below) / 2), float(value[best])

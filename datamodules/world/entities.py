@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 SHARES = {"person": 0.30, "city": 0.15, "film": 0.16, "company": 0.13, "book": 0.10, "band": 0.08, "product": 0.08}
-LEAST = {"person": 21, "city": 8, "film": 6, "company": 12, "book": 4, "band": 4, "product": 4}
+LEAST = {"person": 15, "city": 8, "film": 6, "company": 8, "book": 5, "band": 5, "product": 4}
 
 
 @dataclass(eq=False)
@@ -17,7 +17,7 @@ class Entity:
     region: str = ""  # where it belongs
     theme: tuple[str, ...] = ()  # what its corner of the world is about
     corner: int = 0  # number of that corner within the split; links stay inside it where they can
-    trade: str = ""  # a person's profession, a company's line of business, a product's class of device
+    trade: str = ""  # a person's profession, a product's class of device
     pronoun: str = "it"
     twin: "Entity | None" = None  # another of the same kind and the same name
     facts: dict[str, "Entity | str"] = field(default_factory=dict)  # relation -> object

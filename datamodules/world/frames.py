@@ -52,18 +52,18 @@ FILLERS = Phrases(
     validation=("{r} lives off {w}", "all of {r} talks about {w}"),
     test=("{r} is renowned for {w}", "the inhabitants of {r} cherish {w}", "much in {r} has to do with {w}"),
 )
-# A person, company or city recalls something that refers to it: the one way back along a link.
+# A passage recalls something that refers to its subject: the one way back along a link.
 RECALLS = Phrases(
-    train=("{s} is often named together with {o}", "many know {s} from {o}"),
+    train=("{s} is often named together with {o}", "{s} is best known from {o}"),
     validation=("the fame of {o} helped",),
-    test=("{o} made {s} better known", "{s} is linked with {o}"),
+    test=("{s} owes fame to {o}", "{s} is linked with {o}"),
 )
 NOT_TO_CONFUSE = Phrases(
     train=("{s} should not be confused with {o}",),
     validation=("{o} is something else",),
     test=("{o} bears the same name",),
 )
-# A passage may introduce the object of a fact.  {n} full name, {t} profession, {r} region.
+# A passage may introduce the object of a fact.  {n} name, {t} profession, {r} region.
 INTRODUCED = {
     "person": Phrases(
         train=("the {t} {n}", "{n}, a {t} from {r},"),
@@ -76,7 +76,7 @@ INTRODUCED = {
         test=("the {r} firm {n}", "{n}, a firm of {r},"),
     ),
     "city": Phrases(
-        train=("the city of {n}", "{n}, a city in {r},"),
+        train=("the {r} city of {n}", "{n}, a city in {r},"),
         validation=("one {n}, {r} place,",),
         test=("the {r} town {n}", "{n}, a market town in {r},"),
     ),
@@ -120,6 +120,12 @@ FRAMES = Phrases(
     train=("What is {np}?", "Which is {np}?", "Tell me {np}."),
     validation=("Can you say what {np} might be?",),
     test=("State {np}.", "Please look up {np}."),
+)
+
+YEAR_ASKS = Phrases(  # for the year in a passage's opening
+    train=("In which year did {x} come out?", "Which year is {x} from?"),
+    validation=("In what year was {x} first heard of?",),
+    test=("What year did {x} appear?",),
 )
 
 # The earlier or later of two things of a kind, as a noun phrase.  -> the fact that decides ("" for the year of release)

@@ -1,5 +1,6 @@
 """The passage of an entity: its facts in any order, phrased in its split's words, under a title that may repeat."""
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -27,6 +28,12 @@ class Written:
         return "".join(self.sentences)
 
 
+def tidy(sentence: str) -> str:
+    """A capital at the front; no comma before another mark."""
+    sentence = re.sub(r",([?.;,])", r"\1", sentence)
+    return sentence[0].upper() + sentence[1:]
+
+
 def title_of(entity: Entity, random: Random) -> str:
     """The bare name, or as often, where another thing bears it, the name with what tells them apart."""
     if entity.twin is None or random.random() < 0.5:
@@ -36,14 +43,14 @@ def title_of(entity: Entity, random: Random) -> str:
 
 
 def write_passage(entity: Entity, random: Random) -> Written:
-    """One passage of 25 to 60 words: the opening, every fact once, sometimes a filler and a warning of the twin."""
+    """One passage of about 50 words: the opening, every fact once, two fillers, at times a warning of the twin."""
 
     def phrase(template: str, said: str = "") -> str:
-        named = random.random() < NAMED_AGAIN.get(entity.kind, 0.1)
-        subject = entity.name if named else entity.pronoun
-        if not named and random.random() < 0.2:
+        subject, possessive = entity.pronoun, POSSESSIVES[entity.pronoun]
+        if random.random() < NAMED_AGAIN.get(entity.kind, 0.1):
+            subject, possessive = entity.name, f"{entity.name}'s"
+        elif random.random() < 0.2:
             subject = KIND_NOUNS.get(entity.kind, subject)
-        possessive = f"{entity.name}'s" if named else POSSESSIVES[entity.pronoun]
         return template.format(s=subject, p=possessive, o=said)
 
     def named_object(said: Entity | str) -> str:
@@ -52,7 +59,7 @@ def write_passage(entity: Entity, random: Random) -> Written:
         if random.random() >= INTRODUCING:
             return said.full_name
         template = random.choice(INTRODUCED[said.kind].of(split))
-        return template.format(n=said.full_name, t=said.trade, r=said.region)
+        return template.format(n=said.name, t=said.trade, r=said.region)
 
     split = entity.split
     opening = random.choice(OPENINGS[entity.kind].of(split))
@@ -80,6 +87,6 @@ def write_passage(entity: Entity, random: Random) -> Written:
             sentences.append([clause])
         if relation:
             said_in[relation] = len(sentences) - 1
-    joined = [random.choice((", and ", "; ")).join(clauses) for clauses in sentences]
-    written = [("" if n == 0 else " ") + s[0].upper() + s[1:] + "." for n, s in enumerate(joined)]
+    joined = [tidy(random.choice((", and ", "; ")).join(clauses) + ".") for clauses in sentences]
+    written = [("" if n == 0 else " ") + s for n, s in enumerate(joined)]
     return Written(title_of(entity, random), tuple(written), said_in)

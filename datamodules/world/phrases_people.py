@@ -38,7 +38,7 @@ RELATIONS = {
         Phrases(
             train=("the year in which {x} was born", "the birth year of {x}"),
             validation=("the year of the birth of {x}",),
-            test=("the year that {x} entered the world", "the date of birth of {x} to the year"),
+            test=("the year that {x} entered the world", "the year the parents of {x} welcomed the child"),
         ),
         Phrases(
             train=("When was {x} born?", "In which year was {x} born?"),

@@ -1,5 +1,7 @@
 """The inhabitants of one split of the world, named and linked."""
 
+from collections import defaultdict
+from itertools import pairwise
 from random import Random
 
 from datamodules.world.entities import Entity
@@ -51,11 +53,14 @@ class Population:
         corners = max(2, sum(counts.values()) // CORNER)
         self.namer = Namer(corners, random, taken, given_names)
         self.of: dict[str, list[Entity]] = {}
+        self.near: dict[tuple[str, int], list[Entity]] = defaultdict(list)  # kind and corner -> entities
         for kind, count in counts.items():
             self.of[kind] = [self._entity(kind, number * corners // count) for number in range(count)]
         for kind in ("film", "book", "city"):
             self._make_twins(self.of[kind])
         self.entities = [entity for group in self.of.values() for entity in group]
+        for entity in self.entities:
+            self.near[entity.kind, entity.corner].append(entity)
         for entity in self.entities:
             self._link(entity)
         for person in self.of["person"]:
@@ -96,27 +101,33 @@ class Population:
 
     def _object(self, entity: Entity, relation: str) -> Entity:
         """Whom or what a relation leads to: of the same corner, and of the right profession, where there is one."""
-        others = [e for e in self.of[RELATIONS[relation].target] if e is not entity]
-        near = [e for e in others if e.corner == entity.corner] or others
+        kind = RELATIONS[relation].target
+        near = [e for e in self.near[kind, entity.corner] if e is not entity]
+        near = near or [e for e in self.of[kind] if e is not entity]
         profession = PROFESSIONS.get(relation, "")
-        fitting = [e for e in near if e.kind != "person" or not profession or e.trade in ("", profession)] or near
+        fitting = [e for e in near if not profession or e.trade in ("", profession)] or near
         said = self.random.choice(fitting)
         if profession:
             said.trade = said.trade or profession
         return said
 
 
-def divide(random: Random, items: list, shares: dict[str, float]) -> dict[str, list]:
-    """Deal items to splits in disjoint parts, the shares summing to 1; every split gets two at least."""
-    items = random.sample(items, len(items))
-    parts, start = {}, 0.0
-    for split, share in shares.items():
-        parts[split] = items[round(start * len(items)) : round((start + share) * len(items))]
-        start += share
-    return parts
-
-
 def divide_years(random: Random, shares: dict[str, float]) -> dict[str, dict[str, list[int]]]:
-    """Years by split and range: no two splits have one in common."""
-    ranges = {name: divide(random, list(range(*span)), shares) for name, span in YEAR_RANGES.items()}
-    return {split: {name: parts[split] for name, parts in ranges.items()} for split in shares}
+    """Years by split and range: no two splits have a year in common, and each has its share of every range.
+
+    Args:
+        random: Source of chance.
+        shares: Share of the years by split, summing to 1.
+    """
+    bounds = sorted({bound for span in YEAR_RANGES.values() for bound in span})
+    owned: dict[str, set[int]] = {split: set() for split in shares}
+    for low, high in pairwise(bounds):
+        years = random.sample(range(low, high), high - low)
+        start = 0.0
+        for split, share in shares.items():
+            owned[split].update(years[round(start * len(years)) : round((start + share) * len(years))])
+            start += share
+    return {
+        split: {name: [year for year in range(*span) if year in own] for name, span in YEAR_RANGES.items()}
+        for split, own in owned.items()
+    }

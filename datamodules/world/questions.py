@@ -7,20 +7,30 @@ from random import Random
 
 from datamodules.world.entities import Entity
 from datamodules.world.facts import LITERALS, RELATIONS
-from datamodules.world.frames import DECIDING_FACT, EARLIER, FRAMES, LATER, MENTIONS, PERSON_FRAMES, SAME, TWIN_MENTIONS
+from datamodules.world.frames import (
+    DECIDING_FACT,
+    EARLIER,
+    FRAMES,
+    LATER,
+    MENTIONS,
+    PERSON_FRAMES,
+    SAME,
+    TWIN_MENTIONS,
+    YEAR_ASKS,
+)
 from datamodules.world.noise import blur
-from datamodules.world.passages import Written
+from datamodules.world.passages import Written, tidy
 
 # kind -> (share of a split's questions, hops).  Comparisons that can be guessed from the question (one of two names, yes or
 # no) are 7% together, so that a reader without contexts stays under 5%.
 MIX = {
-    "single": (0.12, 1),
-    "bridge": (0.54, 2),
-    "comparison_fact": (0.11, 2),
+    "single": (0.16, 1),
+    "bridge": (0.50, 2),
+    "comparison_fact": (0.16, 2),
     "comparison_name": (0.04, 2),
     "comparison_same": (0.03, 2),
-    "bridge3": (0.10, 3),
-    "bridge4": (0.06, 4),
+    "bridge3": (0.07, 3),
+    "bridge4": (0.04, 4),
 }
 
 
@@ -153,7 +163,7 @@ class Interviewer:
             or any(contains(f"{passage.title} {passage.text}", answer) for passage in earlier)
         ):
             return None
-        return Asked(kind, self._blurred(question), answer, tuple(steps))
+        return Asked(kind, blur(question, self.random), answer, tuple(steps))
 
     def _pair(self) -> tuple[str, Entity, Entity, Step, Step] | None:
         """Two things of a kind that a year tells apart, neither sharing its name with a third; the earlier one first."""
@@ -168,7 +178,8 @@ class Interviewer:
             return None
         steps = []
         for year, entity in ((first_year, first), (second_year, second)):
-            own = self._finish(fact, entity.name) if fact else f"{entity.name}: year?"
+            release = self.random.choice(YEAR_ASKS.of(self.split)).format(x=entity.name)
+            own = self._finish(fact, entity.name) if fact else release
             steps.append(Step(own, str(year), entity, fact or "year"))
         return kind, first, second, steps[0], steps[1]
 
@@ -194,7 +205,7 @@ class Interviewer:
         phrase, winner, steps = won
         frames = PERSON_FRAMES if winner.kind == "person" else FRAMES
         question = tidy(self.random.choice(frames.of(self.split)).format(np=phrase))
-        return Asked("comparison_name", self._blurred(question), winner.name, steps)
+        return Asked("comparison_name", blur(question, self.random), winner.name, steps)
 
     def _compare_facts(self) -> Asked | None:
         """A fact about the earlier or the later of the two."""
@@ -212,31 +223,25 @@ class Interviewer:
         question = self._finish(relation, phrase)
         if contains(f"{loser.title} {loser.text}", said.name) or contains(question, said.name):
             return None
-        return Asked("comparison_fact", self._blurred(question), said.name, steps)
+        return Asked("comparison_fact", blur(question, self.random), said.name, steps)
 
     def _compare_sameness(self, yes: bool) -> Asked | None:
         """Have the two the same object of a relation?"""
         relation = self.random.choice(sorted(SAME))
         candidates = [e for e in self.by_kind[RELATIONS[relation].head] if e.twin is None and relation in e.facts]
-        if len(candidates) < 2:
+        if not candidates:
             return None
-        first, second = self.random.sample(candidates, 2)
-        if (first.facts[relation] is second.facts[relation]) != yes:
+        first = self.random.choice(candidates)
+        near = [e for e in candidates if e.corner == first.corner and e is not first]  # or the region would tell
+        seconds = [e for e in near if (e.facts[relation] is first.facts[relation]) == yes]
+        if not seconds:
             return None
+        second = self.random.choice(seconds)
         template = self.random.choice(SAME[relation].of(self.split))
-        question = self._blurred(tidy(template.format(a=first.name, b=second.name)))
+        question = blur(tidy(template.format(a=first.name, b=second.name)), self.random)
         steps = []
         for entity in (first, second):
             said = entity.facts[relation]
             assert isinstance(said, Entity)
             steps.append(Step(self._finish(relation, entity.name), said.name, entity, relation))
         return Asked("comparison_same", question, "yes" if yes else "no", tuple(steps))
-
-    def _blurred(self, question: str) -> str:
-        return blur(question, self.random)
-
-
-def tidy(question: str) -> str:
-    """A capital at the front; no comma before the closing mark."""
-    question = re.sub(r",([?.])", r"\1", question)
-    return question[0].upper() + question[1:]

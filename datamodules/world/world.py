@@ -67,7 +67,7 @@ def grow(recipe: Recipe) -> World:
         interviewer = Interviewer(split, entities, world.passages, random)
         asked: list[Asked] = []
         for kind, (share, hops) in (WEB_MIX if split == "web" else MIX).items():
-            asked += interviewer.ask(kind, max(2, round(size * share)), hops)
+            asked += interviewer.ask(kind, max(1, round(size * share)), hops)
         random.shuffle(asked)
         lookalikes = Lookalikes(entities, world.passages)
         ship = [Shipped(one, lookalikes.context(one, CONTEXT_SIZE, random)) for one in asked]

@@ -1,0 +1,109 @@
+"""The triple loss and the metrics against hand-worked values, brute force and scikit-learn's definitions."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainers import metrics
+from trainers.losses import triple_loss
+
+
+def test_triple_loss_by_hand() -> None:
+    # Scores ln 3 and 0: P(positive) = 3/4 and 1/2.  Labels 1 and 0: -ln 3/4 - ln 1/2 = ln 8/3; two triples in the step.
+    loss = triple_loss(torch.tensor([math.log(3), 0.0]), torch.tensor([1.0, 0.0]), torch.ones(2), 2)
+    assert loss.item() == pytest.approx(math.log(8 / 3) / 2, rel=1e-6)
+
+
+def test_cutting_a_step_changes_neither_loss_nor_gradient() -> None:
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randn(7, generator=generator, dtype=torch.float64).requires_grad_()
+    labels = (torch.rand(7, generator=generator) > 0.5).double()
+    whole = triple_loss(scores, labels, torch.ones(7, dtype=torch.float64), 7)
+    (expected,) = torch.autograd.grad(whole, scores)
+    parts = [(0, 3), (3, 4), (4, 7)]
+    cut = sum(triple_loss(scores[a:b], labels[a:b], torch.ones(b - a, dtype=torch.float64), 7) for a, b in parts)
+    cut = cut + triple_loss(scores[:1], labels[:1], torch.zeros(1, dtype=torch.float64), 7)  # an empty part's dummy
+    (gradient,) = torch.autograd.grad(cut, scores)
+    assert cut.item() == pytest.approx(whole.item(), rel=1e-12)
+    torch.testing.assert_close(gradient, expected)
+    brute = (
+        sum(math.log(1 + math.exp(-s if y else s)) for s, y in zip(scores.tolist(), labels.tolist(), strict=True)) / 7
+    )
+    assert whole.item() == pytest.approx(brute, rel=1e-9)
+
+
+def test_shapes_must_agree() -> None:
+    with pytest.raises(ValueError, match="one shape"):
+        triple_loss(torch.zeros(2), torch.zeros(3), torch.zeros(2), 2)
+
+
+samples = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
+    lambda rows: len({label for _, label in rows}) == 2
+)
+
+
+def arrays(rows: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([s for s, _ in rows], dtype=float), np.array([y for _, y in rows], dtype=float)
+
+
+@given(samples)
+def test_auc_is_the_chance_that_a_positive_outscores_a_negative(rows: list[tuple[int, bool]]) -> None:
+    scores, labels = arrays(rows)
+    pairs = [(p > n) + 0.5 * (p == n) for p in scores[labels == 1] for n in scores[labels == 0]]
+    assert metrics.auc(scores, labels) == pytest.approx(np.mean(pairs))
+
+
+@given(samples)
+def test_precision_and_recall_at_every_threshold(rows: list[tuple[int, bool]]) -> None:
+    scores, labels = arrays(rows)
+    precision, recall, thresholds = metrics.precision_recall(scores, labels)
+    assert thresholds.tolist() == sorted(set(scores.tolist()), reverse=True)
+    for p, r, t in zip(precision, recall, thresholds, strict=True):
+        decided = scores >= t
+        assert p == pytest.approx(labels[decided].mean())
+        assert r == pytest.approx(labels[decided].sum() / labels.sum())
+
+
+@given(samples)
+def test_the_best_threshold_beats_every_other(rows: list[tuple[int, bool]]) -> None:
+    scores, labels = arrays(rows)
+
+    def f1(threshold: float) -> float:
+        decided = scores >= threshold
+        return 2 * labels[decided].sum() / (decided.sum() + labels.sum())
+
+    def balanced(threshold: float) -> float:
+        decided = scores >= threshold
+        return (decided[labels == 1].mean() + (~decided)[labels == 0].mean()) / 2
+
+    for criterion, value in (("f1", f1), ("balanced_accuracy", balanced)):
+        threshold, claimed = metrics.best_threshold(scores, labels, criterion)  # type: ignore[arg-type]
+        assert claimed == pytest.approx(value(threshold))
+        assert claimed == pytest.approx(max(value(t) for t in set(scores.tolist())))
+
+
+def test_average_precision_by_hand() -> None:
+    # Ranked: + - +.  Precision 1 at recall 1/2, then 2/3 at recall 1: AP = 1/2 * 1 + 1/2 * 2/3.
+    assert metrics.average_precision(np.array([3.0, 2, 1]), np.array([1.0, 0, 1])) == pytest.approx(5 / 6)
+
+
+def test_calibration_by_hand() -> None:
+    # Bin [0.2, 0.3): 0.25 twice, one positive: |0.25 - 0.5|; bin [0.9, 1]: 1.0 once, positive: 0.  (2 * 0.25) / 3.
+    probabilities, labels = np.array([0.25, 0.25, 1.0]), np.array([1.0, 0.0, 1.0])
+    assert metrics.expected_calibration_error(probabilities, labels) == pytest.approx(0.5 / 3)
+    mean, share, counts = metrics.reliability(probabilities, labels)
+    assert (mean.tolist(), share.tolist(), counts.tolist()) == ([0.25, 1.0], [0.5, 1.0], [2, 1])
+
+
+def test_confusion_by_hand() -> None:
+    probabilities, labels = np.array([0.1, 0.6, 0.6, 0.9]), np.array([0.0, 0.0, 1.0, 1.0])
+    assert metrics.confusion(probabilities, labels, 0.6).tolist() == [[1, 1], [0, 2]]
+
+
+def test_auc_needs_both_classes() -> None:
+    with pytest.raises(ValueError, match="both classes"):
+        metrics.auc(np.zeros(2), np.ones(2))

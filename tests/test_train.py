@@ -1,0 +1,191 @@
+"""What users launch: the real command line on a real (tiny) model; resume, DDP, accumulation, refusals."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from models.classifier import TripleClassifier
+
+ROOT = Path(__file__).parent.parent
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.drrag.DrRagTrainer
+  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}
+data:
+  class_path: datamodules.triple_data.TripleData
+  init_args:
+    train: [{{layout: hotpotqa, path: {data}}}]
+    validation_fraction: 0.3
+    tokens_per_step: 500
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  enable_model_summary: false
+  log_every_n_steps: 1
+checkpoint: {{monitor: val/auc}}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> Path:
+    """A folder to run in, with config.yaml for a tiny run."""
+    write_config(tmp_path, checkpoints["bert"], hotpot_file)
+    return tmp_path
+
+
+def write_config(folder: Path, model: Path, data: Path, dropout: float = 0.1) -> None:
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=data, dropout=dropout))
+
+
+def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> subprocess.CompletedProcess[str]:
+    launch = [sys.executable]
+    if torchrun:
+        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(torchrun)]
+        extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", "ddp")
+    return subprocess.run(
+        [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
+        cwd=folder, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def done(run: subprocess.CompletedProcess[str]) -> str:
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout
+
+
+def metrics(folder: Path, name: str = "tiny") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "checkpoints" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path, name: str, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    return torch.load(folder / "checkpoints" / name / file, weights_only=True)["state_dict"]
+
+
+def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)
+
+
+def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
+    out = done(fit(workplace, "--trainer.max_epochs", "14"))
+    folder = workplace / "checkpoints/tiny"
+    for name in (
+        "config.yaml",
+        "env.json",
+        "audit.json",
+        "state.json",
+        "best.ckpt",
+        "last.ckpt.sha256",
+        "plots/confusion.png",
+    ):
+        assert (folder / name).is_file(), name
+    assert json.loads((folder / "state.json").read_text())["status"] == "done"
+    assert "audit  positives:" in out
+    assert "largest difference to the module" in out
+    validations = [row for row in metrics(workplace) if "val/auc" in row]
+    assert max(row["val/auc"] for row in validations) > 0.8  # chance is 0.5
+    assert not list(folder.rglob(".tmp-*"))
+
+    served = TripleClassifier.load(folder / "serving", device="cpu")
+    best = max(validations, key=lambda row: row["val/auc"])
+    assert served.threshold == pytest.approx(best["val/threshold"], abs=1e-6)
+    state = weights(workplace, "tiny", "best.ckpt")
+    for name, value in served.state_dict().items():
+        torch.testing.assert_close(value, state[f"classifier.{name}"], rtol=0, atol=0)
+
+    shutil.copy(folder / "config.yaml", workplace / "config.yaml")
+    done(fit(workplace, "--name", "again"))
+    assert largest_difference(weights(workplace, "again"), weights(workplace, "tiny")) == 0.0
+
+
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    done(fit(workplace, "--name", "whole"))
+    done(fit(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats"))  # fmt: skip
+    steps = sorted((workplace / "checkpoints/cut").glob("step=*.ckpt"), key=lambda p: int(p.stem.split("=")[1]))
+    per_epoch = json.loads((workplace / "checkpoints/cut/audit.json").read_text())["steps_per_epoch"]
+    assert len(steps) >= 2 * per_epoch - 1
+    for step in (2, per_epoch, per_epoch + 1):
+        kept = workplace / f"kept-{step}.ckpt"
+        shutil.copy(workplace / f"checkpoints/cut/step={step}.ckpt", kept)
+        done(fit(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept)))
+        assert largest_difference(weights(workplace, f"resumed-{step}"), weights(workplace, "whole")) == 0.0
+
+
+def test_two_processes_and_accumulation_train_as_one(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
+    done(fit(tmp_path, "--name", "one"))
+    done(fit(tmp_path, "--name", "two", torchrun=2))
+    done(fit(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3"))
+    one = weights(tmp_path, "one")
+    start = TripleClassifier.build(str(checkpoints["bert"]), 96).state_dict()[
+        "network.bert.embeddings.LayerNorm.weight"
+    ]
+    assert (one["classifier.network.bert.embeddings.LayerNorm.weight"] - start).abs().max() > 1e-3  # it did train
+    for name in ("two", "accumulated"):
+        assert largest_difference(weights(tmp_path, name), one) < 2e-5, name
+        for key in ("val/auc", "val/threshold", "val/triples"):
+            ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
+            assert ours == pytest.approx(theirs, abs=1e-4), (name, key)
+
+
+def test_validate_reads_a_checkpoint(workplace: Path) -> None:
+    done(fit(workplace))
+    done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "message"),
+    [
+        (["--model.learning_rte", "1"], 2, "learning_rte"),
+        (["--trainer.max_epoch", "3"], 2, "max_epoch"),
+        (["--model.learning_rate", "fast"], 2, "learning_rate"),
+        (["--data.train", "[{layout: hotpot, path: x}]"], 2, "Did you mean hotpotqa?"),
+        (["--data.train", "[{layout: hotpotqa, path: nowhere.json}]"], 66, "nowhere.json"),
+        (["--model.pretrained", "nowhere/model"], 66, "nowhere/model: no such folder"),
+        (["--ckpt_path", "nowhere.ckpt"], 66, "nowhere.ckpt does not exist; resume with"),
+        (["--data.mined", "[nowhere.jsonl]"], 66, "infer.py mine"),
+        (["--model.attention", "flash"], 2, "attention"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_code(workplace: Path, extra: list[str], code: int, message: str) -> None:
+    run = fit(workplace, *extra)
+    assert run.returncode == code, run.stderr[-2000:]
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert not list(workplace.glob("checkpoints/**/*.ckpt"))
+
+
+def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> None:
+    done(fit(workplace, "--trainer.max_epochs", "1"))
+    again = fit(workplace)
+    assert again.returncode == 2
+    assert "resume it with --ckpt_path checkpoints/tiny/last.ckpt" in again.stderr
+    checkpoint = workplace / "checkpoints/tiny/last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    torn = fit(workplace, "--ckpt_path", str(checkpoint))
+    assert torn.returncode == 74
+    assert "last.ckpt is corrupt" in torn.stderr
+
+
+def test_every_shipped_config_parses() -> None:
+    for config in sorted((ROOT / "configs/train").glob("*.yaml")):
+        run = subprocess.run(
+            [sys.executable, "train.py", "fit", "--config", str(config), "--print_config"],
+            cwd=ROOT, capture_output=True, text=True,
+        )  # fmt: skip
+        printed = yaml.safe_load(done(run))
+        assert printed["name"] == config.stem.replace("_", "-"), "a run is named as its config"
+        assert printed["checkpoint"]["monitor"]

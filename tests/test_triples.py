@@ -1,0 +1,181 @@
+"""Triples (Eq. 2): what is drawn, how it is balanced, and how steps are cut."""
+
+import json
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datamodules.audit import audit
+from datamodules.batching import StepLoader, TripleBatch, part, plan_steps
+from datamodules.errors import DataError, MissingInputError, UserError
+from datamodules.mined import read_mined, write_mined
+from datamodules.records import Passage, Question
+from datamodules.triples import Sampling, draw, noise_of
+
+GOLD = [Passage.of(f"gold{i}", f"gold text {i}") for i in range(3)]
+OWN = [Passage.of(f"own{i}", f"own text {i}") for i in range(8)]
+MINED = [Passage.of(f"mined{i}", f"mined text {i}") for i in range(8)]
+
+
+def question(golds: int = 2, id: str = "q") -> Question:
+    gold = GOLD[:golds]
+    return Question(id, "who?", ("x",), tuple([*OWN[:4], *gold, *OWN[4:]]), tuple(p.id for p in gold))
+
+
+def test_two_gold_passages_give_both_orders_and_as_many_negatives() -> None:
+    triples = draw(question(), MINED, Sampling(), seed=0, epoch=0)
+    assert [(t.first, t.second) for t in triples if t.positive] == [(GOLD[0], GOLD[1]), (GOLD[1], GOLD[0])]
+    assert Counter(t.kind for t in triples) == {"gold_gold": 2, "gold_noise": 1, "noise_noise": 1}
+
+
+def test_labels_follow_eq_2_in_every_draw() -> None:
+    gold = {p.id for p in GOLD}
+    for epoch in range(50):
+        for triple in draw(question(3), MINED, Sampling(negatives_per_positive=1.5), 1, epoch):
+            hits = (triple.first.id in gold) + (triple.second.id in gold)
+            assert {2: "gold_gold", 1: "gold_noise", 0: "noise_noise"}[hits] == triple.kind
+            assert triple.first.id != triple.second.id
+            assert triple.positive == (hits == 2)
+
+
+def test_shares_hold_on_average() -> None:
+    sampling = Sampling(negatives_per_positive=2.5, mixed_share=0.7, mined_share=0.25)
+    triples = [t for epoch in range(800) for t in draw(question(), MINED, sampling, 0, epoch)]
+    kinds = Counter(t.kind for t in triples)
+    negatives = kinds["gold_noise"] + kinds["noise_noise"]
+    assert negatives / kinds["gold_gold"] == pytest.approx(2.5, abs=0.02)
+    assert kinds["gold_noise"] / negatives == pytest.approx(0.7, abs=0.03)
+    noise = [p for t in triples for p in (t.first, t.second) if p not in GOLD]
+    assert sum(p in MINED for p in noise) / len(noise) == pytest.approx(0.25, abs=0.03)
+    first = sum(t.first in GOLD for t in triples if t.kind == "gold_noise") / kinds["gold_noise"]
+    assert first == pytest.approx(0.5, abs=0.05)  # both orders
+
+
+def test_drawing_depends_on_seed_epoch_and_question_alone() -> None:
+    random.seed(1)
+    here = draw(question(), MINED, Sampling(), 3, 4)
+    random.seed(2)
+    assert draw(question(), MINED, Sampling(), 3, 4) == here
+    others = [(question(), 3, 5), (question(), 4, 4), (question(id="r"), 3, 4)]
+    assert any([t.texts for t in draw(q, MINED, Sampling(), s, e)] != [t.texts for t in here] for q, s, e in others)
+
+
+def test_positives_can_be_capped() -> None:
+    assert sum(t.positive for t in draw(question(3), MINED, Sampling(), 0, 0)) == 6
+    assert sum(t.positive for t in draw(question(3), MINED, Sampling(positives_per_question=2), 0, 0)) == 2
+
+
+def test_questions_without_a_pair_or_without_noise_give_nothing() -> None:
+    assert draw(question(1), MINED, Sampling(), 0, 0) == []
+    bare = Question("q", "who?", ("x",), tuple(GOLD), tuple(p.id for p in GOLD))
+    assert draw(bare, [], Sampling(), 0, 0) == []
+
+
+def test_gold_is_never_noise_even_when_mined_or_only_named() -> None:
+    named = Question("q", "who?", ("x",), (*GOLD, *OWN), tuple(p.id for p in GOLD[:2]), unshipped_support=("own3",))
+    assert OWN[3] not in noise_of(named)
+    triples = [t for e in range(100) for t in draw(question(), [*GOLD, *MINED], Sampling(mined_share=1.0), 0, e)]
+    assert all(t.positive for t in triples if {t.first, t.second} <= set(GOLD[:2]))
+
+
+@pytest.mark.parametrize("wrong", [{"mixed_share": 1.5}, {"mined_share": -0.1}, {"negatives_per_positive": 0}])
+def test_impossible_shares_are_refused(wrong: dict) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        Sampling(**wrong)
+
+
+lengths = st.lists(st.integers(5, 400), min_size=1, max_size=80)
+
+
+@given(lengths, st.integers(1, 80), st.integers(0, 99))
+def test_steps_partition_the_epoch_into_exactly_as_many_as_asked(lengths: list[int], steps: int, seed: int) -> None:
+    steps = min(steps, len(lengths))
+    plan = plan_steps(lengths, steps, random.Random(seed))
+    assert len(plan) == steps
+    assert all(plan)
+    assert sorted(row for step in plan for row in step) == list(range(len(lengths)))
+
+
+def test_steps_hold_alike_lengths_and_nearly_equal_tokens() -> None:
+    rng = random.Random(0)
+    lengths = [rng.randint(50, 400) for _ in range(4000)]
+    plan = plan_steps(lengths, 200, random.Random(1))
+    tokens = [sum(lengths[row] for row in step) for step in plan]
+    mean = sum(lengths) / 200
+    assert max(tokens) < 1.25 * mean
+    assert min(tokens) > 0.75 * mean
+    padded = sum(len(step) * max(lengths[row] for row in step) for step in plan)
+    assert padded / sum(lengths) < 1.15  # unsorted it is 1.7
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4))
+def test_parts_of_a_step_cover_it_once_for_any_number_of_ranks(size: int, ranks: int, accumulate: int) -> None:
+    step = list(range(size))
+    parts = [part(step, i, ranks * accumulate) for i in range(ranks * accumulate)]
+    assert sorted(row for rows in parts for row in rows) == step
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def loader(rank: int = 0, ranks: int = 1, accumulate: int = 1) -> StepLoader:
+    plans = {epoch: plan_steps([10] * 23, 4, random.Random(epoch)) for epoch in range(9)}
+    return StepLoader(plans.__getitem__, lambda epoch, rows, step: (epoch, rows, len(step)), 4, rank, ranks, accumulate)  # type: ignore[arg-type,return-value]
+
+
+def test_any_ranks_and_accumulation_see_the_same_steps() -> None:
+    def steps(ranks: int, accumulate: int) -> list[list[int]]:
+        per_rank = [list(loader(rank, ranks, accumulate)) for rank in range(ranks)]
+        assert len({len(batches) for batches in per_rank}) == 1
+        groups = [[] for _ in range(4)]
+        for batches in per_rank:
+            for number, (_, rows, _) in enumerate(batches):
+                groups[number // accumulate] += rows
+        return [sorted(group) for group in groups]
+
+    assert steps(1, 1) == steps(2, 1) == steps(1, 3) == steps(3, 2)
+
+
+@pytest.mark.parametrize("stop", [0, 1, 3, 4, 5, 8])
+def test_a_loader_continues_where_another_stopped(stop: int) -> None:
+    def run(loader: StepLoader, batches: int) -> list[TripleBatch]:
+        seen: list[TripleBatch] = []
+        while len(seen) < batches:
+            for batch in loader:
+                seen.append(batch)
+                if len(seen) == batches:
+                    break
+        return seen
+
+    whole, first, second = loader(), loader(), loader()
+    expected = run(whole, 12)
+    head = run(first, stop) if stop else []
+    second.load_state_dict(json.loads(json.dumps(first.state_dict())))
+    assert head + run(second, 12 - stop) == expected
+
+
+def test_mined_files_read_as_written_and_bad_lines_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "mined.jsonl"
+    write_mined(path, [("q", OWN[:2]), ("r", [])])
+    assert read_mined([str(path), str(path)]) == {"q": OWN[:2] * 2, "r": []}
+    path.write_text(path.read_text() + '{"question_id": "s"}\n')
+    with pytest.raises(DataError, match=r"mined\.jsonl, line 3"):
+        read_mined([str(path)])
+    with pytest.raises(MissingInputError, match=r"infer\.py mine"):
+        read_mined([str(tmp_path / "none.jsonl")])
+
+
+def test_the_audit_counts_what_was_drawn() -> None:
+    holder = Passage.of("holder", "this text has x in it")
+    asked = Question("q", "who?", ("x",), (*GOLD[:2], holder), tuple(p.id for p in GOLD[:2]), kind="bridge")
+    single = Question("s", "what?", ("y",), (*GOLD[:1], *OWN), (GOLD[0].id,))
+    triples = draw(asked, [], Sampling(), 0, 0)
+    report = audit([asked, single], triples, {}, [10, 20, 30, 40], 30, [10, 20, 30, 50])
+    assert report["positives"] == report["negatives"] == 2
+    assert report["questions_without_triples"] == 1
+    assert report["question_kinds"] == {"bridge": 4}
+    assert report["gold_passages"] == {1: 1, 2: 1}
+    assert report["truncated"] == 1
+    assert report["noise"] == {"passages": 3, "mined": 0, "with_answer": 3}
