@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,39 @@ def test_two_processes_and_accumulation_train_as_one(
         for key in ("val/auc", "val/threshold", "val/triples"):
             ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
             assert ours == pytest.approx(theirs, abs=1e-4), (name, key)
+
+
+def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
+    done(fit(workplace, "--name", "whole", "--trainer.max_epochs", "6"))
+    command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
+    process = subprocess.Popen(command, cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    file = workplace / "checkpoints/tiny/metrics.jsonl"
+    while process.poll() is None and not (file.exists() and file.read_text().count("\n") >= 5):
+        time.sleep(0.02)
+    process.terminate()
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 75, out[-2000:]
+    assert "resume with --ckpt_path" in out
+    assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
+    done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
+    assert largest_difference(weights(workplace, "tiny"), weights(workplace, "whole")) == 0.0
+
+
+def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(workplace))
+    logger = ("--trainer.logger", "trainers.loggers.RunWandbLogger")
+    run = fit(workplace, *logger, "--trainer.max_epochs", "1")
+    done(run)
+    assert "W&B offline (no key set)" in run.stderr
+    done(fit(workplace, *logger, "--ckpt_path", "checkpoints/tiny/last.ckpt"))
+    folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
+    id_ = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
+    assert len(folders) == 2
+    assert all(folder.name.endswith(id_) for folder in folders)
 
 
 def test_validate_reads_a_checkpoint(workplace: Path) -> None:

@@ -10,6 +10,7 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from datamodules.errors import ArtifactError
 from datamodules.files import whole_folder, write_json
@@ -51,9 +52,11 @@ class RunRecord(Callback):
         self._state(trainer, "done")
 
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
-        """Interrupted or failed."""
-        preempted = isinstance(exception, (KeyboardInterrupt, SystemExit))
-        self._state(trainer, "preempted" if preempted else "failed")
+        """Interrupted or failed; a run told to stop saves where it is (all ranks agree on SIGTERM, not on Ctrl-C)."""
+        interrupted = isinstance(exception, (KeyboardInterrupt, SIGTERMException))
+        if isinstance(exception, SIGTERMException) or (interrupted and trainer.world_size == 1):
+            trainer.save_checkpoint(Path(trainer.default_root_dir) / "last.ckpt")
+        self._state(trainer, "preempted" if interrupted else "failed")
 
     def _state(self, trainer: pl.Trainer, status: str) -> None:
         if trainer.is_global_zero:

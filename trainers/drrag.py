@@ -91,6 +91,9 @@ class DrRagTrainer(pl.LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Metrics over the distinct triples of all ranks; the same numbers for any world size."""
+        if self.trainer.sanity_checking:  # a few batches, maybe of one class: that they ran is all there is to see
+            self.validated.clear()
+            return
         rows_P, log_odds_P, labels_P = (
             torch.cat(column).double().numpy() for column in zip(*self.validated, strict=True)
         )

@@ -6,7 +6,7 @@ SHARES = {"person": 0.30, "city": 0.15, "film": 0.16, "company": 0.13, "book": 0
 LEAST = {"person": 15, "city": 8, "film": 6, "company": 8, "book": 5, "band": 5, "product": 4}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Entity:
     """One thing with a passage of its own."""
 
@@ -22,6 +22,10 @@ class Entity:
     twin: "Entity | None" = None  # another of the same kind and the same name
     facts: dict[str, "Entity | str"] = field(default_factory=dict)  # relation -> object
     referred_by: list["Entity"] = field(default_factory=list)  # things of which this is an object
+
+    def __repr__(self) -> str:
+        """Short, for facts lead in circles."""
+        return f"<{self.kind} {self.full_name}>"
 
     @property
     def full_name(self) -> str:

@@ -1,0 +1,47 @@
+# Lightning RAG.  `make help` lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH_INDEX ?=  # optional: PyTorch's CPU package index, so that a machine without a GPU does not fetch CUDA
+PIP_TORCH = $(if $(strip $(TORCH_INDEX)),--index-url $(strip $(TORCH_INDEX)),)
+BIN := $(VENV)/bin
+export OMP_WAIT_POLICY := passive
+export TOKENIZERS_PARALLELISM := false
+
+.PHONY: help install quickstart test test-all check format clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+install: $(BIN)/.installed  ## Make the environment in .venv (CPU; for GPUs see the README)
+
+$(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
+	@$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(PIP_TORCH) "$$(grep -E '^torch==' requirements-core.txt)"
+	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
+	touch $@
+
+quickstart: install  ## From nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
+	@PYTHON=$(BIN)/python bash configs/quickstart.sh
+
+test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
+	@$(BIN)/python -m pytest -q
+
+test-all: install  ## All tests that this machine can run, the slow ones too
+	@$(BIN)/python -m pytest -q -m "not network"
+
+check: install  ## Lint, format and types
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install  ## Format and fix what can be fixed
+	@$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove what quickstart and tests wrote, not the environment
+	@rm -rf data/world indexes/world-* checkpoints/drrag-world reports/world .pytest_cache .mypy_cache .ruff_cache .hypothesis

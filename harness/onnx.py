@@ -1,0 +1,100 @@
+"""A serving folder's classifier as ONNX: dynamic batch and length, proven against the folder it comes from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from datamodules.errors import ArtifactError, MissingInputError, UserError
+from datamodules.files import whole_folder
+from datamodules.records import Passage
+from models.classifier import KIND, TripleClassifier
+from models.serving import read_manifest, write_manifest
+from models.triples import TEXT_FORMAT
+
+if TYPE_CHECKING:
+    from models.triples import TripleEncoder
+
+MODEL_FILE = "model.onnx"
+PROBES = (
+    (
+        "who directed it",
+        Passage.of("A film", "A film was directed by someone."),
+        Passage.of("Someone", "Born in 1960."),
+    ),
+    ("where", Passage.of("", "short"), Passage.of("Long", "many words follow here " * 40)),
+    ("which of the two is older", Passage.of("One", "founded in 1900"), Passage.of("Two", "founded in 1950")),
+)
+
+
+class _LogOdds(nn.Module):
+    """The network alone, from token ids to log-odds."""
+
+    def __init__(self, classifier: TripleClassifier) -> None:
+        super().__init__()
+        self.network = classifier.network
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        logits_P2 = self.network(input_ids=input_ids, attention_mask=attention_mask).logits
+        return logits_P2[:, 1] - logits_P2[:, 0]
+
+
+def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float:
+    """Write `model.onnx` (inputs input_ids and attention_mask, int64 (P, T); output log_odds (P,)), tokenizer, manifest.
+
+    Args:
+        serving: Folder that training exported.
+        out: Folder to write; an earlier one is replaced.
+        tolerance_nats: Largest difference allowed on the probes.
+
+    Returns:
+        The largest difference found, nats.
+
+    Raises:
+        UserError: If the model attends block-sparsely, which ONNX export cannot trace.
+        MissingInputError: If the ONNX packages are not installed.
+        ArtifactError: If both forms differ by more than the tolerance; nothing is written.
+    """
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  (torch.onnx needs it; say so before minutes of tracing)
+    except ImportError as error:
+        raise MissingInputError(f"{error.name} is not installed: pip install onnx onnxscript onnxruntime") from error
+    manifest = read_manifest(serving, KIND, TEXT_FORMAT)
+    classifier = TripleClassifier.load(serving, device="cpu", attention="full")
+    if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:
+        raise UserError("ONNX export takes BigBird classifiers of up to 1,024 tokens, whose attention is full.")
+    ids_PT, attention_PT = _probe(classifier.encode)
+    with whole_folder(out) as folder:
+        batch, tokens = torch.export.Dim("batch", min=1), torch.export.Dim("tokens", min=2, max=manifest["max_tokens"])
+        torch.onnx.export(
+            _LogOdds(classifier).eval(), (ids_PT, attention_PT), folder / MODEL_FILE, dynamo=True, external_data=False,
+            input_names=["input_ids", "attention_mask"], output_names=["log_odds"], verbose=False,
+            dynamic_shapes={"input_ids": {0: batch, 1: tokens}, "attention_mask": {0: batch, 1: tokens}},
+        )  # fmt: skip
+        classifier.encode.tokenizer.save_pretrained(folder)
+        session = onnxruntime.InferenceSession(folder / MODEL_FILE, providers=["CPUExecutionProvider"])
+        difference = 0.0
+        for rows in (slice(0, 3), slice(0, 1)):  # another batch size and length than what was traced
+            width = int(attention_PT[rows].sum(1).max())
+            ids, mask = ids_PT[rows, :width], attention_PT[rows, :width]
+            (there,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
+            with torch.inference_mode():
+                here = classifier(ids, mask).numpy()
+            difference = max(difference, float(np.abs(here - there).max()))
+        if not difference <= tolerance_nats:
+            raise ArtifactError(
+                f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
+            )
+        kept = {
+            key: manifest[key] for key in ("threshold", "validation", "data", "versions", "commit") if key in manifest
+        }
+        write_manifest(folder, f"{KIND}_onnx", TEXT_FORMAT, manifest["max_tokens"], **kept)
+    print(f"{out}: {MODEL_FILE}, largest difference {difference:.1e} nats")
+    return difference
+
+
+def _probe(encode: "TripleEncoder") -> tuple[Tensor, Tensor]:
+    return encode.pad([encode(*triple) for triple in PROBES])

@@ -1,0 +1,30 @@
+"""ONNX export answers as the serving folder does, at other batch sizes and lengths than those traced."""
+
+from pathlib import Path
+
+import pytest
+
+from models.classifier import TripleClassifier
+from models.serving import write_manifest
+from models.triples import TEXT_FORMAT
+
+
+def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(package)
+    import onnxruntime
+
+    from datamodules.records import Passage
+    from harness.onnx import export_onnx
+
+    serving, out = tmp_path / "serving", tmp_path / "onnx"
+    TripleClassifier.build(str(checkpoints["bert"]), 96).save(serving)
+    write_manifest(serving, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
+    assert export_onnx(serving, out) < 1e-5
+    served = TripleClassifier.load(serving, device="cpu")
+    session = onnxruntime.InferenceSession(out / "model.onnx", providers=["CPUExecutionProvider"])
+    triples = [(f"where is name{i}", Passage.of("", "name1 " * i), Passage.of("x", "name2")) for i in range(1, 9)]
+    ids, attention = served.encode.pad([served.encode(*triple) for triple in triples])
+    (log_odds,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": attention.numpy()})
+    expected = served(ids, attention).detach().numpy()
+    assert log_odds == pytest.approx(expected, abs=1e-5)
