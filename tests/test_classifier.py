@@ -138,7 +138,7 @@ def test_passages_are_truncated_never_the_question(checkpoints: dict[str, Path])
     assert len(ids) == encode.length("where is name1", HAMLET, LONDON) == 20
     assert words[:5] == ["[CLS]", "where", "is", "name1", "[SEP]"]
     assert words.count("[SEP]") == 3
-    with pytest.raises(UserError, match="the question .* fills 20 of max_tokens 20"):
+    with pytest.raises(UserError, match=r"the question .* fills 20 of max_tokens 20"):
         encode("is " * 40, HAMLET, LONDON)
 
 
