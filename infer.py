@@ -11,15 +11,14 @@ A config names a strategy (`harness/strategies/`, one file per system) and what 
 """
 
 import os
-import sys
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not burn the cores others need
 
-from jsonargparse import auto_cli
+from jsonargparse import ArgumentParser, auto_cli
 
-from datamodules.errors import UserError
+from datamodules.errors import BriefErrors, exit_code
 from harness.commands.ask import ask
 from harness.commands.evaluate import evaluate
 from harness.commands.export import export
@@ -29,14 +28,16 @@ from harness.commands.mine import mine
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, export)}
 
 
+class Parser(BriefErrors, ArgumentParser):
+    """jsonargparse's parser with brief errors."""
+
+    command = "infer.py"
+
+
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
-    auto_cli(COMMANDS, args=args, as_positional=False, allow_abbrev=False, description=__doc__)
+    auto_cli(COMMANDS, args=args, as_positional=False, allow_abbrev=False, description=__doc__, parser_class=Parser)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        print(f"infer.py: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from None
+    raise SystemExit(exit_code("infer.py", main))

@@ -18,23 +18,24 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not 
 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from datamodules.errors import UserError
+from datamodules.errors import exit_code
 from trainers.cli import TrainCLI
 
 PREEMPTED = 75  # exit code of a run that was told to stop and can be resumed
 
 
 def main(args: list[str] | None = None) -> TrainCLI:
-    """Run a command; for the shell, errors that a user can cure are one line and an exit code."""
-    return TrainCLI(args)
+    """Run a command.
 
-
-if __name__ == "__main__":
+    Raises:
+        SystemExit: With PREEMPTED after SIGTERM; Lightning alone would say that all is well.
+    """
     try:
-        main()
-    except UserError as error:
-        print(f"train.py: {error}", file=sys.stderr)
-        raise SystemExit(error.exit_code) from None
+        return TrainCLI(args)
     except SIGTERMException:
         print("train.py: stopped by SIGTERM; resume with --ckpt_path checkpoints/<name>/last.ckpt", file=sys.stderr)
         raise SystemExit(PREEMPTED) from None
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code("train.py", main))

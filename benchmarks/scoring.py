@@ -29,7 +29,23 @@ Triples = list[tuple[str, Passage, Passage]]
 def workload(questions: int, pairs: int, seed: int) -> Triples:
     """Per question so many (d_i, d') pairs out of three first-stage documents; texts of 40 to 140 words."""
     generator = torch.Generator().manual_seed(seed)
-    words = ["river", "company", "film", "director", "born", "city", "founded", "album", "player", "team", "year", "season", "state", "house", "north"]
+    words = [
+        "river",
+        "company",
+        "film",
+        "director",
+        "born",
+        "city",
+        "founded",
+        "album",
+        "player",
+        "team",
+        "year",
+        "season",
+        "state",
+        "house",
+        "north",
+    ]
 
     def text(low: int, high: int) -> str:
         length = int(torch.randint(low, high, (1,), generator=generator))

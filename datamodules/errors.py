@@ -1,6 +1,10 @@
 """Errors that a user can cure.  Each says what was given, what is allowed and what to type; the commands print that one
 line and leave with `exit_code` (sysexits where one fits).  Standard library only."""
 
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
 
 class UserError(Exception):
     """A mistake in what the user gave: the base of all that the commands report in one line, without a traceback."""
@@ -25,3 +29,28 @@ class ArtifactError(UserError):
     disk refused a write."""
 
     exit_code = 74
+
+
+class BriefErrors:
+    """Mixin for argument parsers: an error's own lines, without fifty lines of usage before them."""
+
+    command: str  # what the user typed after `python`; a subclass says it
+    prog: str
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Print what is wrong in one line, then where the keys are listed, and leave with exit code 2."""
+        subcommand = " ".join(self.prog.replace("[options]", "").split()[1:])
+        line = " ".join(line.strip() for line in message.splitlines() if line.strip())
+        print(f"{self.command}: {line}", file=sys.stderr)
+        print(f"All keys: python {self.command} {subcommand} --help".replace("  ", " "), file=sys.stderr)
+        raise SystemExit(UserError.exit_code)
+
+
+def exit_code(program: str, main: Callable[[], object]) -> int:
+    """Run a command; an error that the user can cure becomes one line on stderr and its exit code, success 0."""
+    try:
+        main()
+    except UserError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -1,16 +1,15 @@
 """The training command line: Lightning's, plus a run folder, strict keys, a config always saved and a folder to serve."""
 
 import os
-import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytorch_lightning as pl
 import yaml
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 
-from datamodules.errors import MissingInputError, UserError
+from datamodules.errors import BriefErrors, MissingInputError, UserError
 from datamodules.files import write_text
 from trainers.callbacks import RandomState, RunRecord, ServingExport, Throughput
 from trainers.checkpoint_io import DurableCheckpointIO
@@ -26,15 +25,10 @@ def run_folder(name: str) -> str:
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
-class BriefParser(LightningArgumentParser):
-    """Prints an error's own lines, not fifty lines of usage before them."""
+class BriefParser(BriefErrors, LightningArgumentParser):
+    """Lightning's parser with brief errors."""
 
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print and leave with exit code 2."""
-        lines = [line for line in message.splitlines() if line.strip()]
-        print(f"train.py: {' '.join(line.strip() for line in lines)}", file=sys.stderr)
-        print("Type `python train.py fit --help`, or `--model.help CLASS` for a trainer's keys.", file=sys.stderr)
-        raise SystemExit(2)
+    command = "train.py"
 
 
 class SaveRunConfig(SaveConfigCallback):
@@ -70,6 +64,8 @@ class TrainCLI(LightningCLI):
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
         """Lightning's parser with brief errors."""
+
+    command = "train.py"
         kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
         parser = BriefParser(**kwargs)
         parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")

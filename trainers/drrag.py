@@ -56,7 +56,7 @@ class DrRagTrainer(pl.LightningModule):
         head_learning_rate: float = 1e-3,
         weight_decay: float = 0.01,
         warmup_fraction: float = 0.1,
-        threshold_criterion: metrics.Criterion = "balanced_accuracy",
+        threshold_criterion: metrics.Criterion = "f1",
         gradient_checkpointing: bool = False,
     ) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ from random import Random
 from datamodules.world.names import (
     ADJECTIVES,
     CITY_ENDINGS,
-    GIVEN_ENDINGS,
+    GIVEN_NAMES,
     REGION_ENDINGS,
     ROOT_ENDINGS,
     SURNAME_ENDINGS,
@@ -26,11 +26,10 @@ class Namer:
         corners: Corners of this part of the world; each has a region and a theme.
         random: Source of chance.
         taken: Casefolded words and names given out in this world so far; extended.
-        given_names: The world's given names by pronoun, shared by all splits.
     """
 
-    def __init__(self, corners: int, random: Random, taken: set[str], given_names: dict[str, list[str]]) -> None:
-        self.random, self.taken, self.given_names = random, taken, given_names
+    def __init__(self, corners: int, random: Random, taken: set[str]) -> None:
+        self.random, self.taken = random, taken
         self.make = NameMaker(random, taken)
         self.regions = self.make.words(corners, REGION_ENDINGS)
         self.themes = (random.sample(THEMES, len(THEMES)) * (1 + corners // len(THEMES)))[:corners]
@@ -55,15 +54,9 @@ class Namer:
     def _propose(self, kind: str, corner: int, pronoun: str) -> str:
         choice, group = self.random.choice, corner // SHARED_BY
         if kind == "person":
-            return f"{choice(self.given_names[pronoun])} {choice(self.surnames[group])}"
+            return f"{choice(GIVEN_NAMES[pronoun])} {choice(self.surnames[group])}"
         if kind == "company":
             return f"{choice(self.roots[group])} {choice(HOUSES)}"
         if kind == "product":
             return f"{self.brands[group]} {choice('TXRK')}{self.random.randrange(10, 60) * 10}"
         return f"The {choice(ADJECTIVES)} {choice(self.themes[corner]).title()}"
-
-
-def given_names(random: Random, taken: set[str], count: int) -> dict[str, list[str]]:
-    """So many given names for each pronoun."""
-    make = NameMaker(random, taken)
-    return {pronoun: make.words(count, endings) for pronoun, endings in GIVEN_ENDINGS.items()}

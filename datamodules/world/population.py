@@ -36,7 +36,6 @@ class Population:
         counts: Entities per kind.
         random: Source of chance.
         taken: Words and names given out in this world so far; extended.
-        given_names: The world's given names by pronoun, shared by all splits.
         years: The years of this split by range (`YEAR_RANGES`); another split has others.
     """
 
@@ -46,12 +45,11 @@ class Population:
         counts: dict[str, int],
         random: Random,
         taken: set[str],
-        given_names: dict[str, list[str]],
         years: dict[str, list[int]],
     ) -> None:
         self.split, self.random, self.years = split, random, years
         corners = max(2, sum(counts.values()) // CORNER)
-        self.namer = Namer(corners, random, taken, given_names)
+        self.namer = Namer(corners, random, taken)
         self.of: dict[str, list[Entity]] = {}
         self.near: dict[tuple[str, int], list[Entity]] = defaultdict(list)  # kind and corner -> entities
         for kind, count in counts.items():

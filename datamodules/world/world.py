@@ -5,12 +5,11 @@ from random import Random
 
 from datamodules.world.contexts import Lookalikes
 from datamodules.world.entities import Entity, count_entities
-from datamodules.world.naming import given_names
 from datamodules.world.passages import Written, write_passage
 from datamodules.world.population import Population, divide_years
 from datamodules.world.questions import MIX, Asked, Interviewer
 
-VERSION = 1  # of the generator: raise it with every change that changes a byte of the output
+VERSION = 2  # of the generator: raise it with every change that changes a byte of the output
 SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # of the questions
 YEAR_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}
 WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
@@ -52,14 +51,13 @@ def grow(recipe: Recipe) -> World:
     shared = Random(f"{recipe.seed}/shared")
     taken: set[str] = set()
     years = divide_years(shared, YEAR_SHARES)
-    given = given_names(shared, taken, max(40, recipe.questions // 6))
     world = World({}, {}, {}, {})
     sizes = {split: round(recipe.questions * share) for split, share in SPLIT_SHARES.items()}
     sizes["web"] = recipe.web_questions
     for split, size in sizes.items():
         random = Random(f"{recipe.seed}/{split}")
         counts = count_entities(size, recipe.entities_per_question)
-        population = Population(split, counts, random, taken, given, years[split])
+        population = Population(split, counts, random, taken, years[split])
         entities = population.entities
         world.entities[split] = entities
         for entity in entities:

@@ -8,7 +8,7 @@ from models.pretrained import MINILM
 
 
 def index(
-    corpus: list[str],
+    corpus: list[str] | str,
     out: Path,
     kind: Literal["dense", "bm25"] = "dense",
     layout: str = "jsonl",
@@ -34,7 +34,7 @@ def index(
     `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
 
     Args:
-        corpus: Files of passages, or of questions that ship with passages; gzip'd or not.
+        corpus: File of passages, or of questions that ship with passages, gzip'd or not; several as '[FILE, FILE]'.
         out: The index folder to write.
         kind: `dense` (vectors) or `bm25` (words).
         layout: What the files look like, e.g. jsonl, hotpotqa, musique.
@@ -58,7 +58,7 @@ def index(
 
     if not corpus:
         raise UserError("No corpus was given. Type --corpus FILE, more than one as '[FILE, FILE]'.")
-    passages = read_passages(layout, corpus)
+    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus)
     if kind == "bm25":
         from harness.bm25 import build_bm25
 

@@ -8,7 +8,7 @@ from harness.strategy import Retriever
 
 def mine(
     retriever: Retriever,
-    questions: list[str],
+    questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
     per_question: int = 24,
@@ -22,7 +22,7 @@ def mine(
 
     Args:
         retriever: Finds them, e.g. harness.dense.DenseRetriever.
-        questions: Official training files; never the file you evaluate on.
+        questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write; training reads it as data.mined.
         layout: Which official layout the files have.
         per_question: Passages kept for each question, at most, best ranks first.
@@ -37,7 +37,8 @@ def mine(
 
     if min(per_question, anchors, depth) < 1:
         raise UserError("per_question, anchors and depth must be at least 1.")
-    asked = [question for source in questions for question in read_questions(layout, source)]
+    sources = [questions] if isinstance(questions, str) else questions
+    asked = [question for source in sources for question in read_questions(layout, source)]
 
     def hard(question: Question, rankings: list[list[Ranked]]) -> list[Passage]:
         """Round robin over the rankings, without gold, also not gold that is known by its title alone."""
