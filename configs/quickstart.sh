@@ -21,7 +21,7 @@ stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
 rm -rf checkpoints/drrag-world # a quickstart starts over; a run of your own is never overwritten
 stage train "$python" train.py fit --config configs/train/drrag_world.yaml
 stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
-  --questions $questions/test.json --bm25 indexes/world-bm25 --out reports/world
+  --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
 question=$("$python" -c "import json; print(json.load(open('$questions/test.json'))[0]['question'])")
 stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$question"
 printf '\nquickstart: %d s in all; table in reports/world/table.md, plot in reports/world/recall.png\n' $((SECONDS - began))

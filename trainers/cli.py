@@ -64,8 +64,6 @@ class TrainCLI(LightningCLI):
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
         """Lightning's parser with brief errors."""
-
-    command = "train.py"
         kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
         parser = BriefParser(**kwargs)
         parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")
