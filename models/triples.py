@@ -18,6 +18,7 @@ from datamodules.records import Passage, clean
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4
+PAD_TO_MULTIPLE = 8
 
 
 def neutralise(text: str, specials: Sequence[str]) -> str:
@@ -111,8 +112,13 @@ class TripleEncoder:
         return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
 
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
-        """Right-padded token ids and attention mask, both (P, T) int64; T is the longest, or `length`."""
-        T = length or max(map(len, sequences))
+        """Right-padded token ids and attention mask, both (P, T) int64.
+
+        T is `length`, or the longest rounded up to a multiple of 8 (at most `max_tokens`): what tensor cores like, and few
+        distinct shapes for allocators and kernel caches, which otherwise grow by gigabytes over a run.
+        """
+        longest = max(map(len, sequences))
+        T = length or max(longest, min(-(-longest // PAD_TO_MULTIPLE) * PAD_TO_MULTIPLE, self.max_tokens))
         ids_PT = torch.full((len(sequences), T), self.tokenizer.pad_token_id)
         attention_PT = torch.zeros(len(sequences), T, dtype=torch.long)
         for row, sequence in enumerate(sequences):

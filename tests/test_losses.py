@@ -80,7 +80,11 @@ def test_the_best_threshold_beats_every_other(rows: list[tuple[int, bool]]) -> N
         decided = scores >= threshold
         return (decided[labels == 1].mean() + (~decided)[labels == 0].mean()) / 2
 
-    for criterion, value in (("f1", f1), ("balanced_accuracy", balanced)):
+    def f2(threshold: float) -> float:
+        decided = scores >= threshold
+        return 5 * labels[decided].sum() / (decided.sum() + 4 * labels.sum())
+
+    for criterion, value in (("f1", f1), ("f2", f2), ("balanced_accuracy", balanced)):
         threshold, claimed = metrics.best_threshold(scores, labels, criterion)  # type: ignore[arg-type]
         assert claimed == pytest.approx(value(threshold))
         assert claimed == pytest.approx(max(value(t) for t in set(scores.tolist())))

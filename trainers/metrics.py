@@ -1,12 +1,12 @@
 """Metrics of a binary classifier, as pure functions of scores and labels (NumPy arrays of shape (P,), P triples)."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Criterion = Literal["f1", "balanced_accuracy"]
+Floats = NDArray[np.floating[Any]]
+Criterion = Literal["f1", "f2", "balanced_accuracy"]
 
 
 def auc(scores_P: Floats, labels_P: Floats) -> float:
@@ -38,7 +38,7 @@ def sweep(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:
 def precision_recall(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:
     """Precision, recall and threshold at every distinct score, from the highest threshold down."""
     hits, decided, thresholds = sweep(scores_P, labels_P)
-    return hits / decided, hits / labels_P.sum(), thresholds
+    return hits / decided, hits / float(labels_P.sum()), thresholds
 
 
 def average_precision(scores_P: Floats, labels_P: Floats) -> float:
@@ -47,17 +47,18 @@ def average_precision(scores_P: Floats, labels_P: Floats) -> float:
     return float((precision * np.diff(recall, prepend=0.0)).sum())
 
 
-def best_threshold(scores_P: Floats, labels_P: Floats, criterion: Criterion = "f1") -> tuple[float, float]:
+def best_threshold(scores_P: Floats, labels_P: Floats, criterion: Criterion = "f2") -> tuple[float, float]:
     """The threshold that serves a criterion best on these scores, and the criterion's value there.
 
-    `f1` weighs precision; `balanced_accuracy` (the mean of true-positive and true-negative rate) does not depend on how
-    many negatives stand beside each positive.  The threshold lies midway to the next lower score, so that it does not
+    `f1` weighs precision and recall alike, `f2` recall twice as much; `balanced_accuracy` (the mean of true-positive and
+    true-negative rate) does not depend on how many negatives stand beside each positive.  The threshold lies midway to the next lower score, so that it does not
     hang on the last digit of one.
     """
     hits, decided, thresholds = sweep(scores_P, labels_P)
     positives, negatives = labels_P.sum(), (1 - labels_P).sum()
-    if criterion == "f1":
-        value = 2 * hits / (decided + positives)
+    if criterion in ("f1", "f2"):
+        beta = {"f1": 1, "f2": 4}[criterion]  # beta squared
+        value = (1 + beta) * hits / (decided + beta * positives)
     else:
         value = (hits / positives + 1 - (decided - hits) / negatives) / 2
     best = int(value.argmax())
