@@ -76,7 +76,7 @@ class TripleData(pl.LightningDataModule):
         sampling: Sampling = BALANCED,
         validation_sampling: Sampling = LIKE_INFERENCE,
         tokens_per_step: int = 4096,
-        tokens_per_validation_batch: int = 8192,
+        tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()

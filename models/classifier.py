@@ -32,6 +32,7 @@ from models.triples import TEXT_FORMAT, TripleEncoder
 KIND = "triple_classifier"
 PART = "classifier"
 LABELS = {0: "negative", 1: "positive"}
+TOKENS_PER_BATCH = {"cpu": 2048}  # what fits a CPU's caches is a quarter to a third faster than 8,192; GPUs like more
 
 
 class TripleClassifier(nn.Module):
@@ -158,14 +159,15 @@ class TripleClassifier(nn.Module):
 
     @torch.inference_mode()
     def log_odds(
-        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int = 8192
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> Iterator[tuple[list[int], list[float]]]:
-        """Score triples, longest first, in batches of at most so many padded tokens.
+        """Score triples, longest first, in batches of at most so many padded tokens (by device when None).
 
         Yields:
             Positions in `triples` and their log-odds (nats), batch by batch, so that long work can report and save.
         """
         device = next(self.parameters()).device
+        tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(device.type, 65_536)
         self.encode.remember_triples(triples)
         sequences = [self.encode(*triple) for triple in triples]
         for rows in length_batches([len(s) for s in sequences], tokens_per_batch, self.pad_to):
@@ -175,7 +177,7 @@ class TripleClassifier(nn.Module):
             yield rows, scores_P.tolist()
 
     def probabilities(
-        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int = 8192
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
         scores = np.empty(len(triples))
