@@ -26,7 +26,10 @@ from transformers import (
 )
 
 NAMES = [f"name{i}" for i in range(60)]
-WORDS = [*["who", "where", "is", "was", "born", "the", "director", "film", "city", "of", "in", "yes", "no", "SEP", "CLS"], *".[]"]
+WORDS = [
+    *["who", "where", "is", "was", "born", "the", "director", "film", "city", "of", "in", "yes", "no", "SEP", "CLS"],
+    *".[]",
+]
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
