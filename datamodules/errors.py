@@ -50,7 +50,12 @@ def exit_code(program: str, main: Callable[[], object]) -> int:
     """Run a command; an error that the user can cure becomes one line on stderr and its exit code, success 0."""
     try:
         main()
-    except UserError as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return error.exit_code
+    except Exception as error:
+        cause: BaseException | None = error  # argument parsers wrap what a constructor raised
+        while cause is not None and not isinstance(cause, UserError):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        print(f"{program}: {cause}", file=sys.stderr)
+        return cause.exit_code
     return 0

@@ -191,7 +191,7 @@ def test_validate_reads_a_checkpoint(workplace: Path) -> None:
         (["--data.train", "[{layout: hotpot, path: x}]"], 2, "Did you mean hotpotqa?"),
         (["--data.train", "[{layout: hotpotqa, path: nowhere.json}]"], 66, "nowhere.json"),
         (["--model.pretrained", "nowhere/model"], 66, "nowhere/model: no such folder"),
-        (["--ckpt_path", "nowhere.ckpt"], 66, "nowhere.ckpt does not exist; resume with"),
+        (["--ckpt_path", "nowhere.ckpt"], 66, "nowhere.ckpt does not exist; checkpoints in that folder: none"),
         (["--data.mined", "[nowhere.jsonl]"], 66, "infer.py mine"),
         (["--model.attention", "flash"], 2, "attention"),
     ],

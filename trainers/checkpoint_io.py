@@ -45,14 +45,7 @@ class DurableCheckpointIO(CheckpointIO):
             ArtifactError: If it is truncated or corrupt.
         """
         path = Path(path)
-        if not path.is_file():
-            found = ", ".join(sorted(str(p) for p in path.parent.glob("*.ckpt"))) or "none"
-            raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {found}.")
-        accepted = _accepted(path)
-        if accepted and sha256(path) not in accepted:
-            raise ArtifactError(
-                f"{path} is corrupt: its sha256 is not in {_digest_file(path)}. Resume from another checkpoint."
-            )
+        verify_checkpoint(path)
         try:
             return torch.load(path, map_location=map_location or "cpu", weights_only=True)
         except (RuntimeError, EOFError) as error:
@@ -62,6 +55,23 @@ class DurableCheckpointIO(CheckpointIO):
         """Delete a checkpoint and its digest file."""
         Path(path).unlink(missing_ok=True)
         _digest_file(Path(path)).unlink(missing_ok=True)
+
+
+def verify_checkpoint(path: Path) -> None:
+    """Refuse a checkpoint that is missing, or that differs from its digest file where one lies beside it.
+
+    Raises:
+        MissingInputError: If there is none; names those that are there.
+        ArtifactError: If it is truncated or corrupt.
+    """
+    if not path.is_file():
+        found = ", ".join(sorted(str(p) for p in path.parent.glob("*.ckpt"))) or "none"
+        raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {found}.")
+    accepted = _accepted(path)
+    if accepted and sha256(path) not in accepted:
+        raise ArtifactError(
+            f"{path} is corrupt: its sha256 is not in {_digest_file(path)}. Resume from another checkpoint."
+        )
 
 
 def _digest_file(path: Path) -> Path:

@@ -9,10 +9,10 @@ import yaml
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 
-from datamodules.errors import BriefErrors, MissingInputError, UserError
+from datamodules.errors import BriefErrors, UserError
 from datamodules.files import write_text
 from trainers.callbacks import RandomState, RunRecord, ServingExport, Throughput
-from trainers.checkpoint_io import DurableCheckpointIO
+from trainers.checkpoint_io import DurableCheckpointIO, verify_checkpoint
 from trainers.loggers import JsonlLogger, RunWandbLogger
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not a guess
@@ -89,13 +89,16 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
 
+    def _parse_ckpt_path(self) -> None:
+        """Nothing: Lightning would read the checkpoint here, unverified, and let it override what the user typed."""
+
     def before_instantiate_classes(self) -> None:
         """Refuse a taken name or a missing checkpoint before anything is loaded."""
         options = self.config[self.subcommand]
         folder = Path(run_folder(options.name))
         last = folder / "last.ckpt"
-        if options.ckpt_path and not Path(options.ckpt_path).is_file():
-            raise MissingInputError(f"--ckpt_path {options.ckpt_path} does not exist; resume with --ckpt_path {last}.")
+        if options.ckpt_path:
+            verify_checkpoint(Path(options.ckpt_path))
         if self.subcommand == "fit" and (folder / "config.yaml").exists() and not options.ckpt_path:
             if any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS):
                 options.ckpt_path = str(last) if last.is_file() else None
