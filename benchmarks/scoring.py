@@ -1,6 +1,6 @@
 """Triples a second of DR-RAG's classifier against what a user would pick instead, on the same triples in one run.
 
-    python benchmarks/scoring.py [--pretrained MODEL] [--questions 8] [--pairs 36] [--device auto]
+    python -m benchmarks.scoring [--pretrained MODEL] [--questions 8] [--pairs 36] [--device auto]
 
 Sides, taken in turn and repeated; the best time of each counts:
   ours           fused attention, texts tokenized once, length batches under a token budget
