@@ -17,7 +17,7 @@ from datamodules.formats.reading import read_questions
 from datamodules.mined import read_mined
 from datamodules.records import Question, clean
 from datamodules.triples import Sampling, Triple, draw_all
-from models.classifier import length_batches
+from models.lengths import length_batches
 from models.triples import SPECIAL_TOKENS, TripleEncoder, passage_text
 
 if TYPE_CHECKING:

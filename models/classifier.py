@@ -25,6 +25,7 @@ from datamodules.records import Passage
 from models.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
 from models.convert import convertible, to_bigbird
 from models.devices import resolve_device
+from models.lengths import length_batches
 from models.pretrained import resolve
 from models.serving import read_manifest
 from models.triples import TEXT_FORMAT, TripleEncoder
@@ -184,24 +185,6 @@ class TripleClassifier(nn.Module):
         for rows, batch in self.log_odds(triples, tokens_per_batch):
             scores[rows] = batch
         return (1 / (1 + np.exp(-scores))).tolist()
-
-
-def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
-    """Positions grouped longest first, so that each group's padded size stays within a token budget.
-
-    Args:
-        lengths: Tokens of each sequence.
-        tokens_per_batch: Rows times longest row, at most; a sequence longer than it is alone.
-        pad_to: Length that every row is padded to, if fixed.
-    """
-    batches: list[list[int]] = []
-    width = 0
-    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        if not batches or (len(batches[-1]) + 1) * width > tokens_per_batch:
-            batches.append([])
-            width = pad_to or lengths[row]
-        batches[-1].append(row)
-    return batches
 
 
 def positions_for(max_tokens: int, attention: AttentionKind) -> int:

@@ -29,7 +29,9 @@ def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, *
     write_json(folder / MANIFEST, {**head, **facts, "sha256": digests(folder)})
 
 
-def read_manifest(folder: Path, kind: str, text_format: str, check_files: bool = True) -> dict[str, Any]:
+def read_manifest(
+    folder: Path, kind: str, text_format: str | tuple[str, ...], check_files: bool = True
+) -> dict[str, Any]:
     """The manifest of a serving folder, refused unless whole and written for this kind and format.
 
     Raises:
@@ -41,7 +43,8 @@ def read_manifest(folder: Path, kind: str, text_format: str, check_files: bool =
     manifest = read_json(folder / MANIFEST, CURE)
     if manifest.get("kind") != kind:
         raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: name another folder.")
-    if manifest["text_format"] != text_format:
+    allowed = (text_format,) if isinstance(text_format, str) else text_format
+    if manifest["text_format"] not in allowed:
         raise ArtifactError(
             f"{folder} was trained on the text format {manifest['text_format']!r}, this release writes {text_format!r}: "
             "use the release that exported it, or train again."

@@ -9,16 +9,15 @@ the triples it is part of.
 
 from collections.abc import Iterable, Sequence
 
-import torch
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from datamodules.errors import UserError
 from datamodules.records import Passage, clean
+from models.lengths import fair_shares, pad
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4
-PAD_TO_MULTIPLE = 8
 
 
 def neutralise(text: str, specials: Sequence[str]) -> str:
@@ -26,16 +25,6 @@ def neutralise(text: str, specials: Sequence[str]) -> str:
     for special in specials:
         text = text.replace(special, f"{special[0]} {special[1:]}")
     return text
-
-
-def shares(first: int, second: int, budget: int) -> tuple[int, int]:
-    """How many of the tokens of two passages to keep so that their sum stays within a budget.
-
-    Even halves, except that what the shorter leaves goes to the longer.  All in tokens.
-    """
-    half = budget // 2
-    kept_first = min(first, max(half, budget - second))
-    return kept_first, min(second, budget - kept_first)
 
 
 class TripleEncoder:
@@ -107,24 +96,13 @@ class TripleEncoder:
             raise UserError(
                 f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise it."
             )
-        kept_first, kept_second = shares(len(ids[0]), len(ids[1]), budget)
+        kept_first, kept_second = fair_shares([len(ids[0]), len(ids[1])], budget)
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
 
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
-        """Right-padded token ids and attention mask, both (P, T) int64.
-
-        T is `length`, or the longest rounded up to a multiple of 8 (at most `max_tokens`): what tensor cores like, and few
-        distinct shapes for allocators and kernel caches, which otherwise grow by gigabytes over a run.
-        """
-        longest = max(map(len, sequences))
-        T = length or max(longest, min(-(-longest // PAD_TO_MULTIPLE) * PAD_TO_MULTIPLE, self.max_tokens))
-        ids_PT = torch.full((len(sequences), T), self.tokenizer.pad_token_id)
-        attention_PT = torch.zeros(len(sequences), T, dtype=torch.long)
-        for row, sequence in enumerate(sequences):
-            ids_PT[row, : len(sequence)] = torch.tensor(sequence)
-            attention_PT[row, : len(sequence)] = 1
-        return ids_PT, attention_PT
+        """Right-padded token ids and attention mask, both (P, T) int64; T is `length`, or follows `models.lengths.pad`."""
+        return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens, length)
 
 
 def passage_text(passage: Passage) -> str:

@@ -1,0 +1,65 @@
+"""Platt scaling: a relevance logit becomes the probability that a context holds the answer.
+
+RE-RAG's losses leave the level of the scores open (`papers.md` A), so one scale and one offset are fitted on validation and
+travel with the export.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """P(relevant) = σ(scale · score + offset); nats in, a probability out."""
+
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __call__(self, score: float) -> float:
+        """Probability in [0, 1] of one relevance logit."""
+        logit = self.scale * score + self.offset
+        return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
+
+    @classmethod
+    def fit(cls, scores: Sequence[float], labels: Sequence[bool], iterations: int = 100) -> Self:
+        """Maximum likelihood by Newton's method, on Platt's softened targets (Platt 1999; Lin, Lin and Weng 2007).
+
+        A label becomes (n₊ + 1) / (n₊ + 2) or 1 / (n₋ + 2), so that separable scores have a finite fit too.  The scale
+        is kept positive: calibration must not turn the ranking around.
+
+        Raises:
+            ValueError: If a class is missing or the lengths differ.
+        """
+        x = np.asarray(scores, dtype=np.float64)
+        positive = np.asarray(labels, dtype=bool)
+        if x.shape != positive.shape:
+            raise ValueError(f"as many scores as labels are needed, got {len(x)} and {len(positive)}")
+        if positive.all() or not positive.any():
+            raise ValueError("calibration needs contexts with and without an answer")
+        n_positive, n_negative = positive.sum(), (~positive).sum()
+        target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
+        center, spread = x.mean(), x.std() or 1.0
+        z = (x - center) / spread
+        w = np.array([0.0, math.log((n_positive + 1) / (n_negative + 1))])
+
+        def loss(w: np.ndarray) -> float:
+            logit = w[0] * z + w[1]
+            return float((np.logaddexp(0, logit) - target * logit).sum())
+
+        for _ in range(iterations):
+            p = 1 / (1 + np.exp(-np.clip(w[0] * z + w[1], -500, 500)))
+            gradient = np.array([((p - target) * z).sum(), (p - target).sum()])
+            v = p * (1 - p)
+            hessian = np.array([[(v * z * z).sum(), (v * z).sum()], [(v * z).sum(), v.sum()]]) + 1e-9 * np.eye(2)
+            step, rate = np.linalg.solve(hessian, gradient), 1.0
+            while rate > 1e-8 and loss(w - rate * step) > loss(w):
+                rate /= 2
+            w = w - rate * step
+            if np.abs(gradient).max() < 1e-9 * len(x):
+                break
+        scale = max(float(w[0] / spread), 1e-6)
+        return cls(scale, float(w[1] - scale * center))

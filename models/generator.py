@@ -1,0 +1,141 @@
+"""RE-RAG's generator: a T5 that reads a question with its context and scores or writes an answer.
+
+Contexts are encoded once; their states serve every answer that is written or scored.
+Shape legend: P encoded contexts, T tokens, A answer tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from datamodules.errors import UserError
+from datamodules.records import clean
+from models.contexts import ContextEncoder, ContextFormat
+from models.pretrained import resolve
+from models.relevance import dropout_options
+
+IGNORE = -100  # label of a padded answer token, as in torch.nn.functional.cross_entropy
+
+
+@dataclass
+class Encoded:
+    """States of P contexts."""
+
+    states_PTH: Tensor
+    attention_PT: Tensor
+
+    def rows(self, rows_Q: Tensor) -> "Encoded":
+        """The states of some contexts, repeated as asked."""
+        return Encoded(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
+
+
+class Generator(nn.Module):
+    """Writes answers and scores given ones.
+
+    Args:
+        network: A T5-family model.
+        encode: Turns a question and its evidence into token ids.
+        answer_prefix: Text before every answer the model learns, e.g. the released code's "Answer: "; taken off what it writes.
+    """
+
+    network: PreTrainedModel
+
+    def __init__(self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str = "") -> None:
+        super().__init__()
+        self.network, self.encode, self.answer_prefix = network, encode, answer_prefix
+
+    @classmethod
+    def build(
+        cls,
+        pretrained: str,
+        max_tokens: int = 256,
+        text_format: ContextFormat = "fid",
+        answer_prefix: str = "",
+        dropout: float | None = None,
+        gradient_checkpointing: bool = False,
+    ) -> Self:
+        """A generator to train, or a folder's to serve.
+
+        Args:
+            pretrained: Folder or hub id of the T5 family.
+            max_tokens: Longest question with evidence, in tokens.
+            text_format: How they are written.
+            answer_prefix: Text before every answer.
+            dropout: The checkpoint's own when None.
+            gradient_checkpointing: Recompute activations in the backward pass.
+
+        Raises:
+            MissingInputError: If there is no such model on this machine.
+            UserError: If it is no encoder-decoder.
+        """
+        folder = str(resolve(pretrained))
+        config = AutoConfig.from_pretrained(folder)
+        if not config.is_encoder_decoder:
+            raise UserError(f"generator {pretrained} is a {config.model_type!r}: name a T5-family model.")
+        options = {} if dropout is None else dropout_options(True, dropout)
+        network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+        if gradient_checkpointing:
+            network.gradient_checkpointing_enable({"use_reentrant": False})
+        return cls(
+            network, ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, text_format), answer_prefix
+        )
+
+    def labels(self, answers: Sequence[str], max_tokens: int | None = None) -> Tensor:
+        """Token ids (P, A) of answers with the end token, padded with IGNORE; `max_tokens` cuts longer ones."""
+        texts = [self.answer_prefix + clean(answer) for answer in answers]
+        batch = self.encode.tokenizer(
+            texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
+        )
+        return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORE)
+
+    def encode_contexts(self, ids_PT: Tensor, attention_PT: Tensor) -> Encoded:
+        """Encoder states of P contexts."""
+        encoder = self.network.get_encoder()
+        return Encoded(encoder(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state, attention_PT)
+
+    def answer_logp(self, encoded: Encoded, labels_PA: Tensor) -> Tensor:
+        """log P_G(a | q, c) of one answer per context, summed over its tokens, the end token included: (P,), nats, fp32."""
+        logits_PAV = self.network(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
+            attention_mask=encoded.attention_PT,
+            decoder_input_ids=self._shifted(labels_PA),
+            use_cache=False,
+        ).logits
+        nll_PA = F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
+        return -nll_PA.sum(dim=1)
+
+    def forward(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
+        """log P_G of one answer per context; see `answer_logp`."""
+        return self.answer_logp(self.encode_contexts(ids_PT, attention_PT), labels_PA)
+
+    @torch.inference_mode()
+    def write(self, encoded: Encoded, max_answer_tokens: int = 32) -> list[str]:
+        """One greedy answer per context, without the prefix."""
+        ids_PA = self.network.generate(
+            encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
+            attention_mask=encoded.attention_PT,
+            max_new_tokens=max_answer_tokens,
+            num_beams=1,
+            do_sample=False,
+        )
+        texts = self.encode.tokenizer.batch_decode(ids_PA, skip_special_tokens=True)
+        return [clean(text).removeprefix(self.answer_prefix.strip()).strip() for text in texts]
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
+        self.network.save_pretrained(folder)
+        self.encode.tokenizer.save_pretrained(folder)
+
+    def _shifted(self, labels_PA: Tensor) -> Tensor:
+        """Decoder inputs: the start token, then every label but the last."""
+        config = self.network.config
+        ids_PA = labels_PA.roll(1, dims=1).masked_fill(labels_PA.roll(1, dims=1) == IGNORE, config.pad_token_id)
+        ids_PA[:, 0] = config.decoder_start_token_id
+        return ids_PA

@@ -1,0 +1,64 @@
+"""Rows of unequal length: grouping them into batches of alike size, and padding.  Shape legend: P rows, T tokens."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+PAD_TO_MULTIPLE = 8
+
+
+def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
+    """Positions grouped longest first, so that each group's padded size stays within a token budget.
+
+    Args:
+        lengths: Tokens of each sequence.
+        tokens_per_batch: Rows times longest row, at most; a sequence longer than it is alone.
+        pad_to: Length that every row is padded to, if fixed.
+    """
+    batches: list[list[int]] = []
+    width = 0
+    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
+        if not batches or (len(batches[-1]) + 1) * width > tokens_per_batch:
+            batches.append([])
+            width = pad_to or lengths[row]
+        batches[-1].append(row)
+    return batches
+
+
+def pad(
+    sequences: Sequence[Sequence[int]], pad_id: int, max_tokens: int, length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """Right-padded token ids and attention mask, both (P, T) int64.
+
+    T is `length`, or the longest rounded up to a multiple of 8 (at most `max_tokens`): what tensor cores like, and few
+    distinct shapes for allocators and kernel caches, which otherwise grow by gigabytes over a run.
+    """
+    longest = max(map(len, sequences))
+    T = length or max(longest, min(-(-longest // PAD_TO_MULTIPLE) * PAD_TO_MULTIPLE, max_tokens))
+    ids_PT = torch.full((len(sequences), T), pad_id)
+    attention_PT = torch.zeros(len(sequences), T, dtype=torch.long)
+    for row, sequence in enumerate(sequences):
+        ids_PT[row, : len(sequence)] = torch.tensor(sequence)
+        attention_PT[row, : len(sequence)] = 1
+    return ids_PT, attention_PT
+
+
+def fair_shares(lengths: Sequence[int], budget: int) -> list[int]:
+    """How many tokens of each text to keep within a budget: the same for all, what the short ones leave going to the long.
+
+    Tokens that cannot be split evenly go to the last ones.
+
+    Raises:
+        ValueError: If the budget is negative.
+    """
+    if budget < 0:
+        raise ValueError(f"the budget must not be negative, got {budget}")
+    level, rest = 0, budget
+    while (longer := [row for row, length in enumerate(lengths) if length > level]) and rest >= len(longer):
+        rise = min(rest // len(longer), min(lengths[row] for row in longer) - level)
+        level, rest = level + rise, rest - rise * len(longer)
+    kept = [min(length, level) for length in lengths]
+    for row in longer[len(longer) - min(rest, len(longer)) :]:
+        kept[row] += 1
+    return kept

@@ -1,0 +1,160 @@
+"""RE-RAG's answer from many contexts: one candidate per context, marginalised over all (Section 2.1-2.2, `papers.md` A).
+
+`fast` sums P_RE over the contexts that wrote the same string; `thorough` scores every distinct candidate under every
+context.  No context is encoded twice.  Shape legend: N contexts of a question, A distinct candidates.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from datamodules.records import Passage
+from models.generator import Encoded, Generator
+from models.lengths import length_batches
+from models.mixture import fast_marginal, log_prior, thorough_marginal
+
+Marginal = Literal["thorough", "fast"]
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are held at once
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the generator makes of one question's contexts."""
+
+    text: str
+    logprob: float  # log P(text | q), nats; of `fast` the log of a share of P_RE
+    shares: tuple[float, ...]  # P(c_j | text, q): how much each context carried the answer; sums to 1
+    candidates: dict[str, float]  # every distinct candidate with its log-probability
+    written: tuple[str, ...]  # what each context alone would have answered
+
+
+class MarginalReader:
+    """Reads each question's contexts one by one and marginalises.
+
+    Args:
+        generator: In evaluation mode, on its device.
+        marginal: `thorough` or `fast`.
+        max_answer_tokens: Longest answer it writes.
+        tokens_per_batch: Padded context tokens of a forward pass; by device when None.
+    """
+
+    def __init__(
+        self,
+        generator: Generator,
+        marginal: Marginal = "thorough",
+        max_answer_tokens: int = 32,
+        tokens_per_batch: int | None = None,
+    ) -> None:
+        self.generator, self.marginal, self.max_answer_tokens = generator, marginal, max_answer_tokens
+        self.tokens_per_batch = tokens_per_batch
+
+    @torch.inference_mode()
+    def read(
+        self,
+        questions: Sequence[str],
+        contexts: Sequence[Sequence[Passage]],
+        relevance: Sequence[Sequence[float]],
+    ) -> list[Reading]:
+        """One reading per question, in order; a question without contexts gets an empty text of probability 1.
+
+        Args:
+            questions: Their texts.
+            contexts: Each question's passages, any number.
+            relevance: Their relevance logits, of the same lengths.
+        """
+        sequences = self.generator.encode(
+            [(q, [passage]) for q, passages in zip(questions, contexts, strict=True) for passage in passages]
+        )
+        readings, start = [], 0
+        for group in self._groups(contexts, [len(s) for s in sequences]):
+            sizes = [len(contexts[q]) for q in group]
+            end = start + sum(sizes)
+            readings += self._read(sequences[start:end], sizes, [relevance[q] for q in group])
+            start = end
+        return readings
+
+    def _groups(self, contexts: Sequence[Sequence[Passage]], lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Consecutive questions whose contexts' states fit in memory together."""
+        group: list[int] = []
+        held, start = 0, 0
+        for question, passages in enumerate(contexts):
+            tokens = sum(lengths[start : start + len(passages)])
+            start += len(passages)
+            if group and held + tokens > TOKENS_PER_GROUP:
+                yield group
+                group, held = [], 0
+            group.append(question)
+            held += tokens
+        if group:
+            yield group
+
+    def _read(
+        self, sequences: Sequence[list[int]], sizes: Sequence[int], relevance: Sequence[Sequence[float]]
+    ) -> list[Reading]:
+        generator, device = self.generator, self.generator.network.device
+        budget = self.tokens_per_batch or TOKENS_PER_BATCH[device.type]
+        batches: list[tuple[list[int], Encoded]] = []
+        written = [""] * len(sequences)
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            for rows in length_batches([len(s) for s in sequences], budget):
+                ids_PT, attention_PT = generator.encode.pad([sequences[row] for row in rows])
+                encoded = generator.encode_contexts(ids_PT.to(device), attention_PT.to(device))
+                batches.append((rows, encoded))
+                for row, text in zip(rows, generator.write(encoded, self.max_answer_tokens), strict=True):
+                    written[row] = text
+        bounds = [sum(sizes[:i]) for i in range(len(sizes) + 1)]
+        per_question = [written[a:b] for a, b in itertools.pairwise(bounds)]
+        distinct = [list(dict.fromkeys(texts)) for texts in per_question]
+        scored = self._score(batches, sizes, distinct) if self.marginal == "thorough" else [None] * len(sizes)
+        return [
+            _reading(torch.tensor(scores, dtype=torch.float32), texts, answer_logp_AN)
+            for scores, texts, answer_logp_AN in zip(relevance, per_question, scored, strict=True)
+        ]
+
+    def _score(
+        self, batches: Sequence[tuple[list[int], Encoded]], sizes: Sequence[int], distinct: Sequence[list[str]]
+    ) -> list[Tensor]:
+        """log P_G of every distinct candidate under every context of its question: (A, N) per question."""
+        question_of = [question for question, size in enumerate(sizes) for _ in range(size)]
+        place_of = [place for size in sizes for place in range(size)]
+        scored = [torch.zeros(len(texts), size) for texts, size in zip(distinct, sizes, strict=True)]
+        device = self.generator.network.device
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            for rows, encoded in batches:
+                asked = [(place, a) for place, row in enumerate(rows) for a in range(len(distinct[question_of[row]]))]
+                for start in range(0, len(asked), len(rows)):  # as many at once as contexts were encoded at once
+                    chunk = asked[start : start + len(rows)]
+                    answers = [distinct[question_of[rows[place]]][a] for place, a in chunk]
+                    labels = self.generator.labels(answers).to(device)
+                    places = torch.tensor([place for place, _ in chunk], device=device)
+                    logp = self.generator.answer_logp(encoded.rows(places), labels).cpu()
+                    for (place, a), value in zip(chunk, logp, strict=True):
+                        scored[question_of[rows[place]]][a, place_of[rows[place]]] = value
+        return scored
+
+
+def _reading(relevance_N: Tensor, written: list[str], answer_logp_AN: Tensor | None) -> Reading:
+    if not written:
+        return Reading("", 0.0, (), {}, ())
+    distinct, fast_A = fast_marginal(relevance_N, written)
+    log_prior_N = log_prior(relevance_N[None], torch.ones(1, len(written), dtype=torch.bool))[0]
+    if answer_logp_AN is None:
+        marginal_A = fast_A
+        wrote_AN = torch.tensor([[text == candidate for text in written] for candidate in distinct])
+        joint_AN = log_prior_N.masked_fill(~wrote_AN, -torch.inf)
+    else:
+        marginal_A = thorough_marginal(relevance_N, answer_logp_AN)
+        joint_AN = log_prior_N + answer_logp_AN
+    best = int(marginal_A.argmax())
+    return Reading(
+        distinct[best],
+        float(marginal_A[best]),
+        tuple(joint_AN[best].softmax(dim=0).tolist()),
+        dict(zip(distinct, marginal_A.tolist(), strict=True)),
+        tuple(written),
+    )

@@ -1,0 +1,160 @@
+"""RE-RAG's relevance estimator (Section 2.2): how useful is a context for a question?
+
+Two families behind one interface: a T5 that says "true" or "false" in one decoder step, and a cross-encoder head on an
+encoder-only model, faster and without L_tok.  Shape legend: P pairs, T tokens, V vocabulary.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from datamodules.errors import UserError
+from datamodules.records import Passage
+from models.attention import fuse
+from models.contexts import ContextEncoder, ContextFormat
+from models.lengths import length_batches
+from models.pretrained import resolve
+
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+
+
+@dataclass
+class Relevance:
+    """What the estimator says of P pairs."""
+
+    score_P: Tensor  # logit of the relevance P("true"): log P("true") - log P("false"), nats, fp32
+    other_mass_P: Tensor | None  # probability of every other token, for L_tok; None without a vocabulary
+
+
+class RelevanceEstimator(nn.Module):
+    """Scores (question, context) pairs.
+
+    Args:
+        network: A T5-family model, or a sequence classifier with one or two labels.
+        encode: Turns pairs into token ids.
+    """
+
+    network: PreTrainedModel
+
+    def __init__(self, network: PreTrainedModel, encode: ContextEncoder) -> None:
+        super().__init__()
+        self.network, self.encode = network, encode
+        self.generative = bool(network.config.is_encoder_decoder)
+        if self.generative:
+            self.true_id, self.false_id = (single_token(encode.tokenizer, word) for word in ("true", "false"))
+        elif network.config.model_type == "big_bird":
+            fuse(network.bert)
+
+    @classmethod
+    def build(
+        cls,
+        pretrained: str,
+        max_tokens: int = 256,
+        text_format: ContextFormat = "fid",
+        dropout: float | None = None,
+        gradient_checkpointing: bool = False,
+    ) -> Self:
+        """An estimator to train, or a folder's to serve.
+
+        Args:
+            pretrained: Folder or hub id: the T5 family (v1.1, Flan, mT5 too), or an encoder-only model of the
+                BERT/BigBird family, which gets a one-label head unless it has one.
+            max_tokens: Longest pair, in tokens.
+            text_format: Format of a T5's input; encoder-only models take `sentence_pair` whatever is said here.
+            dropout: The checkpoint's own when None.
+            gradient_checkpointing: Recompute activations in the backward pass.
+
+        Raises:
+            MissingInputError: If there is no such model on this machine.
+            UserError: If its tokenizer lacks a token that is needed.
+        """
+        folder = str(resolve(pretrained))
+        config = AutoConfig.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        options: dict[str, Any] = {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
+        if config.is_encoder_decoder:
+            network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+            encode = ContextEncoder(tokenizer, max_tokens, text_format)
+        else:
+            if config.model_type == "big_bird":
+                options["attention_type"] = "original_full"
+            labels = (
+                {} if (config.architectures or [""])[0].endswith("ForSequenceClassification") else {"num_labels": 1}
+            )
+            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **options)
+            if network.config.num_labels > 2:
+                raise UserError(
+                    f"{pretrained} classifies into {network.config.num_labels} labels; an estimator has 1 or 2."
+                )
+            encode = ContextEncoder(tokenizer, max_tokens, "sentence_pair")
+        if gradient_checkpointing:
+            network.gradient_checkpointing_enable({"use_reentrant": False})
+        return cls(network, encode)
+
+    def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
+        """Scores of P encoded pairs; see `Relevance`."""
+        if not self.generative:
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+            if logits_PL.shape[1] == 2:
+                return Relevance(logits_PL[:, 1] - logits_PL[:, 0], None)
+            return Relevance(logits_PL[:, 0], None)
+        start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
+        logits_PV = self.network(
+            input_ids=ids_PT, attention_mask=attention_PT, decoder_input_ids=start_P1, use_cache=False
+        ).logits[:, 0].float()  # fmt: skip
+        score_P = logits_PV[:, self.true_id] - logits_PV[:, self.false_id]
+        label_P2 = logits_PV[:, [self.true_id, self.false_id]]
+        label_mass_P = (label_P2.logsumexp(1) - logits_PV.logsumexp(1)).exp()
+        return Relevance(score_P, 1 - label_mass_P)
+
+    @torch.inference_mode()
+    def scores(self, pairs: Sequence[tuple[str, Passage]], tokens_per_batch: int | None = None) -> list[float]:
+        """Relevance logit of every (question, passage), in order, nats; in few forward passes of alike lengths."""
+        device = self.network.device
+        sequences = self.encode([(question, [passage]) for question, passage in pairs])
+        scores = torch.empty(len(pairs))
+        budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
+        for rows in length_batches([len(s) for s in sequences], budget):
+            ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows])
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+                relevance = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
+            scores[rows] = relevance.score_P.cpu()
+        return scores.tolist()
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, model.safetensors and the tokenizer."""
+        self.network.save_pretrained(folder)
+        self.encode.tokenizer.save_pretrained(folder)
+
+
+def single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
+    """Id of a word that must be a single token.
+
+    Raises:
+        UserError: If it is not.
+    """
+    ids = tokenizer.encode(word, add_special_tokens=False)
+    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+        raise UserError(
+            f"{word!r} must be one token of {tokenizer.name_or_path}, but is {len(ids)}: {ids}. Take another T5, or make a "
+            "tokenizer that holds it: python -m models.scratch."
+        )
+    return int(ids[0])
+
+
+def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:
+    """The config keys that set every dropout of a model."""
+    names = ("dropout_rate",) if encoder_decoder else ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    return dict.fromkeys(names, rate)

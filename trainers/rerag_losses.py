@@ -1,0 +1,118 @@
+"""RE-RAG's losses (Section 2.3), as pure functions of tensors, per question; the caller sums and divides by the step's count.
+
+    L_tot = L_gen + α1 L_re + α2 L_tok                                                                      (Eq. 12)
+
+Shape legend: B questions, N contexts per question.  `real_BN` is True where a context exists.  Everything in nats.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from models.mixture import log_mixture, log_prior
+
+GenForm = Literal["marginal", "per_context"]
+KlDirection = Literal["generator_to_estimator", "estimator_to_generator"]
+LabelForm = Literal["pointwise", "listwise"]
+
+
+def generation_loss(
+    relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor, form: GenForm = "marginal"
+) -> Tensor:
+    """L_gen: how unlikely the gold answer is, weighted by relevance.  Trains the generator and the estimator.
+
+        marginal       -log Σ_j P_RE(c_j) P_G(a | q, c_j)       the released code, RAG-Sequence
+        per_context    -Σ_j log (P_RE(c_j) P_G(a | q, c_j))     Eq. 7 as printed; its term -Σ_j log P_RE is smallest for a
+                                                                uniform P_RE, so it flattens the estimator
+
+    Args:
+        relevance_BN: Relevance logits.
+        answer_logp_BN: log P_G of the gold answer under every context.
+        real_BN: Mask.
+        form: Which of the two.
+
+    Returns:
+        (B,), at least 0.
+
+    Raises:
+        ValueError: If the shapes differ or a question has no context.
+    """
+    if form == "marginal":
+        return -log_mixture(relevance_BN, answer_logp_BN, real_BN)
+    joint_BN = log_prior(relevance_BN, real_BN) + answer_logp_BN
+    return -joint_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
+
+
+def estimator_loss(
+    relevance_BN: Tensor,
+    answer_logp_BN: Tensor,
+    real_BN: Tensor,
+    direction: KlDirection = "generator_to_estimator",
+) -> Tensor:
+    """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).  Trains the estimator alone.
+
+        Q_G(c_j) = softmax_j log P_G(a | q, c_j), detached
+        generator_to_estimator   KL(Q_G ‖ P_RE)    the released code
+        estimator_to_generator   KL(P_RE ‖ Q_G)    Eq. 10 as printed
+
+    Returns:
+        (B,), at least 0; 0 for a single context.
+
+    Raises:
+        ValueError: If the shapes differ or a question has no context.
+    """
+    log_p_BN = log_prior(relevance_BN, real_BN)
+    log_q_BN = log_prior(answer_logp_BN.detach(), real_BN)
+    source_BN, target_BN = (log_q_BN, log_p_BN) if direction == "generator_to_estimator" else (log_p_BN, log_q_BN)
+    # -inf - -inf has no gradient: padding is set to 0 before the difference, not after
+    source_BN, target_BN = (t.masked_fill(~real_BN, 0.0) for t in (source_BN, target_BN))
+    return (source_BN.exp() * (source_BN - target_BN)).masked_fill(~real_BN, 0.0).sum(dim=1)
+
+
+def token_loss(other_mass_BN: Tensor, real_BN: Tensor) -> Tensor:
+    """L_tok (Eq. 11): probability that the estimator says anything but "true" or "false", summed over a question's contexts.
+
+    Divide by the number of question-context pairs.  Returns (B,), in [0, N].
+    """
+    return other_mass_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
+
+
+def label_loss(
+    relevance_BN: Tensor,
+    labels_BN: Tensor,
+    real_BN: Tensor,
+    form: LabelForm = "pointwise",
+    false_weight: float = 0.125,
+) -> Tensor:
+    """Supervision of the estimator by labels, e.g. DPR's has-answer: the warm-up of the released code, or a reranker's loss.
+
+        pointwise    mean over contexts of w_j · binary cross-entropy; w = 1 for true, `false_weight` for false
+        listwise     -log of the P_RE mass on true contexts; 0 where a question has none
+
+    Args:
+        relevance_BN: Relevance logits.
+        labels_BN: True where the context is relevant.
+        real_BN: Mask.
+        form: Which of the two.
+        false_weight: Of a false context, pointwise.
+
+    Returns:
+        (B,), at least 0.
+
+    Raises:
+        ValueError: If the shapes differ or, listwise, a question has no context.
+    """
+    if not relevance_BN.shape == labels_BN.shape == real_BN.shape:
+        shapes = [tuple(t.shape) for t in (relevance_BN, labels_BN, real_BN)]
+        raise ValueError(f"relevance, labels and mask must have one shape, got {shapes}")
+    true_BN = labels_BN & real_BN
+    if form == "listwise":
+        log_p_BN = log_prior(relevance_BN, real_BN)
+        some_B = true_BN.any(dim=1)
+        mass_B = log_p_BN.masked_fill(~(true_BN | ~some_B[:, None]), -torch.inf).logsumexp(dim=1)
+        return torch.where(some_B, -mass_B, torch.zeros_like(mass_B))
+    weights_BN = torch.where(true_BN, 1.0, false_weight) * real_BN
+    loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, true_BN.to(relevance_BN.dtype), reduction="none")
+    return (loss_BN * weights_BN).sum(dim=1) / real_BN.sum(dim=1)
