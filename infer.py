@@ -4,6 +4,7 @@
     python infer.py mine --config configs/infer/mine_hotpotqa.yaml
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
+    python infer.py answers --config configs/infer/rerag_nq.yaml --questions dev.json --layout fid --out reports/nq
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
     python infer.py ask --strategy.help harness.strategies.drrag.DrRag
 
@@ -19,13 +20,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not 
 from jsonargparse import ArgumentParser, auto_cli
 
 from datamodules.errors import BriefErrors, exit_code
+from harness.commands.answers import answers
 from harness.commands.ask import ask
 from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.mine import mine
 
-COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, export)}
+COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
 
 
 class Parser(BriefErrors, ArgumentParser):

@@ -7,8 +7,11 @@ ranks nor accumulation changes what a step learns from; the loss divides by the 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from torch import Tensor
+
+Batch = TypeVar("Batch")
 
 
 @dataclass
@@ -21,6 +24,16 @@ class TripleBatch:
     weights_P: Tensor  # 1.0, or 0.0 for a triple that only keeps an otherwise empty part going
     step_triples: int  # triples of the whole optimizer step: all ranks, all accumulated batches
     rows_P: Tensor  # position of each triple in the epoch's (or the validation set's) list
+
+    @property
+    def examples(self) -> int:
+        """Triples."""
+        return len(self.ids_PT)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens, padding included."""
+        return self.ids_PT.numel()
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
@@ -56,29 +69,29 @@ def part(step: Sequence[int], index: int, parts: int) -> list[int]:
     return list(step[index::parts])
 
 
-class FixedBatches:
+class FixedBatches(Generic[Batch]):
     """The same batches every time, in order: validation.  (Lightning takes a bare list for several loaders.)
 
     Args:
         batches: This rank's batches.
     """
 
-    def __init__(self, batches: Sequence[TripleBatch]) -> None:
+    def __init__(self, batches: Sequence[Batch]) -> None:
         self.batches = batches
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __iter__(self) -> Iterator[TripleBatch]:
+    def __iter__(self) -> Iterator[Batch]:
         return iter(self.batches)
 
 
-class StepLoader:
+class StepLoader(Generic[Batch]):
     """The batches of one rank, step by step; knows where it stands, so a run resumes in the middle of an epoch exactly.
 
     Args:
         steps_of: Epoch -> its planned steps (positions).
-        collate: (epoch, positions, triples of the whole step) -> batch; empty positions get a batch of weight 0.
+        collate: (epoch, positions, positions of the whole step) -> batch; empty positions get a batch of weight 0.
         steps_per_epoch: Steps in every epoch.
         rank: This process, 0-based.
         ranks: Processes.
@@ -88,7 +101,7 @@ class StepLoader:
     def __init__(
         self,
         steps_of: Callable[[int], list[list[int]]],
-        collate: Callable[[int, list[int], list[int]], TripleBatch],
+        collate: Callable[[int, list[int], list[int]], Batch],
         steps_per_epoch: int,
         rank: int = 0,
         ranks: int = 1,
@@ -101,7 +114,7 @@ class StepLoader:
     def __len__(self) -> int:
         return self.steps_per_epoch * self.accumulate
 
-    def __iter__(self) -> Iterator[TripleBatch]:
+    def __iter__(self) -> Iterator[Batch]:
         # Code after the last yield never runs under Lightning, so an epoch is advanced where the next one begins.
         if self.epoch < 0 or self.next_batch >= len(self):
             self.epoch, self.next_batch = self.epoch + 1, 0

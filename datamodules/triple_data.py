@@ -1,10 +1,7 @@
 """DR-RAG's data: official files -> questions -> triples -> steps."""
 
-import hashlib
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytorch_lightning as pl
@@ -12,10 +9,10 @@ import torch
 
 from datamodules.audit import audit, lines
 from datamodules.batching import FixedBatches, StepLoader, TripleBatch, plan_steps
-from datamodules.errors import DataError, UserError
-from datamodules.formats.reading import read_questions
+from datamodules.errors import DataError
 from datamodules.mined import read_mined
-from datamodules.records import Question, clean
+from datamodules.records import Question
+from datamodules.split import Source, refuse_no_split, split_questions
 from datamodules.triples import Sampling, Triple, draw_all
 from models.lengths import length_batches
 from models.triples import SPECIAL_TOKENS, TripleEncoder, passage_text
@@ -24,29 +21,8 @@ if TYPE_CHECKING:
     from models.classifier import TripleClassifier
 
 
-@dataclass
-class Source:
-    """One official file.
-
-    Args:
-        layout: Its layout, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
-        path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
-        limit: Read only the first so many questions; all when None.
-    """
-
-    layout: str
-    path: str
-    limit: int | None = None
-
-
 BALANCED = Sampling()  # the paper's 1:1
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly noise, much of it beside gold
-
-
-def validation_share(question: Question) -> float:
-    """A fixed number in [0, 1) from the question's text: below `validation_fraction` it is held out of training."""
-    digest = hashlib.sha256(clean(question.text).encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
 
 
 class TripleData(pl.LightningDataModule):
@@ -80,12 +56,7 @@ class TripleData(pl.LightningDataModule):
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        if not train:
-            raise UserError("data.train names no file: give at least one {layout, path}.")
-        if not validation and not 0 < validation_fraction < 1:
-            raise UserError(
-                f"validation_fraction must lie in (0, 1) without validation files, got {validation_fraction}."
-            )
+        refuse_no_split(train, validation or [], validation_fraction)
         self.train_sources, self.validation_sources = train, validation or []
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
@@ -102,14 +73,9 @@ class TripleData(pl.LightningDataModule):
         """Read, split, draw the first epoch and print the audit (once)."""
         if self.questions:
             return
-        questions = list(_distinct(self.train_sources))
-        if self.validation_sources:
-            held_out = list(_distinct(self.validation_sources))
-            known = {clean(q.text) for q in held_out}
-            self.questions = [q for q in questions if clean(q.text) not in known]
-        else:
-            held_out = [q for q in questions if validation_share(q) < self.validation_fraction]
-            self.questions = [q for q in questions if validation_share(q) >= self.validation_fraction]
+        self.questions, held_out = split_questions(
+            self.train_sources, self.validation_sources, self.validation_fraction
+        )
         self.mined = read_mined(self.mined_files)
         self.encode = self._classifier.encode
         self.encode.cached_texts = None
@@ -185,13 +151,3 @@ class TripleData(pl.LightningDataModule):
         labels_P = torch.tensor([float(triples[row].positive) for row in rows])
         weights_P = torch.full((len(rows),), weight)
         return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, step_triples, torch.tensor(rows))
-
-
-def _distinct(sources: list[Source]) -> Iterator[Question]:
-    seen: set[str] = set()
-    for source in sources:
-        for question in read_questions(source.layout, source.path, source.limit):
-            text = clean(question.text)
-            if text not in seen:
-                seen.add(text)
-                yield question

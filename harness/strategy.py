@@ -2,9 +2,14 @@
 All are batched.  Standard library only, so that a command line can show its help without loading a model."""
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from datamodules.records import Answer, Passage, Question, Ranked
+
+if TYPE_CHECKING:
+    from models.calibration import Calibration
+    from models.generator import Generator
+    from models.relevance import RelevanceEstimator
 
 
 @runtime_checkable
@@ -36,3 +41,14 @@ class PairScorer(Protocol):
 
     def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
+
+
+@runtime_checkable
+class RelevanceModel(Protocol):
+    """RE-RAG's learned parts, at least one of the two, as `models.rerag.ReRagModel` is."""
+
+    estimator: "RelevanceEstimator | None"
+    generator: "Generator | None"
+    calibration: "Calibration"
+    refusal_threshold: float | None  # calibrated P(relevant) that some context must reach
+    max_answer_tokens: int

@@ -11,6 +11,8 @@ from typing import Self
 
 import numpy as np
 
+LEAST_SCALE = 1e-6  # of scores that say nothing, or the opposite
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -32,7 +34,7 @@ class Calibration:
         is kept positive: calibration must not turn the ranking around.
 
         Raises:
-            ValueError: If a class is missing or the lengths differ.
+            ValueError: If a class is missing, the lengths differ, or a score is not finite.
         """
         x = np.asarray(scores, dtype=np.float64)
         positive = np.asarray(labels, dtype=bool)
@@ -42,8 +44,11 @@ class Calibration:
             raise ValueError("calibration needs contexts with and without an answer")
         n_positive, n_negative = positive.sum(), (~positive).sum()
         target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
-        center, spread = x.mean(), x.std() or 1.0
-        z = (x - center) / spread
+        if not np.isfinite(x).all():
+            raise ValueError("calibration needs finite scores")
+        center, spread = x.mean(), x.std()
+        constant = spread <= 1e-12 * np.abs(x).max()  # what is left is rounding, from which no scale can be learnt
+        z = np.zeros_like(x) if constant else (x - center) / spread
         w = np.array([0.0, math.log((n_positive + 1) / (n_negative + 1))])
 
         def loss(w: np.ndarray) -> float:
@@ -61,5 +66,7 @@ class Calibration:
             w = w - rate * step
             if np.abs(gradient).max() < 1e-9 * len(x):
                 break
-        scale = max(float(w[0] / spread), 1e-6)
+        scale = 0.0 if constant else float(w[0] / spread)
+        if scale < LEAST_SCALE:  # the loss is convex: the best allowed scale is the least, and its offset another
+            scale, w[1] = LEAST_SCALE, math.log(target.mean() / (1 - target.mean()))
         return cls(scale, float(w[1] - scale * center))

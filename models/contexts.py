@@ -63,6 +63,11 @@ class ContextEncoder:
                 f"text_format {format} does not fit the tokenizer {tokenizer.name_or_path}: sentence_pair is for "
                 "encoder-only models ([SEP]), the others are for the T5 family (</s>)."
             )
+        if tokenizer("")["input_ids"][-1:] != [needed]:
+            raise UserError(
+                f"the tokenizer {tokenizer.name_or_path} does not end a text with {tokenizer.decode([needed])}: give it the "
+                "post-processor of its family."
+            )
         if max_tokens < 16:
             raise UserError(f"max_tokens must be at least 16 to hold a question and a passage, got {max_tokens}.")
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
@@ -144,7 +149,7 @@ class ContextEncoder:
     def _refuse_long(self, questions: Sequence[str]) -> None:
         room = self.max_tokens - LEAST_PASSAGE_TOKENS
         for question in set(questions):
-            if len(question) > room:  # no token is shorter than a character
+            if len(f"question: {question}".encode()) + 3 > room:  # no token but the special ones is shorter than a byte
                 tokens = len(self.tokenizer(f"question: {question}")["input_ids"])
                 if tokens > room:
                     raise UserError(

@@ -16,10 +16,11 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTr
 from transformers.modeling_outputs import BaseModelOutput
 
 from datamodules.errors import UserError
-from datamodules.records import clean
+from datamodules.records import Passage, clean
 from models.contexts import ContextEncoder, ContextFormat
+from models.lengths import length_batches
 from models.pretrained import resolve
-from models.relevance import dropout_options
+from models.relevance import TOKENS_PER_BATCH, dropout_options
 
 IGNORE = -100  # label of a padded answer token, as in torch.nn.functional.cross_entropy
 
@@ -80,9 +81,9 @@ class Generator(nn.Module):
         if not config.is_encoder_decoder:
             raise UserError(f"generator {pretrained} is a {config.model_type!r}: name a T5-family model.")
         options = {} if dropout is None else dropout_options(True, dropout)
-        network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+        network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
         if gradient_checkpointing:
-            network.gradient_checkpointing_enable({"use_reentrant": False})
+            network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(
             network, ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, text_format), answer_prefix
         )
@@ -127,6 +128,28 @@ class Generator(nn.Module):
         )
         texts = self.encode.tokenizer.batch_decode(ids_PA, skip_special_tokens=True)
         return [clean(text).removeprefix(self.answer_prefix.strip()).strip() for text in texts]
+
+    @torch.inference_mode()
+    def answers(
+        self,
+        rows: Sequence[tuple[str, Sequence[Passage]]],
+        max_answer_tokens: int = 32,
+        tokens_per_batch: int | None = None,
+    ) -> list[tuple[str, float]]:
+        """The greedy answer to every (question, passages), and its log-probability in nats, in order; one call per batch of alike lengths."""
+        device = self.network.device
+        sequences = self.encode(rows)
+        answers: list[tuple[str, float]] = [("", 0.0)] * len(rows)
+        budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
+        for batch in length_batches([len(s) for s in sequences], budget):
+            ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+                encoded = self.encode_contexts(ids_PT.to(device), attention_PT.to(device))
+                texts = self.write(encoded, max_answer_tokens)
+                logp_P = self.answer_logp(encoded, self.labels(texts).to(device))
+            for row, text, logp in zip(batch, texts, logp_P.tolist(), strict=True):
+                answers[row] = (text, logp)
+        return answers
 
     def save(self, folder: Path) -> None:
         """Write config.json, generation_config.json, model.safetensors and the tokenizer."""

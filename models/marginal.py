@@ -16,9 +16,9 @@ from datamodules.records import Passage
 from models.generator import Encoded, Generator
 from models.lengths import length_batches
 from models.mixture import fast_marginal, log_prior, thorough_marginal
+from models.relevance import TOKENS_PER_BATCH
 
 Marginal = Literal["thorough", "fast"]
-TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are held at once
 
 
@@ -31,6 +31,24 @@ class Reading:
     shares: tuple[float, ...]  # P(c_j | text, q): how much each context carried the answer; sums to 1
     candidates: dict[str, float]  # every distinct candidate with its log-probability
     written: tuple[str, ...]  # what each context alone would have answered
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What the generator makes of one question's contexts before any is weighed; serves every weighting and sub-set."""
+
+    written: tuple[str, ...]  # N: what each context alone would have answered
+    candidates: tuple[str, ...]  # A: the distinct ones, in order of appearance
+    answer_logp_AN: Tensor | None  # log P_G(candidate | q, context), nats; None when `fast`
+
+    def subset(self, contexts: Sequence[int]) -> "Matrix":
+        """The matrix of some of the contexts, as if they alone had been read."""
+        written = tuple(self.written[i] for i in contexts)
+        candidates = tuple(dict.fromkeys(written))
+        if self.answer_logp_AN is None:
+            return Matrix(written, candidates, None)
+        rows = [self.candidates.index(text) for text in candidates]
+        return Matrix(written, candidates, self.answer_logp_AN[rows][:, list(contexts)])
 
 
 class MarginalReader:
@@ -53,7 +71,6 @@ class MarginalReader:
         self.generator, self.marginal, self.max_answer_tokens = generator, marginal, max_answer_tokens
         self.tokens_per_batch = tokens_per_batch
 
-    @torch.inference_mode()
     def read(
         self,
         questions: Sequence[str],
@@ -67,16 +84,25 @@ class MarginalReader:
             contexts: Each question's passages, any number.
             relevance: Their relevance logits, of the same lengths.
         """
+        matrices = self.matrices(questions, contexts)
+        return [
+            weigh(matrix, torch.tensor(scores, dtype=torch.float32))
+            for matrix, scores in zip(matrices, relevance, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> list[Matrix]:
+        """What `weigh` needs of every question, in order.  Arguments as `read`."""
         sequences = self.generator.encode(
             [(q, [passage]) for q, passages in zip(questions, contexts, strict=True) for passage in passages]
         )
-        readings, start = [], 0
+        matrices, start = [], 0
         for group in self._groups(contexts, [len(s) for s in sequences]):
             sizes = [len(contexts[q]) for q in group]
             end = start + sum(sizes)
-            readings += self._read(sequences[start:end], sizes, [relevance[q] for q in group])
+            matrices += self._read(sequences[start:end], sizes)
             start = end
-        return readings
+        return matrices
 
     def _groups(self, contexts: Sequence[Sequence[Passage]], lengths: Sequence[int]) -> Iterator[list[int]]:
         """Consecutive questions whose contexts' states fit in memory together."""
@@ -93,9 +119,7 @@ class MarginalReader:
         if group:
             yield group
 
-    def _read(
-        self, sequences: Sequence[list[int]], sizes: Sequence[int], relevance: Sequence[Sequence[float]]
-    ) -> list[Reading]:
+    def _read(self, sequences: Sequence[list[int]], sizes: Sequence[int]) -> list[Matrix]:
         generator, device = self.generator, self.generator.network.device
         budget = self.tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches: list[tuple[list[int], Encoded]] = []
@@ -112,8 +136,8 @@ class MarginalReader:
         distinct = [list(dict.fromkeys(texts)) for texts in per_question]
         scored = self._score(batches, sizes, distinct) if self.marginal == "thorough" else [None] * len(sizes)
         return [
-            _reading(torch.tensor(scores, dtype=torch.float32), texts, answer_logp_AN)
-            for scores, texts, answer_logp_AN in zip(relevance, per_question, scored, strict=True)
+            Matrix(tuple(texts), tuple(candidates), answer_logp_AN)
+            for texts, candidates, answer_logp_AN in zip(per_question, distinct, scored, strict=True)
         ]
 
     def _score(
@@ -138,18 +162,25 @@ class MarginalReader:
         return scored
 
 
-def _reading(relevance_N: Tensor, written: list[str], answer_logp_AN: Tensor | None) -> Reading:
+def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
+    """The answer of a question's contexts under given relevance: `thorough` if the candidates are scored, else `fast`.
+
+    Args:
+        matrix: What the generator made of the contexts.
+        relevance_N: Their relevance logits, fp32.
+    """
+    written = list(matrix.written)
     if not written:
         return Reading("", 0.0, (), {}, ())
     distinct, fast_A = fast_marginal(relevance_N, written)
     log_prior_N = log_prior(relevance_N[None], torch.ones(1, len(written), dtype=torch.bool))[0]
-    if answer_logp_AN is None:
+    if matrix.answer_logp_AN is None:
         marginal_A = fast_A
         wrote_AN = torch.tensor([[text == candidate for text in written] for candidate in distinct])
         joint_AN = log_prior_N.masked_fill(~wrote_AN, -torch.inf)
     else:
-        marginal_A = thorough_marginal(relevance_N, answer_logp_AN)
-        joint_AN = log_prior_N + answer_logp_AN
+        marginal_A = thorough_marginal(relevance_N, matrix.answer_logp_AN)
+        joint_AN = log_prior_N + matrix.answer_logp_AN
     best = int(marginal_A.argmax())
     return Reading(
         distinct[best],

@@ -11,11 +11,13 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import (
     AutoConfig,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -38,6 +40,24 @@ class Relevance:
     other_mass_P: Tensor | None  # probability of every other token, for L_tok; None without a vocabulary
 
 
+class FullPrecisionHead(nn.Linear):
+    """A language-model head that computes logits in fp32 whatever autocast says; its weight is the given head's own.
+
+    A bf16 logit of 20 is a multiple of 1/8: scores of alike contexts, which are differences of such logits, would tie.
+    """
+
+    def __init__(self, head: nn.Linear) -> None:
+        with torch.device("meta"):
+            super().__init__(head.in_features, head.out_features, bias=head.bias is not None)
+        self.weight, self.bias = head.weight, head.bias
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Logits of states (..., H), fp32."""
+        with torch.autocast(states.device.type, enabled=False):
+            bias = None if self.bias is None else self.bias.float()
+            return F.linear(states.float(), self.weight.float(), bias)
+
+
 class RelevanceEstimator(nn.Module):
     """Scores (question, context) pairs.
 
@@ -54,7 +74,14 @@ class RelevanceEstimator(nn.Module):
         self.generative = bool(network.config.is_encoder_decoder)
         if self.generative:
             self.true_id, self.false_id = (single_token(encode.tokenizer, word) for word in ("true", "false"))
-        elif network.config.model_type == "big_bird":
+            network.set_output_embeddings(FullPrecisionHead(network.get_output_embeddings()))
+        # Cross-encoders of the BERT family know question from passage by segments; those without such ids never saw any.
+        self.segmented = (
+            not self.generative
+            and "token_type_ids" in encode.tokenizer.model_input_names
+            and getattr(network.config, "type_vocab_size", 1) > 1
+        )
+        if network.config.model_type == "big_bird":
             fuse(network.bert)
 
     @classmethod
@@ -83,7 +110,8 @@ class RelevanceEstimator(nn.Module):
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        options: dict[str, Any] = {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
+        options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast does the rest
+        options |= {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
         if config.is_encoder_decoder:
             network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)
@@ -98,26 +126,35 @@ class RelevanceEstimator(nn.Module):
                 raise UserError(
                     f"{pretrained} classifies into {network.config.num_labels} labels; an estimator has 1 or 2."
                 )
+            if max_tokens > (room := positions(network.config)):
+                raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
             encode = ContextEncoder(tokenizer, max_tokens, "sentence_pair")
         if gradient_checkpointing:
-            network.gradient_checkpointing_enable({"use_reentrant": False})
+            network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
         """Scores of P encoded pairs; see `Relevance`."""
         if not self.generative:
-            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+            segments = {"token_type_ids": self._segments(ids_PT, attention_PT)} if self.segmented else {}
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits.float()
             if logits_PL.shape[1] == 2:
                 return Relevance(logits_PL[:, 1] - logits_PL[:, 0], None)
             return Relevance(logits_PL[:, 0], None)
         start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
         logits_PV = self.network(
             input_ids=ids_PT, attention_mask=attention_PT, decoder_input_ids=start_P1, use_cache=False
-        ).logits[:, 0].float()  # fmt: skip
+        ).logits[:, 0]  # fmt: skip
         score_P = logits_PV[:, self.true_id] - logits_PV[:, self.false_id]
-        label_P2 = logits_PV[:, [self.true_id, self.false_id]]
-        label_mass_P = (label_P2.logsumexp(1) - logits_PV.logsumexp(1)).exp()
-        return Relevance(score_P, 1 - label_mass_P)
+        label_2 = torch.tensor([self.true_id, self.false_id], device=logits_PV.device)
+        others_P = logits_PV.index_fill(1, label_2, -torch.inf).logsumexp(1)
+        # not 1 - P(true) - P(false): its rounding error exceeds the mass of a trained estimator, and may be negative
+        return Relevance(score_P, (others_P - logits_PV[:, label_2].logsumexp(1)).sigmoid())
+
+    def _segments(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
+        """0 up to the first separator, 1 for the passage and its separator, 0 for padding: what the tokenizer itself gives."""
+        ends_PT = (ids_PT == self.encode.tokenizer.sep_token_id).long()
+        return (ends_PT.cumsum(1) - ends_PT).clamp(max=1) * attention_PT
 
     @torch.inference_mode()
     def scores(self, pairs: Sequence[tuple[str, Passage]], tokens_per_batch: int | None = None) -> list[float]:
@@ -152,6 +189,12 @@ def single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
             "tokenizer that holds it: python -m models.scratch."
         )
     return int(ids[0])
+
+
+def positions(config: PretrainedConfig) -> int:
+    """Longest input of an encoder-only model, in tokens; RoBERTa counts positions from its padding id on."""
+    taken = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
+    return int(config.max_position_embeddings) - taken
 
 
 def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:

@@ -32,6 +32,18 @@ class ReRagModel:
     refusal_threshold: float | None = None  # calibrated P(relevant) that some context must reach, or none is answerable
     max_answer_tokens: int = 32
 
+    @classmethod
+    def of(
+        cls,
+        estimator: RelevanceEstimator | None,
+        generator: Generator | None,
+        learnt: dict[str, Any],
+        max_answer_tokens: int,
+    ) -> Self:
+        """The parts with what a validation learnt about their scores: {"calibration": {...}, "refusal_threshold": ...}."""
+        calibration = Calibration(**learnt.get("calibration", {}))
+        return cls(estimator, generator, calibration, learnt.get("refusal_threshold"), max_answer_tokens)
+
     def save(self, folder: Path, **facts: Any) -> None:
         """Write the parts and the sealed manifest into an empty folder.
 
@@ -44,6 +56,8 @@ class ReRagModel:
             if part is not None:
                 part.save(folder / name)
                 parts[name] = {"text_format": text_format(part.encode.format), "max_tokens": part.encode.max_tokens}
+        if self.estimator is not None and self.estimator.generative:
+            parts[ESTIMATOR]["label_ids"] = {"true": self.estimator.true_id, "false": self.estimator.false_id}
         head = parts.get(GENERATOR) or parts[ESTIMATOR]
         write_manifest(
             folder, KIND, head["text_format"], head["max_tokens"],

@@ -12,7 +12,7 @@ os.environ.setdefault("WANDB_MODE", "offline")
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
     BertModel,
@@ -23,6 +23,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
+    T5Config,
+    T5ForConditionalGeneration,
 )
 
 NAMES = [f"name{i}" for i in range(60)]
@@ -30,6 +32,8 @@ WORDS = [
     *["who", "where", "is", "was", "born", "the", "director", "film", "city", "of", "in", "yes", "no", "SEP", "CLS"],
     *".[]",
 ]
+READING_WORDS = ["question", "context", "title", "document", "answer", ":", ",", "/", *"123456789"]
+SENTINELS = [f"<extra_id_{i}>" for i in range(4)]
 SIZES = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
@@ -41,28 +45,64 @@ SIZES = {
 torch.set_num_threads(1)
 
 
-def save_tokenizer(folder: Path) -> int:
-    """A word-level BERT-like tokenizer; returns its vocabulary's size."""
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    vocab = {word: i for i, word in enumerate([*specials, *WORDS, *NAMES])}
-    tokenizer = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+def word_level(words: list[str], unknown: str) -> Tokenizer:
+    """A tokenizer of whole words and punctuation marks."""
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()])
+    return tokenizer
+
+
+def save_tokenizer(folder: Path, segments: bool = False) -> int:
+    """A word-level BERT-like tokenizer, which joins pairs as BERT's does, and with `segments` numbers them; returns its
+    vocabulary's size."""
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *NAMES]
+    tokenizer = word_level(vocab, "[UNK]")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]", sep_token="[SEP]",
         mask_token="[MASK]", model_max_length=128,
+        model_input_names=["input_ids", *["token_type_ids"] * segments, "attention_mask"],
     ).save_pretrained(folder)  # fmt: skip
     return len(vocab)
+
+
+def save_t5_tokenizer(folder: Path, words: tuple[str, ...] = ("true", "false")) -> int:
+    """A word-level T5-like tokenizer, which ends every text with </s>; returns its vocabulary's size."""
+    vocab = ["<pad>", "</s>", "<unk>", *SENTINELS, *words, *READING_WORDS, *WORDS, *NAMES]
+    tokenizer = word_level(vocab, "<unk>")
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
+        extra_special_tokens=SENTINELS, model_max_length=512, model_input_names=["input_ids", "attention_mask"],
+    ).save_pretrained(folder)  # fmt: skip
+    return len(vocab)
+
+
+def save_t5(folder: Path, seed: int = 0) -> None:
+    """A random T5 of two layers with `save_t5_tokenizer`'s tokenizer."""
+    folder.mkdir()
+    torch.manual_seed(seed)
+    config = T5Config(
+        vocab_size=save_t5_tokenizer(folder), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4,
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    T5ForConditionalGeneration(config).save_pretrained(folder)
 
 
 @pytest.fixture(scope="session")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders with random models of some ten thousand parameters, by family."""
     root = tmp_path_factory.mktemp("pretrained")
-    made = {}
+    made = {"t5": root / "t5"}
+    save_t5(made["t5"])
     for family in ("big_bird", "bert", "roberta", "longformer"):
         folder = root / family
         folder.mkdir()
-        vocabulary = save_tokenizer(folder)
+        vocabulary = save_tokenizer(folder, segments=family == "bert")
         torch.manual_seed(0)
         if family == "big_bird":
             config = BigBirdConfig(vocab_size=vocabulary, attention_type="original_full", sep_token_id=3, **SIZES)

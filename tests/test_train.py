@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,8 +14,8 @@ import yaml
 import train
 from datamodules.errors import exit_code
 from models.classifier import TripleClassifier
+from tests.runs import ROOT, done, fit, largest_difference, metrics, weights
 
-ROOT = Path(__file__).parent.parent
 CONFIG = """
 name: tiny
 seed_everything: 0
@@ -48,35 +47,6 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path) -
 
 def write_config(folder: Path, model: Path, data: Path, dropout: float = 0.1) -> None:
     (folder / "config.yaml").write_text(CONFIG.format(model=model, data=data, dropout=dropout))
-
-
-def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> subprocess.CompletedProcess[str]:
-    launch = [sys.executable]
-    if torchrun:
-        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(torchrun)]
-        extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", "ddp")
-    return subprocess.run(
-        [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
-        cwd=folder, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-
-
-def done(run: subprocess.CompletedProcess[str]) -> str:
-    assert run.returncode == 0, run.stderr[-3000:]
-    return run.stdout
-
-
-def metrics(folder: Path, name: str = "tiny") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "checkpoints" / name / "metrics.jsonl").read_text().splitlines()]
-
-
-def weights(folder: Path, name: str, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / "checkpoints" / name / file, weights_only=True)["state_dict"]
-
-
-def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
-    assert one.keys() == other.keys()
-    return max((one[name] - other[name]).abs().max().item() for name in one)
 
 
 def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:

@@ -65,7 +65,7 @@ class RunRecord(Callback):
 
 
 class Throughput(Callback):
-    """Logs triples and tokens a second on all ranks, and the gradient's norm before clipping."""
+    """Logs examples and tokens a second on all ranks, and the gradient's norm before clipping."""
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Start the clock."""
@@ -75,8 +75,8 @@ class Throughput(Callback):
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Count, and log as often as Lightning does."""
-        self._examples += len(batch.ids_PT)
-        self._tokens += batch.ids_PT.numel()
+        self._examples += batch.examples
+        self._tokens += batch.tokens
         if (batch_idx + 1) % (trainer.log_every_n_steps * trainer.accumulate_grad_batches) == 0:
             seconds = time.perf_counter() - self._since
             rates = {"examples_per_second": self._examples, "tokens_per_second": self._tokens}

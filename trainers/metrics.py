@@ -5,6 +5,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from models.refusal import auroc
+
 Floats = NDArray[np.floating[Any]]
 Criterion = Literal["f1", "f2", "balanced_accuracy"]
 
@@ -18,10 +20,7 @@ def auc(scores_P: Floats, labels_P: Floats) -> float:
     positive = labels_P > 0.5
     if positive.all() or not positive.any():
         raise ValueError("AUC needs both classes")
-    _, inverse, counts = np.unique(scores_P, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]  # mean rank of ties, 1-based
-    n = positive.sum()
-    return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * (len(labels_P) - n)))
+    return auroc(scores_P, positive)
 
 
 def sweep(scores_P: Floats, labels_P: Floats) -> tuple[Floats, Floats, Floats]:

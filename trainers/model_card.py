@@ -27,6 +27,42 @@ Load it with `models.classifier.TripleClassifier.load(folder)`, or `classifier/`
 """
 
 
+RERAG_CARD = """---
+license: apache-2.0
+library_name: transformers
+tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
+---
+
+# RE-RAG: {parts}
+
+- Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
+  tokens; the passage is truncated, never the question.
+- Relevance score: logit("true") - logit("false"), or the single logit of an encoder-only estimator.
+- Calibration on validation: {calibration}; unanswerable below P = {threshold} for every context.
+- Validation: {validation}.
+- Data: {data}.
+
+Load it with `models.rerag.ReRagModel.load(folder)`; each part also loads alone with transformers' Auto classes.
+"""
+
+
+T5_CARD = """---
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text2text-generation
+tags: [t5, span-corruption]
+---
+
+# T5 trained on a corpus by span corruption
+
+A starting point: it fills gaps in text, and a task is still to be learnt.  Name `t5/` as what a trainer starts from.
+
+- Started from `{pretrained}`; learning rate {learning_rate:g}, schedule {schedule}.
+- Validation (passages held out by hash): {validation}.
+- Data: {data}.
+"""
+
+
 def model_card(hparams: Mapping[str, Any], validation: Mapping[str, float], facts: Mapping[str, Any]) -> str:
     """Markdown with the facts a user of the folder needs.
 
@@ -41,6 +77,49 @@ def model_card(hparams: Mapping[str, Any], validation: Mapping[str, float], fact
         max_tokens=hparams["max_tokens"],
         pretrained=hparams["pretrained"],
         attention=hparams["attention"],
-        validation=", ".join(f"{name} {value:.4g}" for name, value in validation.items()) or "none yet",
-        data=", ".join(f"{path} (sha256 {digest[:12]})" for path, digest in facts.get("data", {}).items()) or "unnamed",
+        validation=_figures(validation),
+        data=_files(facts),
     )
+
+
+def rerag_card(
+    hparams: Mapping[str, Any], validation: Mapping[str, float], learnt: Mapping[str, Any], facts: Mapping[str, Any]
+) -> str:
+    """Markdown of a RE-RAG folder.
+
+    Args:
+        hparams: The trainer's parameters.
+        validation: Its metrics.
+        learnt: Calibration and refusal threshold.
+        facts: What the export stores beside the weights.
+    """
+    calibration = learnt.get("calibration")
+    parts = [part for part in ("estimator", "generator") if hparams[part]]
+    return RERAG_CARD.format(
+        parts=" and ".join(f"{part} (`{part}/`, from `{hparams[part]}`)" for part in parts),
+        text_format=hparams["text_format"],
+        max_tokens=hparams["max_tokens"],
+        calibration="P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration) if calibration else "none",
+        threshold=learnt.get("refusal_threshold"),
+        validation=_figures(validation),
+        data=_files(facts),
+    )
+
+
+def t5_card(hparams: Mapping[str, Any], validation: Mapping[str, float], facts: Mapping[str, Any]) -> str:
+    """Markdown of a T5 trained by span corruption.  Arguments as `model_card`."""
+    return T5_CARD.format(
+        pretrained=hparams["pretrained"],
+        learning_rate=hparams["learning_rate"],
+        schedule=hparams["schedule"],
+        validation=_figures(validation),
+        data=_files(facts),
+    )
+
+
+def _figures(validation: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in validation.items()) or "none yet"
+
+
+def _files(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{path} (sha256 {digest[:12]})" for path, digest in facts.get("data", {}).items()) or "unnamed"

@@ -41,6 +41,7 @@ def generation_loss(
     """
     if form == "marginal":
         return -log_mixture(relevance_BN, answer_logp_BN, real_BN)
+    _refuse_unequal(relevance_BN, answer_logp_BN, real_BN)
     joint_BN = log_prior(relevance_BN, real_BN) + answer_logp_BN
     return -joint_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
 
@@ -63,6 +64,7 @@ def estimator_loss(
     Raises:
         ValueError: If the shapes differ or a question has no context.
     """
+    _refuse_unequal(relevance_BN, answer_logp_BN, real_BN)
     log_p_BN = log_prior(relevance_BN, real_BN)
     log_q_BN = log_prior(answer_logp_BN.detach(), real_BN)
     source_BN, target_BN = (log_q_BN, log_p_BN) if direction == "generator_to_estimator" else (log_p_BN, log_q_BN)
@@ -75,7 +77,11 @@ def token_loss(other_mass_BN: Tensor, real_BN: Tensor) -> Tensor:
     """L_tok (Eq. 11): probability that the estimator says anything but "true" or "false", summed over a question's contexts.
 
     Divide by the number of question-context pairs.  Returns (B,), in [0, N].
+
+    Raises:
+        ValueError: If the shapes differ.
     """
+    _refuse_unequal(other_mass_BN, real_BN)
     return other_mass_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
 
 
@@ -102,17 +108,21 @@ def label_loss(
         (B,), at least 0.
 
     Raises:
-        ValueError: If the shapes differ or, listwise, a question has no context.
+        ValueError: If the shapes differ or a question has no context.
     """
-    if not relevance_BN.shape == labels_BN.shape == real_BN.shape:
-        shapes = [tuple(t.shape) for t in (relevance_BN, labels_BN, real_BN)]
-        raise ValueError(f"relevance, labels and mask must have one shape, got {shapes}")
+    _refuse_unequal(relevance_BN, labels_BN, real_BN)
+    log_p_BN = log_prior(relevance_BN, real_BN)  # refuses a question without contexts, whose mean is not a number
     true_BN = labels_BN & real_BN
     if form == "listwise":
-        log_p_BN = log_prior(relevance_BN, real_BN)
         some_B = true_BN.any(dim=1)
         mass_B = log_p_BN.masked_fill(~(true_BN | ~some_B[:, None]), -torch.inf).logsumexp(dim=1)
         return torch.where(some_B, -mass_B, torch.zeros_like(mass_B))
     weights_BN = torch.where(true_BN, 1.0, false_weight) * real_BN
     loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, true_BN.to(relevance_BN.dtype), reduction="none")
     return (loss_BN * weights_BN).sum(dim=1) / real_BN.sum(dim=1)
+
+
+def _refuse_unequal(*tensors_BN: Tensor) -> None:
+    shapes = [tuple(t.shape) for t in tensors_BN]
+    if len(set(shapes)) > 1:  # broadcasting would weigh the wrong pairs without a word
+        raise ValueError(f"scores, labels and mask must have one shape, got {shapes}")

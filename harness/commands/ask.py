@@ -1,13 +1,16 @@
 """`infer.py ask`: one question, its documents with scores, and its answer."""
 
 import json as json_format
+import math
 from dataclasses import asdict
+from typing import Any
 
 from datamodules.errors import UserError
 from datamodules.records import Answer, Question, clean
 from harness.strategy import Strategy
 
 _TEXT_CHARACTERS = 300  # of a document, in readable output
+_RIVALS = 3  # candidate answers shown beside the answer
 
 
 def ask(strategy: Strategy, question: str, json: bool = False) -> None:
@@ -30,22 +33,47 @@ def ask(strategy: Strategy, question: str, json: bool = False) -> None:
 
 def readable(question: str, answer: Answer) -> str:
     """An answer for people: the documents in order, what is known of each, the text, the costs."""
-    notes = answer.notes.get("documents")
-    by_id = {note["id"]: note for note in notes} if isinstance(notes, list) else {}
+    pairs, contexts = _by_id(answer.notes.get("documents")), _by_id(answer.notes.get("contexts"))
     titles = {hit.passage.id: hit.passage.title for hit in answer.evidence}
     lines = [f"Question: {question}", ""]
     for number, hit in enumerate(answer.evidence, start=1):
         facts = [f"score {hit.score:.3f}"]
-        note = by_id.get(hit.passage.id, {})
+        note = pairs.get(hit.passage.id, {})
         if note.get("stage"):
             facts.insert(0, f"{note['stage']} stage")
         if note.get("partner"):
             facts.append(f"P {note['probability']:.3f} with {titles[note['partner']]!r}")
+        context = contexts.get(hit.passage.id, {})
+        if context.get("probability") is not None:
+            facts.append(f"P(relevant) {context['probability']:.3f}")
+        if context.get("share") is not None:
+            facts.append(f"share {context['share']:.3f} of the answer, alone it gives {context['alone']!r}")
         body = hit.passage.text
         lines.append(f"{number}. {hit.passage.title}  ({', '.join(facts)})")
         lines.append(f"   {body[:_TEXT_CHARACTERS]}{'...' if len(body) > _TEXT_CHARACTERS else ''}")
     if not answer.evidence:
         lines.append("No document was found.")
-    lines += ["", f"Answer: {answer.text}" if answer.text else "Answer: none, no reader is configured."]
+    lines += ["", *_verdict(answer)]
     lines.append("; ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in answer.costs.items()))
     return "\n".join(lines)
+
+
+def _by_id(notes: object) -> dict[str, dict[str, Any]]:
+    return {note["id"]: note for note in notes} if isinstance(notes, list) else {}
+
+
+def _verdict(answer: Answer) -> list[str]:
+    """The answer with its probability, its rivals, and whether the contexts can answer at all."""
+    if answer.logprob is not None:
+        lines = [f"Answer: {answer.text or '(an empty text)'}  (P {math.exp(answer.logprob):.3f})"]
+    elif answer.text:
+        lines = [f"Answer: {answer.text}"]
+    else:
+        lines = ["Answer: none, " + ("no reader is configured." if answer.evidence else "there is nothing to read.")]
+    candidates = answer.notes.get("candidates")
+    if isinstance(candidates, dict):
+        rivals = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_RIVALS]
+        lines += [f"Other candidates: {', '.join(rivals)}"] if rivals else []
+    if answer.notes.get("answerable") is False:
+        lines.append(f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable from these.")
+    return lines

@@ -1,0 +1,224 @@
+"""RE-RAG's data: official files -> questions -> context sets -> steps."""
+
+import functools
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+import pytorch_lightning as pl
+import torch
+
+from datamodules.audit import lines
+from datamodules.batching import FixedBatches, StepLoader, plan_steps
+from datamodules.contexts import Bucket, ContextBatch, ContextSet, Labels, Pick, crop, pick_contexts, relevant
+from datamodules.errors import DataError, UserError
+from datamodules.mined import read_mined
+from datamodules.records import Passage, Question
+from datamodules.split import Source, refuse_no_split, split_questions
+from models.contexts import ContextEncoder
+from models.lengths import length_batches
+
+
+class ContextModel(Protocol):
+    """What the data needs to know of the module it feeds."""
+
+    packed: bool  # whether all contexts of a question are read in one call
+
+    @property
+    def encoders(self) -> list[ContextEncoder]:
+        """Who tokenizes the contexts: one encoder, or the generator's and the estimator's."""
+
+    def answer_labels(self, answers: list[str]) -> torch.Tensor:
+        """Token ids (B, A) of answers."""
+
+
+class ContextData(pl.LightningDataModule):
+    """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
+
+    The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to
+    `infer.py answers` alone.  A question that stands in several files counts once; one without an answer, or without a
+    context of the kind asked for, is left out and counted.
+
+    Args:
+        train: Official training files.
+        validation: Official files to validate on; a hash split of the training files when empty.
+        validation_fraction: Share of the training questions held out by the hash split, in (0, 1).
+        more: Files of further candidates per question, as `infer.py mine` writes them.
+        contexts: Contexts per question in training, N; with text_format packed, documents per reader call.
+        validation_contexts: Contexts per question in validation, at most; the paper's 100.
+        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, anew in
+            every epoch) or `gold` (gold alone: a generator's warm-up).
+        validation_pick: Validation contexts, drawn once.
+        labels: What makes a context relevant, for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
+        crop_words: Cut training contexts to windows of so many words, around the answer where there is one; whole when null.
+        questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
+        tokens_per_bucket: Padded tokens of one forward pass, at most.
+        questions_per_validation_batch: Questions of one validation batch, per rank.
+        sampling_seed: Seed of drawing and ordering.
+    """
+
+    def __init__(
+        self,
+        train: list[Source],
+        validation: list[Source] | None = None,
+        validation_fraction: float = 0.06,
+        more: list[str] | None = None,
+        contexts: int = 20,
+        validation_contexts: int = 100,
+        pick: Pick = "ranked",
+        validation_pick: Pick = "ranked",
+        labels: Labels = "has_answer",
+        crop_words: int | None = None,
+        questions_per_step: int = 64,
+        tokens_per_bucket: int = 8192,
+        questions_per_validation_batch: int = 16,
+        sampling_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        refuse_no_split(train, validation or [], validation_fraction)
+        numbers = {
+            "contexts": contexts,
+            "validation_contexts": validation_contexts,
+            "crop_words": 1 if crop_words is None else crop_words,
+            "questions_per_step": questions_per_step,
+            "tokens_per_bucket": tokens_per_bucket,
+            "questions_per_validation_batch": questions_per_validation_batch,
+        }
+        for name, number in numbers.items():
+            if number < 1:
+                raise UserError(f"{name} must be at least 1, got {number}.")
+        self.train_sources, self.validation_sources = train, validation or []
+        self.validation_fraction, self.more_files = validation_fraction, more or []
+        self.contexts, self.validation_contexts = contexts, validation_contexts
+        self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
+        self.crop_words = crop_words
+        self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
+        self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
+        self.questions: list[Question] = []
+
+    @property
+    def files(self) -> list[str]:
+        """Every file this data comes from."""
+        return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.more_files
+
+    def setup(self, stage: str) -> None:
+        """Read, split, and print what there is to learn from (once)."""
+        if self.questions:
+            return
+        train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
+        self.more = read_mined(self.more_files)
+        self.relevant = functools.cache(self._relevant)
+        questions = [q for q in train if q.answers and self._set(q, self.contexts, self.pick, 0).passages]
+        validation = [self._set(q, self.validation_contexts, self.validation_pick, -1) for q in held_out if q.answers]
+        self.validation_sets = [one for one in validation if one.passages]
+        if not questions or not self.validation_sets:
+            raise DataError(
+                f"{len(questions)} training and {len(self.validation_sets)} validation questions with answers and contexts "
+                f"from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or raise "
+                "data.validation_fraction."
+            )
+        self.questions = questions
+        self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
+        self.audit = self._audit(len(train), len(held_out))
+        if self.trainer.is_global_zero:
+            print("\n".join(lines(self.audit)), flush=True)
+
+    def train_dataloader(self) -> StepLoader:
+        """Batches of this rank, planned globally."""
+        trainer = self.trainer
+        return StepLoader(
+            self._plan, self._collate, self.steps_per_epoch,
+            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
+        )  # fmt: skip
+
+    def val_dataloader(self) -> FixedBatches:
+        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        rows, size, trainer = list(range(len(self.validation_sets))), self.questions_per_validation_batch, self.trainer
+        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+        groups += groups[-1:] * (-len(groups) % trainer.world_size)
+        return FixedBatches(
+            [self._batch(self.validation_sets, r, r) for r in groups[trainer.global_rank :: trainer.world_size]]
+        )
+
+    @property
+    def _module(self) -> ContextModel:
+        return self.trainer.lightning_module
+
+    def _set(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
+        rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")
+        passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
+        labels = tuple(self.relevant(question, passage) for passage in passages)
+        if self.crop_words is not None and epoch >= 0:
+            passages = tuple(crop(passage, question.answers, self.crop_words, rng) for passage in passages)
+        return ContextSet(question, passages, labels, rng.choice(question.answers))
+
+    def _relevant(self, question: Question, passage: Passage) -> bool:
+        return relevant(question, passage, self.labels)
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
+        return plan_steps([1] * len(self.questions), self.steps_per_epoch, rng, jitter=1.0)
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ContextBatch:
+        sets = {row: self._set(self.questions[row], self.contexts, self.pick, epoch) for row in step}
+        return self._batch(sets, rows or step[:1], step, weight=float(bool(rows)))
+
+    def _batch(
+        self, sets: Sequence[ContextSet] | dict[int, ContextSet], rows: list[int], step: list[int], weight: float = 1.0
+    ) -> ContextBatch:
+        """The batch of some rows of a step."""
+        module, chosen = self._module, [sets[row] for row in rows]
+        packed = module.packed
+        counts = [1 if packed else len(one.passages) for one in chosen]
+        width = max(counts)
+        real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
+        labels_BN = torch.zeros_like(real_BN)
+        inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
+        for row, one in enumerate(chosen):
+            if packed:
+                inputs.append((row * width, (one.question.text, one.passages)))
+                labels_BN[row, 0] = any(one.labels)
+                continue
+            labels_BN[row, : len(one.labels)] = torch.tensor(one.labels)
+            inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
+        encoders = module.encoders
+        return ContextBatch(
+            self._buckets(encoders[0], inputs),
+            self._buckets(encoders[1], inputs) if len(encoders) > 1 else [],
+            module.answer_labels([one.answer for one in chosen]),
+            real_BN,
+            labels_BN,
+            weight,
+            len(step),
+            sum(1 if packed else len(sets[row].passages) for row in step),
+            torch.tensor(rows),
+        )
+
+    def _buckets(
+        self, encode: ContextEncoder, inputs: Sequence[tuple[int, tuple[str, Sequence[Passage]]]]
+    ) -> list[Bucket]:
+        sequences = encode([text for _, text in inputs])
+        buckets = []
+        for rows in length_batches([len(s) for s in sequences], self.tokens_per_bucket):
+            ids_MT, attention_MT = encode.pad([sequences[row] for row in rows])
+            buckets.append(Bucket(ids_MT, attention_MT, torch.tensor([inputs[row][0] for row in rows])))
+        return buckets
+
+    def _audit(self, read: int, held_out: int) -> dict[str, object]:
+        sets = [self._set(q, self.contexts, self.pick, 0) for q in self.questions]
+        counts = Counter(len(one.passages) for one in sets)
+        shares = [sum(one.labels) for one in sets]
+        return {
+            "questions": len(self.questions),
+            "questions_without_answer_or_context": read - len(self.questions),
+            "question_kinds": dict(Counter(q.kind or "unnamed" for q in self.questions).most_common()),
+            "contexts_per_question": dict(sorted(counts.items())),
+            "questions_without_a_relevant_context": sum(share == 0 for share in shares),
+            "relevant_contexts": f"{sum(shares)} of {sum(len(one.passages) for one in sets)} by {self.labels}",
+            "answers_per_question": round(sum(len(q.answers) for q in self.questions) / len(self.questions), 2),
+            "validation_questions": len(self.validation_sets),
+            "validation_questions_left_out": held_out - len(self.validation_sets),
+            "steps_per_epoch": self.steps_per_epoch,
+        }

@@ -1,0 +1,180 @@
+"""Everything that RE-RAG's tables are made of, computed once per question: candidates with both scores, and what the
+generator makes of each context.  All weightings, sub-sets and numbers of contexts are derived from it.
+
+Shape legend: C candidates of a question, N contexts that were read, A distinct answers.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from datamodules.answers import has_answer
+from datamodules.errors import UserError
+from datamodules.records import Passage, Question
+from harness.encoder import SentenceEncoder
+from harness.passages import passage_text
+from harness.progress import track
+from harness.rerank import relevance
+from harness.strategy import RelevanceModel, Retriever
+from models.marginal import Marginal, MarginalReader, Matrix, Reading, weigh
+
+Ranker = Literal["retriever", "estimator"]
+QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and of encoder states
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """One question's candidates as the retriever ranked them, best first."""
+
+    passages: tuple[Passage, ...]
+    scores_C: NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Pool:
+    """One question's candidates, in the retriever's order."""
+
+    question: Question
+    passages: tuple[Passage, ...]
+    retriever_C: NDArray[np.float64]  # retriever scores divided by the temperature
+    relevance_C: NDArray[np.float64]  # the estimator's logits
+    holds_C: NDArray[np.bool_]  # DPR's has-answer
+    places: dict[int, int] = field(default_factory=dict)  # candidate -> its column in the matrix
+    matrix: Matrix | None = None
+
+    def order(self, by: Ranker) -> list[int]:
+        """Candidates, best first; the retriever's order breaks ties."""
+        if by == "retriever":
+            return list(range(len(self.passages)))
+        return np.argsort(-self.relevance_C, kind="stable").tolist()
+
+    def weights(self, by: Ranker) -> NDArray[np.float64]:
+        """Logits of the prior over contexts."""
+        return self.retriever_C if by == "retriever" else self.relevance_C
+
+    def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: Marginal) -> Reading:
+        """The answer from the first `count` contexts of one ranker under the weights of one.
+
+        Raises:
+            KeyError: If one of the contexts was not read.
+        """
+        chosen = self.order(contexts)[:count]
+        assert self.matrix is not None
+        matrix = self.matrix.subset([self.places[candidate] for candidate in chosen])
+        if marginal == "fast":
+            matrix = replace(matrix, answer_logp_AN=None)
+        return weigh(matrix, torch.tensor(self.weights(weights)[chosen], dtype=torch.float32))
+
+
+def retrieve(
+    questions: Sequence[Question], retriever: Retriever | None, encoder: SentenceEncoder | None, candidates: int
+) -> list[Sourced]:
+    """The candidates of every question: the retriever's best, or all of its own, ranked by the encoder's cosine.
+
+    Raises:
+        UserError: If a question has none of its own and there is no retriever.
+    """
+    if retriever is not None:
+        found = retriever.search([question.text for question in questions], candidates)
+        return [Sourced(tuple(h.passage for h in hits), np.array([h.score for h in hits], float)) for hits in found]
+    assert encoder is not None
+    for question in questions:
+        if not question.passages:
+            raise UserError(
+                f"question {question.id!r} comes without passages and the strategy has no retriever: "
+                "configure --strategy.init_args.retriever, or name a file that ships passages."
+            )
+    texts = {passage.id: passage_text(passage) for question in questions for passage in question.passages}
+    row_of = {id_: row for row, id_ in enumerate(texts)}
+    passages_PD = _unit(encoder.encode_passages(list(texts.values())))
+    queries_QD = _unit(encoder.encode_queries([question.text for question in questions]))
+    sourced = []
+    for question, query_D in zip(questions, queries_QD, strict=True):
+        cosine_C = passages_PD[[row_of[passage.id] for passage in question.passages]] @ query_D
+        order = np.argsort(-cosine_C, kind="stable")
+        sourced.append(Sourced(tuple(question.passages[i] for i in order), cosine_C[order].astype(float)))
+    return sourced
+
+
+def holding(question: Question, passages: Sequence[Passage]) -> NDArray[np.bool_]:
+    """Which passages hold one of the question's answers, by DPR's rule."""
+    return np.array([has_answer(passage.text, question.answers) for passage in passages], dtype=bool)
+
+
+def gather(
+    questions: Sequence[Question],
+    model: RelevanceModel,
+    retriever: Retriever | None,
+    encoder: SentenceEncoder | None,
+    candidates: int,
+    contexts: int,
+    temperature: float = 1.0,
+) -> tuple[list[Pool], dict[str, float]]:
+    """Score every candidate once, read every context once that either ranker keeps.
+
+    Args:
+        questions: All with answers.
+        model: With an estimator; without a generator nothing is read.
+        retriever: None for the questions' own passages.
+        encoder: Ranks those; None with a retriever.
+        candidates: How many to ask of the retriever.
+        contexts: How many to keep.
+        temperature: By which the retriever's scores are divided.
+
+    Returns:
+        The pools, and seconds per stage of all questions together.
+    """
+    assert model.estimator is not None
+    reader = MarginalReader(model.generator, "thorough", model.max_answer_tokens) if model.generator else None
+    seconds = {"retrieval": 0.0, "scoring": 0.0, "reading": 0.0}
+    pools: list[Pool] = []
+    for some in _batches(questions, "scoring and reading, batches"):
+        marks = [time.perf_counter()]
+        sourced = retrieve(some, retriever, encoder, candidates)
+        marks.append(time.perf_counter())
+        texts = [question.text for question in some]
+        scores = relevance(model.estimator, texts, [each.passages for each in sourced])
+        marks.append(time.perf_counter())
+        made = [
+            Pool(question, each.passages, each.scores_C / temperature, np.array(own), holding(question, each.passages))
+            for question, each, own in zip(some, sourced, scores, strict=True)
+        ]
+        if reader is not None:
+            wanted = [
+                sorted({*pool.order("retriever")[:contexts], *pool.order("estimator")[:contexts]}) for pool in made
+            ]
+            kept = [[pool.passages[i] for i in rows] for pool, rows in zip(made, wanted, strict=True)]
+            for pool, rows, matrix in zip(made, wanted, reader.matrices(texts, kept), strict=True):
+                pool.places, pool.matrix = {candidate: place for place, candidate in enumerate(rows)}, matrix
+        marks.append(time.perf_counter())
+        for stage, start, end in zip(seconds, marks, marks[1:], strict=False):
+            seconds[stage] += end - start
+        pools += made
+    return pools, seconds
+
+
+def training_scores(
+    questions: Sequence[Question], retriever: Retriever | None, encoder: SentenceEncoder | None, candidates: int
+) -> tuple[list[NDArray[np.float64]], list[NDArray[np.bool_]]]:
+    """Retriever scores and has-answer labels of training questions, for `temperature.fit_temperature`."""
+    scores, holds = [], []
+    for some in _batches(questions, "temperature, batches"):
+        for question, each in zip(some, retrieve(some, retriever, encoder, candidates), strict=True):
+            if each.passages:
+                scores.append(each.scores_C)
+                holds.append(holding(question, each.passages))
+    return scores, holds
+
+
+def _batches(questions: Sequence[Question], what: str) -> Iterator[Sequence[Question]]:
+    starts = range(0, len(questions), QUESTIONS_AT_ONCE)
+    return track((questions[start : start + QUESTIONS_AT_ONCE] for start in starts), len(starts), what)
+
+
+def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:
+    return vectors_ND / np.maximum(np.linalg.norm(vectors_ND, axis=1, keepdims=True), 1e-12)

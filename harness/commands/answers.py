@@ -1,0 +1,194 @@
+"""`infer.py answers`: how often the answers are right, and for RE-RAG everything its paper measures."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from datamodules.errors import UserError
+from datamodules.files import sha256, whole_folder, write_json, write_text
+from harness.progress import say, track
+from harness.strategies.drrag import DrRag
+from harness.strategies.rerag import ReRag
+from harness.strategy import Strategy
+
+if TYPE_CHECKING:
+    from datamodules.records import Answer, Question
+    from harness.answering.measures import Judged
+    from harness.answering.tables import Table
+
+REPORT = "answers.json"
+QUESTIONS_AT_ONCE = 64
+NOTES = """\
+Brackets: 95% bootstrap intervals over questions. EM, F1, Acc (a gold answer is part of the answer): in per cent, both sides
+normalised by the protocol named. Rows marked "paper" are {paper}'s own figures: other retrievers, corpora, readers and sizes of
+models than here, so compare differences rather than levels.
+"""
+
+
+def answers(
+    strategy: Strategy,
+    questions: str,
+    out: Path,
+    layout: str = "hotpotqa",
+    limit: int | None = None,
+    protocol: Literal["squad", "triviaqa", "re_rag"] = "squad",
+    paper: Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa"] | None = None,
+    ks: tuple[int, ...] = (1, 5, 10, 20),
+    temperature_questions: str | None = None,
+    temperature_limit: int | None = 2000,
+    encoder: str | None = None,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> None:
+    """Measure a strategy's answers: EM, F1 and accuracy with intervals, in answers.csv, answers.md and questions.jsonl.
+
+    For RE-RAG also recall before and after reranking, the ablation, EM against the number of contexts, accuracy against their
+    quality, refusing and risk against coverage; every passage is scored once and read once for all of them.
+
+    Args:
+        strategy: The system that answers; it needs a reader. RE-RAG without a generator is measured as a reranker.
+        questions: Official data-set file, or Hugging Face datasets id.
+        out: Folder for the report; an earlier report there is replaced.
+        layout: Which official layout the questions have.
+        limit: Only the first so many questions.
+        protocol: How answers are normalised before they are compared; the table of answers has all three.
+        paper: Print the paper's figures for this data set beside ours.
+        ks: For RE-RAG: recall at these numbers of contexts.
+        temperature_questions: For RE-RAG: training questions, of the same layout, on which the temperature of the
+            retriever's scores is fitted; temperature 1 when omitted.
+        temperature_limit: Only the first so many of them.
+        encoder: For RE-RAG without a retriever: the sentence encoder that ranks a question's own passages; MiniLM when
+            omitted.
+        resamples: Bootstrap resamples.
+        seed: Of the bootstrap.
+    """
+    started = time.perf_counter()
+    _check(strategy, out, ks, resamples, temperature_questions)
+    from datamodules.formats.reading import read_questions
+    from harness.answering import published
+    from harness.answering.measures import YES_NO_LAYOUTS, Bootstrap, answer_tables, judge, normaliser, with_answers
+
+    normaliser(protocol)
+    bootstrap = Bootstrap(resamples, seed)
+    asked = list(read_questions(layout, questions, limit=limit))
+    usable = with_answers(asked)
+    if len(usable) < len(asked):
+        say(f"{len(asked) - len(usable)} of {len(asked)} questions have no answer to compare with: left out.")
+    training = None
+    if temperature_questions is not None:
+        training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
+
+    study = None
+    if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
+        from harness.answering import rerag_report
+
+        study = rerag_report.evaluate(strategy, usable, training, encoder, protocol, ks, paper, bootstrap)
+        given = study.answers
+    else:
+        given = _ask(strategy, usable)
+        if not any(answer.text for answer in given):
+            raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
+    yes_no_rule = layout in YES_NO_LAYOUTS
+    tables: list[Table] = []
+    judged = None
+    if given is not None:
+        tables = answer_tables(usable, given, protocol, yes_no_rule, bootstrap)
+        judged = judge([answer.text for answer in given], usable, protocol, yes_no_rule)
+        if paper is not None:
+            tables[0].paper = published.answers(paper, strategy.recipe.k if isinstance(strategy, DrRag) else None)
+    tables += study.tables if study else []
+
+    seconds = time.perf_counter() - started
+    source = Path(questions).name
+    facts = [
+        f"questions: {source} ({layout}), {len(usable):,} measured, {len(asked) - len(usable):,} left out for want of answers",
+        f"system: {type(strategy).__name__}; protocol {protocol}" + (", yes/no rule of HotpotQA" * yes_no_rule),
+        *(study.facts if study else []),
+        f"bootstrap: {resamples:,} resamples, seed {seed}; {seconds:.0f} s in all",
+    ]
+    report = {
+        "questions": {
+            "source": questions,
+            "layout": layout,
+            "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
+            "asked": len(asked),
+            "measured": len(usable),
+        },
+        "strategy": type(strategy).__name__,
+        "protocol": protocol,
+        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
+        "temperature questions": temperature_questions,
+        "study": study.settings if study else None,
+        "seconds": seconds,
+    }
+    notes = NOTES.format(paper=published.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
+    with whole_folder(out) as folder:
+        from harness.answering.tables import tables_csv, tables_markdown
+
+        write_text(folder / "answers.csv", tables_csv(tables))
+        write_text(
+            folder / "answers.md",
+            tables_markdown(f"Answers: {len(usable):,} questions of {source}", facts, tables, notes),
+        )
+        lines = question_records(usable, given, judged, study.extras if study else None)
+        write_text(folder / "questions.jsonl", "".join(line + "\n" for line in lines))
+        write_json(folder / REPORT, report)
+        if study:
+            study.plot(folder)
+    print((out / "answers.md").read_text(encoding="utf-8"))
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
+
+
+def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, temperature_questions: str | None) -> None:
+    """Refuse what cannot end well before anything is computed."""
+    if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
+        raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
+    if resamples < 1:
+        raise UserError(f"resamples is {resamples}; it must be at least 1.")
+    if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
+        raise UserError(
+            f"{out} exists and holds no earlier report of answers: it is not replaced. Choose another --out."
+        )
+    if isinstance(strategy, DrRag) and strategy.reader is None:
+        raise UserError("DrRag has no reader and so answers nothing: configure --strategy.init_args.reader.")
+    if temperature_questions is not None and not (isinstance(strategy, ReRag) and strategy.model.estimator is not None):
+        raise UserError("temperature_questions is for RE-RAG with an estimator alone: leave it out.")
+
+
+def _ask(strategy: Strategy, questions: "Sequence[Question]") -> "list[Answer]":
+    starts = range(0, len(questions), QUESTIONS_AT_ONCE)
+    batches = track((questions[s : s + QUESTIONS_AT_ONCE] for s in starts), len(starts), "answering, batches")
+    return [answer for batch in batches for answer in strategy.answer(batch)]
+
+
+def question_records(
+    questions: "Sequence[Question]",
+    given: "Sequence[Answer] | None",
+    judged: "Judged | None",
+    extras: Sequence[dict[str, object]] | None,
+) -> Iterator[str]:
+    """JSON lines, one per question: gold, answer, its measures, its evidence and costs, and what a study adds."""
+    for number, question in enumerate(questions):
+        record: dict[str, object] = {
+            "id": question.id,
+            "question": question.text,
+            "kind": question.kind,
+            "gold": list(question.answers),
+        }
+        if given is not None and judged is not None:
+            answer = given[number]
+            record |= {
+                "answer": answer.text,
+                "logprob": answer.logprob,
+                "exact_match": judged.exact_N[number],
+                "f1": judged.f1_N[number],
+                "accuracy": judged.inclusion_N[number],
+                "evidence": [
+                    {"id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in answer.evidence
+                ],
+                "costs": answer.costs,
+                "notes": answer.notes,
+            }
+        yield json.dumps(record | (extras[number] if extras else {}), ensure_ascii=False)

@@ -1,0 +1,178 @@
+"""RE-RAG at inference: many candidates, a relevance estimator that keeps the best, an answer marginalised over them.
+
+q -> candidates c -> estimator RE(q, c) -> the best contexts -> generator, one context at a time -> sum over contexts of
+P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3)
+"""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from datamodules.errors import UserError
+from datamodules.records import Answer, Question, Ranked
+from harness.readers import account, check_marginal, check_reads_one, read_contexts
+from harness.rerank import rerank
+from harness.strategy import RelevanceModel, Retriever
+
+if TYPE_CHECKING:
+    from models.marginal import Reading
+
+UNANSWERABLE = "unanswerable"
+
+
+class ReRag:
+    """Scores candidates, keeps the most relevant and answers from them.
+
+    What the model lacks is left out: without a generator the kept contexts are the answer (a reranker); without an
+    estimator contexts stay in the retriever's order and weigh softmax(score / temperature), which is plain RAG (Eq. 1-2).
+
+    The evidence is the kept contexts, best first, scored by relevance logit (by the retriever without an estimator).
+    Notes: `contexts` and `candidates` as `harness.readers.account` has them; `answerable`: whether some context reaches
+    `threshold`; None where there is no threshold or no estimator.
+
+    Args:
+        retriever: Finds the candidates; None takes the passages each question ships, all of them.
+        serving: Folder that training exported, e.g. checkpoints/rerag-nq/serving.
+        candidates: Passages retrieved and scored per question.
+        contexts: The most relevant of them, kept and read.
+        marginal: `thorough` scores every candidate answer under every context; `fast` adds up the relevance of the
+            contexts that give the same one.
+        refuse: Answer "unanswerable", without reading, when no context reaches the threshold.
+        threshold: Calibrated P(relevant) that some context must reach; the exported one when None.
+        temperature: Divides the retriever's scores where they stand in for an estimator.
+        device: auto, cpu or cuda: where both models compute.
+        model: One already at hand, instead of `serving`.
+
+    Raises:
+        UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If the serving folder is corrupt or of another kind or text format.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever | None = None,
+        serving: Path | None = None,
+        candidates: int = 100,
+        contexts: int = 25,
+        marginal: Literal["thorough", "fast"] = "thorough",
+        refuse: bool = False,
+        threshold: float | None = None,
+        temperature: float = 1.0,
+        device: str = "auto",
+        model: RelevanceModel | None = None,
+    ) -> None:
+        if contexts < 1:
+            raise UserError(f"contexts must be at least 1, got {contexts}.")
+        if retriever is not None and candidates < contexts:
+            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to keep of them.")
+        check_marginal(marginal)
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise UserError(f"threshold must be a probability between 0 and 1, got {threshold}.")
+        if not temperature > 0:
+            raise UserError(f"temperature must be above 0, got {temperature}.")
+        if (serving is None) == (model is None):
+            raise UserError(
+                "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
+            )
+        if model is None:
+            from models.rerag import ReRagModel
+
+            assert serving is not None
+            model = ReRagModel.load(Path(serving), device)
+        if model.generator is not None:
+            check_reads_one(model.generator)
+        if model.estimator is None and (refuse or threshold is not None):
+            raise UserError(
+                "refuse and threshold need an estimator, but this model has none: name another serving folder."
+            )
+        self.threshold = model.refusal_threshold if threshold is None else threshold
+        if refuse and self.threshold is None:
+            raise UserError("refuse needs a threshold and none was exported: give one, e.g. threshold 0.5.")
+        self.retriever, self.serving, self.model = retriever, serving, model
+        self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
+        self.refuse, self.temperature = refuse, temperature
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question: one batched search, few scoring passes, contexts read in batches."""
+        if not questions:
+            return []
+        marks = [time.perf_counter()]
+        found = self.find(questions)
+        marks.append(time.perf_counter())
+        ranked = self.rank(questions, found)
+        kept = [hits[: self.contexts] for hits in ranked]
+        answerable = [self._answerable(hits) for hits in kept]
+        marks.append(time.perf_counter())
+        refused = [self.refuse and not answers for answers in answerable]
+        readings = self._read(questions, kept, refused)
+        marks.append(time.perf_counter())
+        seconds = {
+            f"seconds/{stage}": (end - start) / len(questions)
+            for stage, start, end in zip(("retrieval", "scoring", "reading"), marks, marks[1:], strict=False)
+        }
+        return [
+            self._answer(question, len(hits), mine, answers, no, reading, seconds)
+            for question, hits, mine, answers, no, reading in zip(
+                questions, found, kept, answerable, refused, readings, strict=True
+            )
+        ]
+
+    def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
+        """Every question's candidates in the retriever's order; the shipped ones, each once, score 0: none is preferred."""
+        if self.retriever is not None:
+            return self.retriever.search([question.text for question in questions], self.candidates)
+        return [
+            [Ranked(passage, 0.0) for passage in {passage.id: passage for passage in question.passages}.values()]
+            for question in questions
+        ]
+
+    def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
+        """The candidates by relevance logit, best first; by the retriever's score / temperature without an estimator."""
+        if self.model.estimator is None:
+            return [[Ranked(hit.passage, hit.score / self.temperature) for hit in hits] for hits in found]
+        texts = [question.text for question in questions]
+        return rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in found])
+
+    def _answerable(self, kept: Sequence[Ranked]) -> bool | None:
+        if self.threshold is None or self.model.estimator is None:
+            return None
+        return any(self.model.calibration(hit.score) >= self.threshold for hit in kept)
+
+    def _read(
+        self, questions: Sequence[Question], kept: Sequence[Sequence[Ranked]], refused: Sequence[bool]
+    ) -> "list[Reading | None]":
+        if self.model.generator is None:
+            return [None] * len(questions)
+        texts = [question.text for question in questions]
+        shown = [() if no else hits for hits, no in zip(kept, refused, strict=True)]
+        return read_contexts(self.model.generator, self.marginal, self.model.max_answer_tokens, texts, shown)
+
+    def _answer(
+        self,
+        question: Question,
+        candidates: int,
+        kept: Sequence[Ranked],
+        answerable: bool | None,
+        refused: bool,
+        reading: "Reading | None",
+        seconds: dict[str, float],
+    ) -> Answer:
+        estimated = self.model.estimator is not None
+        return Answer(
+            question_id=question.id,
+            text=UNANSWERABLE if refused else reading.text if reading else "",
+            evidence=tuple(kept),
+            logprob=reading.logprob if reading else None,
+            costs={
+                "retriever_calls": float(self.retriever is not None),
+                "model_calls": float(candidates * estimated + (len(kept) if reading else 0)),
+                **seconds,
+            },
+            notes={
+                **account(kept, reading, self.model.calibration if estimated else None),
+                "answerable": answerable,
+                "threshold": self.threshold if estimated else None,
+            },
+        )

@@ -1,0 +1,135 @@
+"""When to refuse: a question whose contexts all look irrelevant is called unanswerable (RE-RAG, Section 5.3).
+
+Pure functions of one confidence per question, shared by training, which chooses the threshold on validation, and by
+evaluation.  "Unanswerable" is the positive class, as in the paper's Table 4.  Shape legend: N questions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)  # what the paper sweeps
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How well "unanswerable" is predicted at one threshold (Table 4); shares are between 0 and 1."""
+
+    threshold: float
+    precision: float  # of the questions refused, how many are unanswerable; 0 when none is refused
+    recall: float  # of the unanswerable questions, how many are refused; 0 when there is none
+    f1: float
+
+
+def detection(max_probability_N: ArrayLike, answerable_N: ArrayLike, threshold: float) -> Detection:
+    """Precision, recall and F1 of calling unanswerable every question whose best context stays below the threshold.
+
+    Args:
+        max_probability_N: Greatest confidence among each question's contexts; -inf for a question without contexts.
+        answerable_N: Whether one of its contexts holds an answer.
+        threshold: What some context must reach.
+
+    Raises:
+        ValueError: If there is no question, a confidence is NaN or the lengths differ.
+    """
+    max_probability_N, answerable_N = _pair(max_probability_N, answerable_N)
+    refused_N = max_probability_N < threshold
+    hits = int((refused_N & ~answerable_N).sum())
+    refused, unanswerable = int(refused_N.sum()), int((~answerable_N).sum())
+    precision = hits / refused if refused else 0.0
+    recall = hits / unanswerable if unanswerable else 0.0
+    f1 = 2 * hits / (refused + unanswerable) if refused + unanswerable else 0.0
+    return Detection(threshold, precision, recall, f1)
+
+
+def sweep(
+    max_probability_N: ArrayLike, answerable_N: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
+) -> list[Detection]:
+    """`detection` at every threshold, in the order given.  Errors as there; ValueError also without thresholds."""
+    if not thresholds:
+        raise ValueError("no threshold to try")
+    return [detection(max_probability_N, answerable_N, threshold) for threshold in thresholds]
+
+
+def best_refusal_threshold(
+    max_probabilities: ArrayLike, answerable: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
+) -> tuple[float, float]:
+    """The threshold with the greatest F1 of predicting "unanswerable", and that F1; the lowest one among equals.
+
+    Args:
+        max_probabilities: (N,) greatest calibrated P(relevant) among each question's contexts.
+        answerable: (N,) whether one of its contexts holds an answer.
+        thresholds: Candidates; the paper sweeps 0.5 to 0.9.
+
+    Raises:
+        ValueError: If there is no question or no threshold, a probability is NaN or the lengths differ.
+    """
+    best = max(sweep(max_probabilities, answerable, thresholds), key=lambda d: (d.f1, -d.threshold))
+    return best.threshold, best.f1
+
+
+def auroc(score_N: ArrayLike, positive_N: ArrayLike) -> float:
+    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting half (Mann-Whitney).
+
+    NaN when a class is missing.
+
+    Raises:
+        ValueError: If there is no question, a score is NaN or the lengths differ.
+    """
+    score_N, positive_N = _pair(score_N, positive_N)
+    positives = int(positive_N.sum())
+    negatives = len(positive_N) - positives
+    if not positives or not negatives:
+        return float("nan")
+    _, place_N, count = np.unique(score_N, return_inverse=True, return_counts=True)
+    midrank = count.cumsum() - (count - 1) / 2  # 1-based; equals share their mean rank
+    rank_sum = midrank[place_N][positive_N].sum()
+    return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+@dataclass(frozen=True, slots=True)
+class RiskCoverage:
+    """Error among the questions answered, when the most confident are answered first (El-Yaniv and Wiener 2010)."""
+
+    coverage_N: NDArray[np.float64]  # i / N for i = 1..N
+    risk_N: NDArray[np.float64]  # mean error of the i most confident
+
+    @property
+    def aurc(self) -> float:
+        """Area under the curve: the mean risk over all coverages; 0 is perfect, the overall error is a coin's."""
+        return float(self.risk_N.mean())
+
+
+def risk_coverage(confidence_N: ArrayLike, error_N: ArrayLike) -> RiskCoverage:
+    """The risk-coverage curve.  Questions of equal confidence enter together, each with their mean error: order is nothing.
+
+    Args:
+        confidence_N: Greater is surer.
+        error_N: 0 to 1.
+
+    Raises:
+        ValueError: If there is no question, a confidence is NaN or the lengths differ.
+    """
+    confidence_N = np.asarray(confidence_N, dtype=np.float64)
+    error_N = np.asarray(error_N, dtype=np.float64)
+    _check(confidence_N, error_N)
+    _, place_N, count = np.unique(-confidence_N, return_inverse=True, return_counts=True)
+    mean_error = np.bincount(place_N, weights=error_N) / count
+    spread_N = np.repeat(mean_error, count)
+    asked_N = np.arange(1, len(error_N) + 1)
+    return RiskCoverage(asked_N / len(error_N), spread_N.cumsum() / asked_N)
+
+
+def _pair(score_N: ArrayLike, label_N: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    scores, labels = np.asarray(score_N, dtype=np.float64), np.asarray(label_N, dtype=bool)
+    _check(scores, labels)
+    return scores, labels
+
+
+def _check(scores: NDArray, labels: NDArray) -> None:
+    if scores.ndim != 1 or scores.shape != labels.shape or not len(scores):
+        raise ValueError(f"as many scores as labels are needed, at least one; got {scores.shape} and {labels.shape}")
+    if np.isnan(scores).any():
+        raise ValueError("a score is NaN")

@@ -1,0 +1,106 @@
+"""T5's pretraining task (Raffel et al., Section 3.1.4): spans of a text give way to sentinels, and the model writes the spans.
+
+    text      Thank you for inviting me to your party last week
+    input     Thank you <extra_id_0> me to your party <extra_id_1> week </s>
+    target    <extra_id_0> for inviting <extra_id_1> last <extra_id_2> </s>
+
+As in the released code a random mask always begins with kept tokens and ends with a span, so that the target of a random
+corruption has no sentinel behind its last span.
+"""
+
+import random
+from collections.abc import Sequence
+from itertools import groupby
+
+from datamodules.errors import UserError
+
+TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
+
+
+def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int, int]:
+    """Noise tokens and spans of a text of `length` tokens, at least 2; numbers, not expectations: all texts of a length agree.
+
+    Args:
+        length: Tokens.
+        noise_share: Share of them that is noise, in (0, 1).
+        mean_span: Mean length of a span, in tokens, at least 1.
+    """
+    noise = min(max(round(length * noise_share), 1), length - 1)
+    spans = min(max(round(noise / mean_span), 1), noise, length - noise)
+    return noise, spans
+
+
+def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels: int) -> int:
+    """Tokens of the longest text whose input, end token included, has at most `max_tokens`.
+
+    Raises:
+        UserError: If a number is out of its range, or the text needs more sentinels than there are.
+    """
+    if not 0 < noise_share < 1:
+        raise UserError(f"noise_share must lie in (0, 1), got {noise_share}.")
+    if mean_span < 1:
+        raise UserError(f"mean_span must be at least 1 token, got {mean_span}.")
+    if max_tokens < 8:
+        raise UserError(f"max_tokens must be at least 8, got {max_tokens}.")
+    length = max_tokens - 1
+    while _input_length(length + 1, noise_share, mean_span) <= max_tokens:
+        length += 1
+    spans = span_counts(length, noise_share, mean_span)[1]
+    if spans > sentinels:
+        raise UserError(
+            f"max_tokens {max_tokens} needs {spans} sentinels, the tokenizer has {sentinels}: lower max_tokens or raise mean_span."
+        )
+    return length
+
+
+def random_mask(length: int, noise_share: float, mean_span: float, rng: random.Random) -> list[bool]:
+    """True for noise: alternating kept and noise runs, both cut at random places.
+
+    Raises:
+        ValueError: If `length` is below 2.
+    """
+    if length < 2:
+        raise ValueError(f"a text of {length} tokens cannot be corrupted")
+    noise, spans = span_counts(length, noise_share, mean_span)
+    runs = zip(_cut(length - noise, spans, rng), _cut(noise, spans, rng), strict=True)
+    return [is_noise for kept, gone in runs for is_noise in (*[False] * kept, *[True] * gone)]
+
+
+def corrupt(
+    tokens: Sequence[int], is_noise: Sequence[bool], sentinel_ids: Sequence[int], end_id: int
+) -> tuple[list[int], list[int]]:
+    """Input and target of a text.  Every token is in exactly one of them.
+
+    Args:
+        tokens: The text.
+        is_noise: As many; the first is False.
+        sentinel_ids: Ids of <extra_id_0>, <extra_id_1>, ...: one for each span, one more if the text ends with kept tokens.
+        end_id: Appended to both.
+
+    Raises:
+        ValueError: If the mask has another length, begins with noise, or has too many spans.
+    """
+    if len(tokens) != len(is_noise) or is_noise[0]:
+        raise ValueError("the mask must be as long as the text and begin with a kept token")
+    runs = [(noise, [t for t, _ in run]) for noise, run in groupby(zip(tokens, is_noise, strict=True), lambda p: p[1])]
+    if (len(runs) + 1) // 2 > len(sentinel_ids):
+        raise ValueError(f"{len(runs) // 2} spans need more than {len(sentinel_ids)} sentinels")
+    source: list[int] = []
+    target: list[int] = []
+    for number, (noise, run) in enumerate(runs):  # kept, noise, kept, noise, ...
+        sentinel = sentinel_ids[number // 2]
+        keeps, other = (target, source) if noise else (source, target)
+        keeps.extend(run)
+        other.append(sentinel)
+    return [*source, end_id], [*target, end_id]
+
+
+def _input_length(length: int, noise_share: float, mean_span: float) -> int:
+    noise, spans = span_counts(length, noise_share, mean_span)
+    return length - noise + spans + 1
+
+
+def _cut(count: int, parts: int, rng: random.Random) -> list[int]:
+    """Lengths of `parts` non-empty runs that make up `count`, all ways equally likely."""
+    ends = [*sorted(rng.sample(range(1, count), parts - 1)), count]
+    return [end - start for start, end in zip([0, *ends], ends, strict=False)]

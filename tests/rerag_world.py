@@ -1,0 +1,69 @@
+"""Passages about invented names, questions on them, and RE-RAG serving folders with random T5s, for the harness's tests."""
+
+import random
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from datamodules.records import Passage, Question
+from models.calibration import Calibration
+from models.contexts import ContextFormat
+from models.generator import Generator
+from models.relevance import RelevanceEstimator
+from models.rerag import ReRagModel
+from tests.conftest import NAMES
+
+_RELATIONS = ["was born in the city of", "is the director of the film", "is in the film of", "was in the city of"]
+
+
+def corpus(count: int = 24, seed: int = 0) -> list[Passage]:
+    """Distinct passages of one to four facts each."""
+    chance, passages = random.Random(seed), {}
+    while len(passages) < count:
+        facts = [
+            f"{chance.choice(NAMES)} {chance.choice(_RELATIONS)} {chance.choice(NAMES)} ."
+            for _ in range(chance.randint(1, 4))
+        ]
+        passage = Passage.of(chance.choice(NAMES), " ".join(facts))
+        passages[passage.id] = passage
+    return list(passages.values())
+
+
+def questions(passages: list[Passage], count: int = 5, own: int = 6, seed: int = 1) -> list[Question]:
+    """Questions that share words with the corpus, each shipping some of it."""
+    chance = random.Random(seed)
+    return [
+        Question(f"q{number}", f"where was {chance.choice(NAMES)} born", passages=tuple(chance.sample(passages, own)))
+        for number in range(count)
+    ]
+
+
+def vary(network: PreTrainedModel, seed: int) -> None:
+    """Make a random T5 decisive: a fresh one says nearly the same of everything."""
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if parameter.dim() == 2 and "relative" not in name:
+                parameter.copy_(torch.randn_like(parameter) * (1.0 if "shared" in name else 0.3))
+        network.get_input_embeddings().weight[network.config.eos_token_id] = 0  # or most answers are empty
+
+
+def write_serving(
+    pretrained: Path,
+    folder: Path,
+    estimator: bool = True,
+    generator: ContextFormat | None = "fid",
+    calibration: Calibration | None = None,
+    threshold: float | None = None,
+    max_tokens: int = 64,
+) -> Path:
+    """A serving folder with the parts asked for."""
+    scores = RelevanceEstimator.build(str(pretrained), max_tokens) if estimator else None
+    writes = Generator.build(str(pretrained), max_tokens, generator) if generator else None
+    for seed, part in enumerate((scores, writes), start=3):
+        if part is not None:
+            vary(part.network, seed)
+    folder.mkdir()
+    ReRagModel(scores, writes, calibration or Calibration(), threshold, max_answer_tokens=4).save(folder)
+    return folder

@@ -1,0 +1,326 @@
+"""RE-RAG's training: a step against the plain formula, the real command line, resume, DDP, accumulation, export."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+import train
+from datamodules.context_data import ContextData
+from datamodules.contexts import ContextBatch, crop, pick_contexts
+from datamodules.errors import exit_code
+from datamodules.records import Passage, Question
+from datamodules.split import Source
+from models.rerag import ReRagModel
+from tests.conftest import NAMES
+from tests.runs import done, fit, largest_difference, metrics, weights
+from trainers.memory_plan import activation_bytes, saved_bytes
+from trainers.rerag import ReRagTrainer
+from trainers.rerag_validation import Judged, first_hit, summarise
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.rerag.ReRagTrainer
+  init_args:
+    estimator: {model}
+    generator: {model}
+    max_tokens: 48
+    max_answer_tokens: 4
+    dropout: {dropout}
+    learning_rate: 3.0e-3
+data:
+  class_path: datamodules.context_data.ContextData
+  init_args:
+    train: [{{layout: fid, path: {data}}}]
+    validation_fraction: 0.3
+    contexts: 4
+    pick: sampled
+    labels: gold
+    questions_per_step: 8
+    tokens_per_bucket: 300
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  enable_model_summary: false
+  log_every_n_steps: 1
+checkpoint: {{monitor: val/em}}
+"""
+
+
+def fid_rows(count: int, seed: int = 0) -> list[dict]:
+    """Questions in FiD's layout with 3 to 6 contexts: the gold one says who the director of the asked name is."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(count):
+        asked, answer, *others = rng.sample(NAMES, 7)
+        contexts = [
+            {"title": asked, "text": f"the director of {asked} is {answer} .", "isgold": True},
+            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3), "isgold": False}
+              for o in others[: rng.randint(2, 5)]),
+        ]  # fmt: skip
+        rng.shuffle(contexts)
+        rows.append(
+            {
+                "id": f"{seed}-{number}",
+                "question": f"who is the director of {asked}",
+                "answers": [answer],
+                "ctxs": contexts,
+            }
+        )
+    return rows
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
+    """A folder to run in, with config.yaml for a tiny joint run."""
+    write_config(tmp_path, checkpoints["t5"])
+    return tmp_path
+
+
+def write_config(folder: Path, model: Path, dropout: float = 0.1) -> None:
+    (folder / "fid.json").write_text(json.dumps(fid_rows(40)))
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "fid.json", dropout=dropout))
+
+
+@pytest.fixture
+def batch_of(tmp_path: Path) -> Callable[..., tuple[ContextData, ContextBatch]]:
+    """Makes a module's first training batch, of all questions of a step, outside Lightning's trainer."""
+    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
+
+    def make(module: ReRagTrainer, **options: object) -> tuple[ContextData, ContextBatch]:
+        data = ContextData(
+            [Source("fid", str(tmp_path / "fid.json"))],
+            **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
+               "validation_fraction": 0.3, **options},
+        )  # fmt: skip
+        data.trainer = SimpleNamespace(
+            lightning_module=module, is_global_zero=False, global_rank=0, world_size=1, accumulate_grad_batches=1
+        )
+        data.setup("fit")
+        return data, next(iter(data.train_dataloader()))
+
+    return make
+
+
+def plain_loss(module: ReRagTrainer, data: ContextData, batch: ContextBatch, models: dict, tokenizer) -> torch.Tensor:
+    """Eq. 3-12 written out: every context alone through plain transformers, no buckets, no padding, float64 sums."""
+    total = torch.zeros((), dtype=torch.float64)
+    true_id, false_id = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
+    pairs = sum(len(data._set(data.questions[row], 5, "sampled", 0).passages) for row in batch.rows_B.tolist())
+    for row in batch.rows_B.tolist():
+        one = data._set(data.questions[row], 5, "sampled", 0)
+        scores, logps, others = [], [], []
+        for passage in one.passages:
+            text = f"question: {one.question.text} title: {passage.title} context: {passage.text}"
+            inputs = tokenizer(text, return_tensors="pt")
+            logits = models["estimator"](**inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0].double()
+            p = logits.softmax(0)
+            relevance = p[true_id] / (p[true_id] + p[false_id])
+            scores.append(torch.log(relevance / (1 - relevance)))
+            others.append(1 - p[true_id] - p[false_id])
+            labels = tokenizer(one.answer, return_tensors="pt")["input_ids"]
+            out = models["generator"](**inputs, labels=labels).logits[0].double().log_softmax(-1)
+            logps.append(out.gather(1, labels[0][:, None]).sum())
+        score, logp = torch.stack(scores), torch.stack(logps)
+        p_re, q_g = score.softmax(0), logp.detach().softmax(0)
+        gen = -torch.log((p_re * logp.exp()).sum()) if module.gen_form == "marginal" else -(p_re.log() + logp).sum()
+        if module.kl_direction == "generator_to_estimator":
+            kl = (q_g * (q_g.log() - p_re.log())).sum()
+        else:
+            kl = (p_re * (p_re.log() - q_g.log())).sum()
+        total = total + (gen + 0.7 * kl) / len(batch.rows_B) + 0.3 * torch.stack(others).sum() / pairs
+    return total
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
+)
+def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, options: dict) -> None:
+    folder = str(checkpoints["t5"])
+    module = ReRagTrainer(folder, folder, max_tokens=96, protocol=protocol, kl_weight=0.7, token_weight=0.3, **options)
+    module.eval()
+    data, batch = batch_of(module)
+    assert len(batch.buckets) > 1
+    assert not batch.real_BN.all()  # ragged
+    terms = module.losses(batch)
+    loss = terms["gen"] + 0.7 * terms["re"] + 0.3 * terms["tok"]
+    loss.backward()
+    models = {name: AutoModelForSeq2SeqLM.from_pretrained(folder).eval() for name in ("estimator", "generator")}
+    reference = plain_loss(module, data, batch, models, AutoTokenizer.from_pretrained(folder))
+    reference.backward()
+    assert loss.item() == pytest.approx(reference.item(), abs=1e-5)
+    for name, model in models.items():
+        ours = dict(getattr(module, name).network.named_parameters())
+        for key, parameter in model.named_parameters():
+            torch.testing.assert_close(ours[key].grad, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{name}.{key}")
+
+
+def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:
+    module = ReRagTrainer(str(checkpoints["bert"]), str(checkpoints["t5"]), max_tokens=96, label_weight=1.0).eval()
+    assert len(module.encoders) == 2
+    assert module.token_weight == 0
+    _, batch = batch_of(module)
+    terms = module.losses(batch)
+    assert set(terms) == {"gen", "re", "label"}
+    relevance_BN, logp_BN, _ = module(batch)
+    assert (relevance_BN[~batch.real_BN] == 0).all()
+    assert (logp_BN[batch.real_BN] < 0).all()
+    sum(terms.values()).backward()
+    assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
+
+
+def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
+    out = done(fit(workplace, "--trainer.max_epochs", "40", "--model.dropout", "0", "--model.label_weight", "1",
+                   "--early_stopping.patience", "40", "--trainer.check_val_every_n_epoch", "5"))  # fmt: skip
+    assert "memory  estimator" in out
+    assert "audit  relevant contexts:" in out
+    best = {key: max(row[key] for row in metrics(workplace) if key in row) for key in ("val/em", "val/recall_1")}
+    assert best["val/recall_1"] > 60  # chance is below 30
+    folder = workplace / "checkpoints/tiny/serving"
+    manifest = json.loads((folder / "serving.json").read_text())
+    assert manifest["calibration"]["scale"] > 0
+    assert manifest["refusal_threshold"] in (0.5, 0.6, 0.7, 0.8, 0.9)
+    served = ReRagModel.load(folder, "cpu")
+    state = weights(workplace, "tiny", "best.ckpt")
+    for name, value in served.estimator.state_dict().items():
+        torch.testing.assert_close(value, state[f"estimator.{name}"], rtol=0, atol=0)
+    gold = Passage.of("name1", "the director of name1 is name2 .")
+    noise = Passage.of("name3", "name3 was born in the city of name4 .")
+    question = "who is the director of name1"
+    assert served.estimator.scores([(question, gold)]) > served.estimator.scores([(question, noise)])
+
+
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    done(fit(workplace, "--name", "whole"))
+    done(fit(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss"))  # fmt: skip
+    kept = workplace / "kept.ckpt"
+    shutil.copy(workplace / "checkpoints/cut/step=2.ckpt", kept)
+    done(fit(workplace, "--name", "resumed", "--ckpt_path", str(kept)))
+    assert largest_difference(weights(workplace, "resumed"), weights(workplace, "whole")) == 0.0
+
+
+def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    write_config(tmp_path, checkpoints["t5"], dropout=0.0)
+    done(fit(tmp_path, "--name", "one"))
+    done(fit(tmp_path, "--name", "two", torchrun=2))
+    done(fit(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3"))
+    one = weights(tmp_path, "one")
+    for name in ("two", "accumulated"):
+        assert largest_difference(weights(tmp_path, name), one) < 5e-5, name
+        for key in ("val/em", "val/gen_nats", "val/recall_1"):
+            ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
+            assert ours == pytest.approx(theirs, abs=1e-3), (name, key)
+
+
+def test_a_packed_reader_trains_alone(workplace: Path) -> None:
+    done(fit(workplace, "--model.estimator", "null", "--model.text_format", "packed", "--model.max_tokens", "128",
+             "--trainer.max_epochs", "1"))  # fmt: skip
+    served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
+    assert served.estimator is None
+    assert served.generator.encode.format == "packed"
+
+
+def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
+    done(fit(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", "listwise",
+             "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1"))  # fmt: skip
+    assert ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu").generator is None
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--trainer.precision", "16-true"], "bf16-mixed"),
+        (["--model.text_format", "packed"], "set estimator null"),
+        (["--model.estimator", "null", "--model.generator", "null"], "name at least one"),
+        (["--model.generator", "null"], "label_weight"),
+        (["--data.contexts", "0"], "contexts must be at least 1"),
+        (["--data.pick", "best"], "pick"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    workplace: Path, extra: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workplace)
+    try:
+        code = exit_code("train.py", lambda: train.main(["fit", "--config", "config.yaml", *extra]))
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    error = capsys.readouterr().err
+    assert code == 2, error[-2000:]
+    assert message in next(line for line in error.splitlines() if line.startswith("train.py: "))
+
+
+def test_contexts_are_picked_as_said() -> None:
+    passages = tuple(Passage.of(name, f"{name} is .") for name in NAMES[:6])
+    question = Question("1", "who", ("name1",), passages, (passages[3].id, passages[5].id))
+    extra = [Passage.of("name9", "name9 is ."), passages[0]]
+    rng = random.Random(0)
+    assert pick_contexts(question, extra, 3, "ranked", rng) == list(passages[:3])
+    assert pick_contexts(question, extra, 9, "ranked", rng) == [*passages, extra[0]]
+    assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
+    seen = set()
+    for _ in range(40):
+        picked = pick_contexts(question, extra, 4, "sampled", rng)
+        assert {passages[3], passages[5]} <= set(picked)
+        assert len({p.id for p in picked}) == 4
+        seen |= set(picked)
+    assert seen == {*passages, extra[0]}
+
+
+def test_a_crop_keeps_the_answer_and_the_length() -> None:
+    text = " ".join(f"w{i}" for i in range(40)) + " New York. " + " ".join(f"v{i}" for i in range(40))
+    for seed in range(50):
+        cut = crop(Passage.of("title", text), ["New York"], 10, random.Random(seed))
+        assert "New York." in cut.text
+        assert len(cut.text.split()) == 10
+        assert cut.title == "title"
+        assert len(crop(Passage.of("t", text), ["absent"], 10, random.Random(seed)).text.split()) == 10
+    short = Passage.of("t", "a b c")
+    assert crop(short, ["b"], 10, random.Random(0)) is short
+
+
+def test_validation_figures_by_hand() -> None:
+    assert first_hit([3.0, 1.0, 2.0], [False, False, True]) == 1
+    assert first_hit([1.0, 1.0], [True, False]) == 1  # a tie counts as badly as it can
+    assert first_hit([1.0], [False]) is None
+    judged = [
+        Judged(0, (2.0, -1.0), (True, False), "a", 1.0, 1.0, 0.5),
+        Judged(1, (1.0, 3.0), (True, False), "b", 0.0, 0.5, 1.5),
+        Judged(2, (-4.0,), (False,), "c", 0.0, 0.0, 4.0),
+    ]
+    facts = summarise(judged, ranked=True, draw=False).facts
+    assert facts["em"] == pytest.approx(100 / 3)
+    assert facts["f1"] == pytest.approx(50)
+    assert facts["gen_nats"] == 2
+    assert facts["recall_1"] == pytest.approx(100 / 3)
+    assert facts["recall_5"] == pytest.approx(200 / 3)
+    assert facts["mrr"] == pytest.approx((1 + 0.5 + 0) / 3)
+    assert facts["answerable_auroc"] == 1
+    assert facts["context_auroc"] == pytest.approx(
+        (3 + 2 + 0 * 3) / 6 - 1 / 6
+    )  # 2 beats -1, -4; 1 beats -1, -4; 3 beats both
+
+
+def test_the_memory_plan_counts_what_autograd_keeps(checkpoints) -> None:
+    model = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).train()
+    ids = torch.randint(5, 60, (6, 40))
+    attention = torch.ones_like(ids)
+    attention[:, 30:] = 0
+
+    def run(network) -> torch.Tensor:
+        out = network(input_ids=ids, attention_mask=attention, decoder_input_ids=ids[:, :8], use_cache=False)
+        return out.logits.float().log_softmax(-1)
+
+    planned = activation_bytes(model, 6, 40, 8, half=False)
+    assert planned == pytest.approx(saved_bytes(model, run), rel=0.1)
+    assert activation_bytes(model, 12, 40, 8, half=False) > 1.8 * planned

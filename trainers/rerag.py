@@ -1,0 +1,333 @@
+"""Train RE-RAG's relevance estimator and generator, jointly or one of them (Section 2.3, Appendix B).
+
+Shape legend: B questions, N contexts per question, M rows of a bucket.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.optim import AdamW
+from torch.utils.checkpoint import checkpoint
+from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
+
+from datamodules.contexts import Bucket, ContextBatch
+from datamodules.errors import UserError
+from models.contexts import ContextEncoder, ContextFormat
+from models.generator import Generator
+from models.relevance import RelevanceEstimator
+from models.rerag import ReRagModel
+from trainers.memory_plan import memory_plan
+from trainers.model_card import rerag_card
+from trainers.precision import refuse_fp16
+from trainers.rerag_losses import (
+    GenForm,
+    KlDirection,
+    LabelForm,
+    estimator_loss,
+    generation_loss,
+    label_loss,
+    token_loss,
+)
+from trainers.rerag_validation import Judged, judge, summarise
+
+Protocol = Literal["ours", "released", "paper"]
+PROTOCOLS: dict[Protocol, tuple[GenForm, KlDirection]] = {
+    "released": ("marginal", "generator_to_estimator"),
+    "paper": ("per_context", "estimator_to_generator"),
+    "ours": ("marginal", "estimator_to_generator"),
+}
+
+
+class ReRagTrainer(pl.LightningModule):
+    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12), and label_weight times a supervised term.
+
+    All terms are sums over the questions of the global batch divided by their number (L_tok: by question-context pairs),
+    so a weight means the same at any batch size, accumulation and world size.  Without an estimator, relevance is uniform
+    (a plain reader); without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
+
+    Args:
+        estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of the
+            BERT/BigBird family; null for none.
+        generator: Folder or hub id of the T5 to start the generator from; null for none.
+        text_format: How question and context are written: fid, re_rag_train, re_rag_release; `packed` trains a reader of
+            all documents in one call, without an estimator.
+        max_tokens: Longest question with context, in tokens; the context is cut, never the question.
+        max_answer_tokens: Longest answer, in tokens, learnt and written.
+        answer_prefix: Text before every answer; the released code's is "Answer: ".
+        protocol: Sets gen_form and kl_direction together: `ours`, `released` (the published code) or `paper` (as printed).
+        gen_form: `marginal` or `per_context`; the protocol's when null.
+        kl_direction: `generator_to_estimator` or `estimator_to_generator`; the protocol's when null.
+        kl_weight: The paper's alpha_1.
+        token_weight: The paper's alpha_2; 1 when null, 0 for an encoder-only estimator, which has no such term.
+        label_weight: Weight of the supervision of the estimator by the data module's labels.
+        label_form: `pointwise` (the released warm-up) or `listwise`.
+        label_false_weight: Weight of an irrelevant context, pointwise.
+        dropout: Of both models; the checkpoints' own when null.
+        learning_rate: AdamW's, per optimizer step.
+        weight_decay: AdamW's, on matrices only.
+        warmup_steps: Optimizer steps of linear warm-up.
+        schedule: `constant` (the paper) or `linear` decay to 0.
+        validation_contexts: Contexts, best by the estimator, that validation answers are read from.
+        gradient_checkpointing: Recompute activations within the models: less memory, about a third more time.
+        bucket_checkpointing: Keep activations of one bucket of contexts at a time, recomputing each in the backward pass.
+
+    Raises:
+        UserError: If the options contradict each other.
+    """
+
+    def __init__(
+        self,
+        estimator: str | None = "google-t5/t5-base",
+        generator: str | None = "google-t5/t5-base",
+        text_format: ContextFormat = "fid",
+        max_tokens: int = 256,
+        max_answer_tokens: int = 32,
+        answer_prefix: str = "",
+        protocol: Protocol = "ours",
+        gen_form: GenForm | None = None,
+        kl_direction: KlDirection | None = None,
+        kl_weight: float = 1.0,
+        token_weight: float | None = None,
+        label_weight: float = 0.0,
+        label_form: LabelForm = "pointwise",
+        label_false_weight: float = 0.125,
+        dropout: float | None = None,
+        learning_rate: float = 1e-4,
+        weight_decay: float = 1e-3,
+        warmup_steps: int = 0,
+        schedule: Literal["constant", "linear"] = "constant",
+        validation_contexts: int = 10,
+        gradient_checkpointing: bool = False,
+        bucket_checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        self.packed = text_format == "packed"
+        if estimator is None and generator is None:
+            raise UserError("both estimator and generator are null: name at least one.")
+        if self.packed and estimator is not None:
+            raise UserError(
+                "text_format packed reads all documents at once, so there is nothing to estimate: set estimator null."
+            )
+        if generator is None and not label_weight > 0:
+            raise UserError("an estimator without a generator learns from labels alone: set label_weight above 0.")
+        self.save_hyperparameters()
+        self.gen_form, self.kl_direction = gen_form or PROTOCOLS[protocol][0], kl_direction or PROTOCOLS[protocol][1]
+        self.estimator = self.generator = None
+        if estimator is not None:
+            self.estimator = RelevanceEstimator.build(
+                estimator, max_tokens, text_format, dropout, gradient_checkpointing
+            )
+        if generator is not None:
+            self.generator = Generator.build(
+                generator, max_tokens, text_format, answer_prefix, dropout, gradient_checkpointing
+            )
+        has_tokens = self.estimator is not None and self.estimator.generative
+        if token_weight and self.estimator is not None and not has_tokens:
+            raise UserError(
+                f"{estimator} has no vocabulary to speak from, so there is no L_tok: set token_weight to 0."
+            )
+        self.token_weight = (1.0 if token_weight is None else token_weight) if has_tokens else 0.0
+        self.judged: list[Judged] = []
+        self.validation_facts: dict[str, float] = {}
+        self.served: dict[str, Any] = {}
+        self.figures: dict[str, Any] = {}
+        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+
+    @property
+    def encoders(self) -> list[ContextEncoder]:
+        """Who tokenizes: one encoder where estimator and generator read the same tokens, else generator's, estimator's."""
+        parts = [part.encode for part in (self.generator, self.estimator) if part is not None]
+        return parts[:1] if len(parts) == 2 and parts[0].same_as(parts[1]) else parts
+
+    def answer_labels(self, answers: list[str]) -> Tensor:
+        """Token ids (B, A) of answers; (B, 0) without a generator."""
+        if self.generator is None:
+            return torch.zeros(len(answers), 0, dtype=torch.long)
+        return self.generator.labels(answers, self.hparams.max_answer_tokens)
+
+    def on_fit_start(self) -> None:
+        """Refuse fp16, and say what memory a step takes."""
+        refuse_fp16(self.trainer)
+        if self.trainer.is_global_zero:
+            print("\n".join(memory_plan(self)), flush=True)
+
+    def forward(self, batch: ContextBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """Relevance logits, answer log-probabilities (nats) and probability of other tokens, each (B, N), 0 where absent."""
+        rows: list[Tensor] = []
+        cells: list[Tensor] = []
+        for bucket in batch.buckets:
+            rows.append(self._kept(self._bucket, bucket, batch.answers_BA, batch.real_BN, not batch.estimator_buckets))
+            cells.append(bucket.cells_M)
+        relevance_BN, logp_BN, mass_BN = self._scatter(rows, cells, batch.real_BN)
+        if batch.estimator_buckets:
+            other_rows = [self._kept(self._estimate, bucket) for bucket in batch.estimator_buckets]
+            relevance_BN, _, mass_BN = self._scatter(
+                other_rows, [b.cells_M for b in batch.estimator_buckets], batch.real_BN
+            )
+        return relevance_BN, logp_BN, mass_BN
+
+    def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
+        """This batch's share of every term of the step's loss, unweighted; their weighted sum is what is minimised."""
+        relevance_BN, logp_BN, mass_BN = self(batch)
+        real_BN, questions = batch.real_BN, batch.step_questions
+        terms: dict[str, Tensor] = {}
+        if self.generator is not None:
+            terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.gen_form).sum() / questions
+        if self.estimator is not None and self.generator is not None:
+            terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.kl_direction).sum() / questions
+        if self.token_weight:
+            terms["tok"] = token_loss(mass_BN, real_BN).sum() / batch.step_pairs
+        if self.hparams.label_weight and self.estimator is not None:
+            form, false_weight = self.hparams.label_form, self.hparams.label_false_weight
+            terms["label"] = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight).sum() / questions
+        return {name: term * batch.weight for name, term in terms.items()}
+
+    def training_step(self, batch: ContextBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        terms = self.losses(batch)
+        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        weights = {
+            "gen": 1.0, "re": self.hparams.kl_weight, "tok": self.token_weight, "label": self.hparams.label_weight,
+        }  # fmt: skip
+        loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
+        units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
+        self.log("train/loss", loss.detach() * parts, prog_bar=True)
+        self.log_dict({f"train/{units[name]}": term.detach() * parts for name, term in terms.items()})
+        return loss * parts
+
+    def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
+        """Collect what each question's contexts are worth and the answer read from the best of them."""
+        data = self.trainer.datamodule
+        sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
+        with torch.inference_mode():
+            relevance_BN, logp_BN, _ = self(batch)
+            gen_nats_B = generation_loss(relevance_BN, logp_BN, batch.real_BN) if self.generator is not None else None
+        self.judged += judge(
+            batch.rows_B.tolist(), sets, relevance_BN, gen_nats_B, self.generator, self.packed,
+            self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
+        )  # fmt: skip
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        """Metrics over the distinct questions of all ranks; the same numbers for any world size."""
+        if self.trainer.sanity_checking:  # a few batches, maybe of one class: that they ran is all there is to see
+            self.judged.clear()
+            return
+        judged = self.judged
+        self.judged = []
+        if self.trainer.world_size > 1:
+            gathered: list[Any] = [None] * self.trainer.world_size
+            dist.all_gather_object(gathered, judged)
+            judged = [one for part in gathered for one in part]
+        self.last_judged = sorted({one.row: one for one in judged}.values(), key=lambda one: one.row)
+        summary = summarise(self.last_judged, self.estimator is not None, self.trainer.is_global_zero)
+        self.validation_facts, self.served, self.figures = summary.facts, summary.served, summary.figures
+        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
+
+    on_test_epoch_end = on_validation_epoch_end
+
+    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a table that shows the first so many validation questions."""
+        sets = self.trainer.datamodule.validation_sets
+        rows = []
+        for one in self.last_judged[:count]:
+            best = max(range(len(one.scores)), key=one.scores.__getitem__)
+            question, passage = sets[one.row].question, sets[one.row].passages[best]
+            rows.append([question.text, one.text, "; ".join(question.answers), passage.title, one.scores[best]])
+        return ["question", "answer", "gold", "best context", "relevance (nats)"], rows
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW; biases, norms and other vectors are not decayed; constant after warm-up, or linear decay to 0."""
+        trained = [p for p in self.parameters() if p.requires_grad]
+        optimizer = AdamW(
+            [
+                {"params": [p for p in trained if p.ndim > 1], "weight_decay": self.hparams.weight_decay},
+                {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+            ],
+            lr=self.hparams.learning_rate,
+        )
+        if self.hparams.schedule == "constant":
+            schedule = get_constant_schedule_with_warmup(optimizer, self.hparams.warmup_steps)
+        else:
+            # Not trainer.estimated_stepping_batches: it makes the loader before a checkpoint's loop state is restored.
+            trainer = self.trainer
+            epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
+            steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
+            if not steps:
+                raise UserError("a linear schedule needs an end: give trainer.max_epochs or trainer.max_steps.")
+            schedule = get_linear_schedule_with_warmup(optimizer, self.hparams.warmup_steps, steps)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Calibration, threshold and the validation they come from travel with the weights."""
+        checkpoint["validation_facts"], checkpoint["served"] = dict(self.validation_facts), dict(self.served)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take them back."""
+        self.validation_facts, self.served = checkpoint["validation_facts"], checkpoint["served"]
+
+    def model(self) -> ReRagModel:
+        """What is served: the parts with the calibration and threshold of the last validation."""
+        return ReRagModel.of(self.estimator, self.generator, self.served, self.hparams.max_answer_tokens)
+
+    def export(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the serving folder's content: the parts, a model card, the sealed manifest.
+
+        Args:
+            folder: An empty folder.
+            facts: Versions, commit and data digests, stored as they are.
+        """
+        (folder / "README.md").write_text(
+            rerag_card(self.hparams, self.validation_facts, self.served, facts), encoding="utf-8"
+        )
+        self.model().save(folder, validation=self.validation_facts, **facts)
+
+    def proves(self, folder: Path, batch: ContextBatch) -> float:
+        """Largest difference in relevance and answer log-probability (nats) between this module and what `folder` loads."""
+        self.eval().cpu().float()
+        served = ReRagModel.load(folder, "cpu")
+        with torch.inference_mode():
+            here = self(batch)
+            self_parts = self.estimator, self.generator
+            self.estimator, self.generator = served.estimator, served.generator
+            there = self(batch)
+            self.estimator, self.generator = self_parts
+        return max(float((a - b).abs().max()) for a, b in zip(here, there, strict=True))
+
+    def _kept(self, function: Any, *arguments: Any) -> Tensor:
+        """The function's value; with bucket_checkpointing its activations are recomputed in the backward pass."""
+        if self.hparams.bucket_checkpointing and torch.is_grad_enabled():
+            return checkpoint(function, *arguments, use_reentrant=False)
+        return function(*arguments)
+
+    def _bucket(self, bucket: Bucket, answers_BA: Tensor, real_BN: Tensor, estimate: bool) -> Tensor:
+        """(3, M): relevance, answer log-probability and other mass of a bucket's rows."""
+        estimated = self._estimate(bucket) if estimate and self.estimator is not None else None
+        if self.generator is None:
+            assert estimated is not None  # one of the two is always there
+            return estimated
+        questions_M = bucket.cells_M // real_BN.shape[1]
+        logp_M = self.generator(bucket.ids_MT, bucket.attention_MT, answers_BA[questions_M])
+        nothing_M = torch.zeros_like(logp_M)
+        relevance_M, _, mass_M = estimated if estimated is not None else (nothing_M, nothing_M, nothing_M)
+        return torch.stack([relevance_M, logp_M, mass_M])
+
+    def _estimate(self, bucket: Bucket) -> Tensor:
+        """(3, M): relevance, 0 and other mass of a bucket's rows."""
+        assert self.estimator is not None
+        relevance = self.estimator(bucket.ids_MT, bucket.attention_MT)
+        nothing_M = torch.zeros_like(relevance.score_P)
+        mass_M = nothing_M if relevance.other_mass_P is None else relevance.other_mass_P
+        return torch.stack([relevance.score_P, nothing_M, mass_M])
+
+    @staticmethod
+    def _scatter(rows: list[Tensor], cells: list[Tensor], real_BN: Tensor) -> Tensor:
+        """(3, B, N) from rows of buckets; 0 where there is no context."""
+        values_3M, cells_M = torch.cat(rows, dim=1), torch.cat(cells)
+        grid = values_3M.new_zeros(3, real_BN.numel()).index_copy(1, cells_M, values_3M)
+        return grid.view(3, *real_BN.shape)

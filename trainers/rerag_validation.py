@@ -1,0 +1,145 @@
+"""RE-RAG's validation: answers read from the estimator's best contexts, its ranking, its calibration (Appendix B, Section 5.3)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from datamodules.answers import exact_match, f1
+from datamodules.contexts import ContextSet
+from models.calibration import Calibration
+from models.generator import Generator
+from models.marginal import MarginalReader
+from models.refusal import auroc, best_refusal_threshold
+from trainers.metrics import expected_calibration_error
+from trainers.plots import validation_figures
+
+RECALL_AT = (1, 5, 10, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One validation question."""
+
+    row: int  # its place among the validation sets
+    scores: tuple[float, ...]  # relevance logits of its contexts; zeros without an estimator
+    labels: tuple[bool, ...]  # which of them are relevant
+    text: str = ""  # the answer read; empty without a generator
+    exact: float | None = None
+    token_f1: float | None = None
+    gen_nats: float | None = None  # -log P(gold answer | contexts)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A validation as numbers."""
+
+    facts: dict[str, float]
+    served: dict[str, Any] = field(default_factory=dict)  # what an export takes along
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def judge(
+    rows: Sequence[int],
+    sets: Sequence[ContextSet],
+    relevance_BN: Tensor,
+    gen_nats_B: Tensor | None,
+    generator: Generator | None,
+    packed: bool,
+    ranked: bool,
+    contexts: int,
+    max_answer_tokens: int,
+) -> list[Judged]:
+    """Read and compare a batch of questions.
+
+    Args:
+        rows: Places of the questions.
+        sets: The questions with all their contexts.
+        relevance_BN: Relevance logits; anything where there is no context.
+        gen_nats_B: -log P of each gold answer; None without a generator.
+        generator: Reads; None for an estimator alone.
+        packed: Whether it reads all contexts in one call.
+        ranked: Whether the logits come from an estimator; else the first contexts are read, weighed alike.
+        contexts: How many of the best contexts are read.
+        max_answer_tokens: Longest answer.
+    """
+    scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
+              for s, r in zip(sets, relevance_BN, strict=True)]  # fmt: skip
+    texts = [""] * len(sets)
+    if generator is not None and packed:
+        texts = [
+            text for text, _ in generator.answers([(s.question.text, s.passages) for s in sets], max_answer_tokens)
+        ]
+    elif generator is not None:
+        order = [_best(s, contexts) if ranked else list(range(len(s)))[:contexts] for s in scores]
+        readings = MarginalReader(generator, "fast", max_answer_tokens).read(
+            [s.question.text for s in sets],
+            [[s.passages[n] for n in kept] for s, kept in zip(sets, order, strict=True)],
+            [[s[n] for n in kept] for s, kept in zip(scores, order, strict=True)],
+        )
+        texts = [reading.text for reading in readings]
+    judged = []
+    for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
+        answers = one.question.answers
+        exact = exact_match(texts[place], answers) if generator is not None else None
+        token_f1 = f1(texts[place], answers) if generator is not None else None
+        nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
+        judged.append(Judged(row, tuple(scores[place]), one.labels, texts[place], exact, token_f1, nats))
+    return judged
+
+
+def _best(scores: Sequence[float], count: int) -> list[int]:
+    return sorted(range(len(scores)), key=lambda n: -scores[n])[:count]
+
+
+def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
+    """0-based rank of the best relevant context; ties count as badly as they can; None where none is relevant."""
+    hits = [score for score, label in zip(scores, labels, strict=True) if label]
+    if not hits:
+        return None
+    best = max(hits)
+    return sum(score >= best for score, label in zip(scores, labels, strict=True) if not label)
+
+
+def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
+    """Metrics of all validation questions; with an estimator also calibration and refusal threshold.
+
+    Args:
+        judged: Each question once.
+        ranked: Whether there is an estimator.
+        draw: Whether to make figures.
+    """
+    facts: dict[str, float] = {"questions": float(len(judged))}
+    for name, values in (
+        ("em", [100 * one.exact for one in judged if one.exact is not None]),
+        ("f1", [100 * one.token_f1 for one in judged if one.token_f1 is not None]),
+        ("gen_nats", [one.gen_nats for one in judged if one.gen_nats is not None]),
+    ):
+        if values:
+            facts[name] = float(np.mean(values))
+    if not ranked:
+        return Summary(facts)
+    ranks = [first_hit(one.scores, one.labels) for one in judged]
+    for k in RECALL_AT:
+        facts[f"recall_{k}"] = 100 * float(np.mean([rank is not None and rank < k for rank in ranks]))
+    facts["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
+    scores_P = np.array([score for one in judged for score in one.scores])
+    labels_P = np.array([label for one in judged for label in one.labels])
+    if labels_P.all() or not labels_P.any():  # nothing to calibrate on
+        return Summary(facts)
+    calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
+    probabilities_P = np.array([calibration(score) for score in scores_P])
+    best = [calibration(max(one.scores)) for one in judged]
+    answerable = [any(one.labels) for one in judged]
+    threshold, refusal_f1 = best_refusal_threshold(best, answerable)
+    facts |= {
+        "context_auroc": auroc(scores_P, labels_P),
+        "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
+        "refusal_threshold": threshold,
+    }
+    if not all(answerable) and any(answerable):
+        facts |= {"refusal_f1": refusal_f1, "answerable_auroc": auroc(best, answerable)}
+    figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
+    return Summary(facts, {"calibration": asdict(calibration), "refusal_threshold": threshold}, figures)
