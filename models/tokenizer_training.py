@@ -1,8 +1,8 @@
 """Trains a T5-like Unigram tokenizer on texts of one's own.
 
-Ids as in T5: <pad> 0, </s> 1, <unk> 2, then pieces, and at the end 100 sentinels, <extra_id_0> the highest.  Unlike T5's,
-"true", "false" and the words of our formats are single pieces whatever the texts, so are frequent words; bytes stand in for characters never
-seen: no text becomes <unk>, and whatever a reader copies out of a context it can spell.
+Ids as in T5: <pad> 0, </s> 1, <unk> 2, then pieces, and at the end 100 sentinels, <extra_id_0> the highest.  Unlike in T5's,
+"true", "false" and the words of our formats are single pieces whatever the texts, and so are frequent words; bytes stand
+in for characters never seen: no text becomes <unk>, and whatever a reader copies out of a context it can spell.
 """
 
 import re

@@ -5,18 +5,19 @@ Shape legend: N questions, R rows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from datamodules import answers as comparing
+from datamodules.answers import Normalise, exact_match, f1, inclusion, re_rag, squad, triviaqa
 from datamodules.errors import UserError
 from datamodules.records import Answer, Question
 from harness.answering.tables import Cell, Table
 from harness.bootstrap import paired_intervals
 
 Protocol = Literal["squad", "triviaqa", "re_rag"]
+PROTOCOLS: dict[Protocol, Normalise] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
 YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # whose official F1 counts yes and no by equality alone
 MEASURES = ("EM %", "F1 %", "Acc %")
 
@@ -42,15 +43,15 @@ class Judged:
         return np.stack([self.exact_N, self.f1_N, self.inclusion_N])
 
 
-def normaliser(protocol: Protocol) -> comparing.Normalise:
+def normaliser(protocol: Protocol) -> Normalise:
     """The normalisation of `datamodules.answers` with that name.
 
     Raises:
         UserError: If there is none.
     """
-    if protocol not in get_args(Protocol):
-        raise UserError(f"protocol {protocol!r} is unknown; allowed: {', '.join(get_args(Protocol))}.")
-    return getattr(comparing, protocol)
+    if protocol not in PROTOCOLS:
+        raise UserError(f"protocol {protocol!r} is unknown; allowed: {', '.join(PROTOCOLS)}.")
+    return PROTOCOLS[protocol]
 
 
 def with_answers(questions: Sequence[Question]) -> list[Question]:
@@ -83,9 +84,9 @@ def judge(texts: Sequence[str], questions: Sequence[Question], protocol: Protoco
         return np.array([measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)])
 
     return Judged(
-        each(lambda text, golds: comparing.exact_match(text, golds, normalise)),
-        each(lambda text, golds: comparing.f1(text, golds, normalise, yes_no_rule)),
-        each(lambda text, golds: comparing.inclusion(text, golds, normalise)),
+        each(lambda text, golds: exact_match(text, golds, normalise)),
+        each(lambda text, golds: f1(text, golds, normalise, yes_no_rule)),
+        each(lambda text, golds: inclusion(text, golds, normalise)),
     )
 
 
@@ -110,7 +111,7 @@ def answer_tables(
 ) -> list[Table]:
     """Measures under every protocol, the chosen one first; by kind of question under it; costs."""
     texts = [answer.text for answer in answers]
-    names = [protocol, *(name for name in get_args(Protocol) if name != protocol)]
+    names = [protocol, *(name for name in PROTOCOLS if name != protocol)]
     judged = {name: judge(texts, questions, name, yes_no_rule) for name in names}
     tables = [
         Table(
