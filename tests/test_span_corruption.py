@@ -277,6 +277,9 @@ def test_the_ranks_parts_make_up_the_step_and_its_loss(ranks: int, corpus: Path,
         if rows:
             assert torch.equal(mine[1].ids_PT, alone[1].ids_PT[rank::ranks])
             assert mine[1].rows_P.tolist() == rows
+    loader = data_of(corpus, module, 0, 1).train_dataloader()
+    numbers = [row for _ in range(2) for batch in loader for row in batch.rows_P.tolist()]
+    assert numbers == list(range(36))  # the second epoch goes on where the first one ended
     counts = {len(data_of(corpus, module, rank, ranks).val_dataloader()) for rank in range(ranks)}
     assert len(counts) == 1
 
