@@ -3,8 +3,8 @@
     python -m models.scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
     python -m models.scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --d-model 512 --layers 6
 
-The folder is what `pretrained` of a trainer names; its network knows nothing yet.  Train it right away on a task, or first
-on the corpus: python train.py fit --config configs/train/t5_corpus.yaml.
+A trainer's `pretrained` names the folder; its network knows nothing yet.  Train it right away on a task, or first on
+the corpus: python train.py fit --config configs/train/t5_corpus.yaml.
 """
 
 import os

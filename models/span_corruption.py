@@ -1,10 +1,10 @@
-"""T5's pretraining task (Raffel et al., Section 3.1.4): spans of a text give way to sentinels, and the model writes the spans.
+"""T5's pretraining task (Raffel et al., Section 3.1.4): spans of a text give way to sentinels, and the model writes them.
 
     text      Thank you for inviting me to your party last week
     input     Thank you <extra_id_0> me to your party <extra_id_1> week </s>
     target    <extra_id_0> for inviting <extra_id_1> last <extra_id_2> </s>
 
-As in the released code a random mask always begins with kept tokens and ends with a span, so that the target of a random
+As in the released code, a mask always begins with kept tokens and ends with a span, so that the target of a random
 corruption has no sentinel behind its last span.
 """
 
@@ -18,7 +18,7 @@ TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single
 
 
 def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int, int]:
-    """Noise tokens and spans of a text of `length` tokens, at least 2; numbers, not expectations: all texts of a length agree.
+    """Noise tokens and spans of a text of `length` tokens, at least 2; the same for all texts of a length.
 
     Args:
         length: Tokens.
@@ -48,7 +48,8 @@ def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels
     spans = span_counts(length, noise_share, mean_span)[1]
     if spans > sentinels:
         raise UserError(
-            f"max_tokens {max_tokens} needs {spans} sentinels, the tokenizer has {sentinels}: lower max_tokens or raise mean_span."
+            f"max_tokens {max_tokens} needs {spans} sentinels, the tokenizer has {sentinels}: "
+            "lower max_tokens or raise mean_span."
         )
     return length
 
@@ -74,7 +75,7 @@ def corrupt(
     Args:
         tokens: The text.
         is_noise: As many; the first is False.
-        sentinel_ids: Ids of <extra_id_0>, <extra_id_1>, ...: one for each span, one more if the text ends with kept tokens.
+        sentinel_ids: Ids of <extra_id_0>, <extra_id_1>, ...: one for each span, and one if kept tokens end the text.
         end_id: Appended to both.
 
     Raises:

@@ -1,8 +1,8 @@
 """Trains a T5-like Unigram tokenizer on texts of one's own.
 
-Ids as in T5: <pad> 0, </s> 1, <unk> 2, then pieces, and at the end 100 sentinels, <extra_id_0> the highest.  Unlike in T5's,
-"true", "false" and the words of our formats are single pieces whatever the texts, and so are frequent words; bytes stand
-in for characters never seen: no text becomes <unk>, and whatever a reader copies out of a context it can spell.
+Ids as in T5: <pad> 0, </s> 1, <unk> 2, then pieces, and last 100 sentinels, <extra_id_0> the highest.  Unlike in T5's,
+"true", "false" and the words of our formats are single pieces whatever the texts, so are frequent words; bytes stand in
+for characters never seen: no text becomes <unk>, and whatever a reader copies out of a context it can spell.
 """
 
 import re
@@ -104,8 +104,8 @@ def _trained(texts: Iterable[str], count: int) -> Pieces:
         SentencePieceTrainer.train(
             sentence_iterator=chain([first], lines), model_writer=model, model_type="unigram",
             vocab_size=count + 1, hard_vocab_limit=False, unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1,
-            character_coverage=CHARACTER_COVERAGE, required_chars="".join(PRINTABLE), normalization_rule_name="identity",
-            max_sentence_length=1 << 20, num_threads=THREADS, minloglevel=2,
+            character_coverage=CHARACTER_COVERAGE, required_chars="".join(PRINTABLE),
+            normalization_rule_name="identity", max_sentence_length=1 << 20, num_threads=THREADS, minloglevel=2,
         )  # fmt: skip
     except RuntimeError as error:
         reason = " ".join(str(error).split())
@@ -132,7 +132,7 @@ def _counted(texts: Iterable[str], words: Counter[str]) -> Iterator[str]:
 
 
 def _spelt(pieces: Iterable[str], scores: dict[str, float]) -> dict[str, float]:
-    """For missing pieces a little more than the score of their best spelling by others: enough to be one piece, no more."""
+    """For missing pieces a little more than their best spelling by others scores: enough to be one piece, no more."""
     spelling = _unigram([("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *scores.items()])
     lowest = min(scores.values())  # of a character that only bytes spell
     return {

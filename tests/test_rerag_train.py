@@ -132,8 +132,12 @@ def plain_loss(module: ReRagTrainer, data: ContextData, batch: ContextBatch, mod
             logps.append(out.gather(1, labels[0][:, None]).sum())
         score, logp = torch.stack(scores), torch.stack(logps)
         p_re, q_g = score.softmax(0), logp.detach().softmax(0)
-        gen = -torch.log((p_re * logp.exp()).sum()) if module.gen_form == "marginal" else -(p_re.log() + logp).sum()
-        if module.kl_direction == "generator_to_estimator":
+        gen = (
+            -torch.log((p_re * logp.exp()).sum())
+            if module.choices.gen_form == "marginal"
+            else -(p_re.log() + logp).sum()
+        )
+        if module.choices.kl_direction == "generator_to_estimator":
             kl = (q_g * (q_g.log() - p_re.log())).sum()
         else:
             kl = (p_re * (p_re.log() - q_g.log())).sum()
@@ -146,7 +150,17 @@ def plain_loss(module: ReRagTrainer, data: ContextData, batch: ContextBatch, mod
 )
 def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, options: dict) -> None:
     folder = str(checkpoints["t5"])
-    module = ReRagTrainer(folder, folder, max_tokens=96, protocol=protocol, kl_weight=0.7, token_weight=0.3, **options)
+    module = ReRagTrainer(
+        folder,
+        folder,
+        max_tokens=96,
+        protocol=protocol,
+        text_format="fid",
+        answer_prefix="",
+        kl_weight=0.7,
+        token_weight=0.3,
+        **options,
+    )
     module.eval()
     data, batch = batch_of(module)
     assert len(batch.buckets) > 1
@@ -162,6 +176,19 @@ def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, o
         ours = dict(getattr(module, name).network.named_parameters())
         for key, parameter in model.named_parameters():
             torch.testing.assert_close(ours[key].grad, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{name}.{key}")
+
+
+def test_a_protocol_sets_every_option_and_each_can_be_set_alone(checkpoints) -> None:
+    folder = str(checkpoints["t5"])
+    released = ReRagTrainer(folder, folder, protocol="released", max_tokens=96)
+    assert released.choices.kl_direction == "generator_to_estimator"
+    assert released.generator.encode.format == released.estimator.encode.format == "re_rag_train"
+    assert released.generator.answer_prefix == "Answer: "
+    assert released.generator.network.generation_config.repetition_penalty == 2.5
+    mixed = ReRagTrainer(folder, folder, protocol="released", gen_form="per_context", answer_prefix="", max_tokens=96)
+    assert mixed.choices.gen_form == "per_context"
+    assert mixed.generator.answer_prefix == ""
+    assert mixed.choices.kl_direction == "generator_to_estimator"
 
 
 def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:

@@ -67,7 +67,7 @@ class DrRagTrainer(pl.LightningModule):
         self.save_hyperparameters()
         self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
         if gradient_checkpointing:
-            self.classifier.network.gradient_checkpointing_enable({"use_reentrant": False})
+            self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.validated: list[tuple[Tensor, Tensor, Tensor]] = []
         self.validation_facts: dict[str, float] = {}
         self.figures: dict[str, Any] = {}

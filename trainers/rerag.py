@@ -3,6 +3,7 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,10 +36,23 @@ from trainers.rerag_losses import (
 from trainers.rerag_validation import Judged, judge, summarise
 
 Protocol = Literal["ours", "released", "paper"]
-PROTOCOLS: dict[Protocol, tuple[GenForm, KlDirection]] = {
-    "released": ("marginal", "generator_to_estimator"),
-    "paper": ("per_context", "estimator_to_generator"),
-    "ours": ("marginal", "estimator_to_generator"),
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a protocol decides (`papers.md` A and C.1)."""
+
+    gen_form: GenForm
+    kl_direction: KlDirection
+    text_format: ContextFormat = "fid"
+    answer_prefix: str = ""
+    repetition_penalty: float = 1.0  # when answers are written
+
+
+PROTOCOLS: dict[Protocol, Choices] = {
+    "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
+    "paper": Choices("per_context", "estimator_to_generator"),
+    "ours": Choices("marginal", "estimator_to_generator"),
 }
 
 
@@ -53,14 +67,16 @@ class ReRagTrainer(pl.LightningModule):
         estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of the
             BERT/BigBird family; null for none.
         generator: Folder or hub id of the T5 to start the generator from; null for none.
+        protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the paper's
+            figures) or `paper` (as printed).
         text_format: How question and context are written: fid, re_rag_train, re_rag_release; `packed` trains a reader of
             all documents in one call, without an estimator.
         max_tokens: Longest question with context, in tokens; the context is cut, never the question.
         max_answer_tokens: Longest answer, in tokens, learnt and written.
         answer_prefix: Text before every answer; the released code's is "Answer: ".
-        protocol: Sets gen_form and kl_direction together: `ours`, `released` (the published code) or `paper` (as printed).
-        gen_form: `marginal` or `per_context`; the protocol's when null.
-        kl_direction: `generator_to_estimator` or `estimator_to_generator`; the protocol's when null.
+        repetition_penalty: Of answers that are written; travels in the generator's generation_config.json.
+        gen_form: `marginal` or `per_context`, L_gen.
+        kl_direction: `generator_to_estimator` or `estimator_to_generator`, L_re.
         kl_weight: The paper's alpha_1.
         token_weight: The paper's alpha_2; 1 when null, 0 for an encoder-only estimator, which has no such term.
         label_weight: Weight of the supervision of the estimator by the data module's labels.
@@ -83,11 +99,12 @@ class ReRagTrainer(pl.LightningModule):
         self,
         estimator: str | None = "google-t5/t5-base",
         generator: str | None = "google-t5/t5-base",
-        text_format: ContextFormat = "fid",
+        protocol: Protocol = "ours",
         max_tokens: int = 256,
         max_answer_tokens: int = 32,
-        answer_prefix: str = "",
-        protocol: Protocol = "ours",
+        text_format: ContextFormat | None = None,
+        answer_prefix: str | None = None,
+        repetition_penalty: float | None = None,
         gen_form: GenForm | None = None,
         kl_direction: KlDirection | None = None,
         kl_weight: float = 1.0,
@@ -105,6 +122,14 @@ class ReRagTrainer(pl.LightningModule):
         bucket_checkpointing: bool = False,
     ) -> None:
         super().__init__()
+        given: dict[str, Any] = {
+            "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format, "answer_prefix": answer_prefix,
+            "repetition_penalty": repetition_penalty,
+        }  # fmt: skip
+        self.choices = replace(
+            PROTOCOLS[protocol], **{name: value for name, value in given.items() if value is not None}
+        )
+        text_format = self.choices.text_format
         self.packed = text_format == "packed"
         if estimator is None and generator is None:
             raise UserError("both estimator and generator are null: name at least one.")
@@ -115,7 +140,6 @@ class ReRagTrainer(pl.LightningModule):
         if generator is None and not label_weight > 0:
             raise UserError("an estimator without a generator learns from labels alone: set label_weight above 0.")
         self.save_hyperparameters()
-        self.gen_form, self.kl_direction = gen_form or PROTOCOLS[protocol][0], kl_direction or PROTOCOLS[protocol][1]
         self.estimator = self.generator = None
         if estimator is not None:
             self.estimator = RelevanceEstimator.build(
@@ -123,8 +147,9 @@ class ReRagTrainer(pl.LightningModule):
             )
         if generator is not None:
             self.generator = Generator.build(
-                generator, max_tokens, text_format, answer_prefix, dropout, gradient_checkpointing
+                generator, max_tokens, text_format, self.choices.answer_prefix, dropout, gradient_checkpointing
             )
+            self.generator.network.generation_config.repetition_penalty = self.choices.repetition_penalty
         has_tokens = self.estimator is not None and self.estimator.generative
         if token_weight and self.estimator is not None and not has_tokens:
             raise UserError(
@@ -176,9 +201,9 @@ class ReRagTrainer(pl.LightningModule):
         real_BN, questions = batch.real_BN, batch.step_questions
         terms: dict[str, Tensor] = {}
         if self.generator is not None:
-            terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.gen_form).sum() / questions
+            terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.choices.gen_form).sum() / questions
         if self.estimator is not None and self.generator is not None:
-            terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.kl_direction).sum() / questions
+            terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.choices.kl_direction).sum() / questions
         if self.token_weight:
             terms["tok"] = token_loss(mass_BN, real_BN).sum() / batch.step_pairs
         if self.hparams.label_weight and self.estimator is not None:
@@ -283,7 +308,8 @@ class ReRagTrainer(pl.LightningModule):
             facts: Versions, commit and data digests, stored as they are.
         """
         (folder / "README.md").write_text(
-            rerag_card(self.hparams, self.validation_facts, self.served, facts), encoding="utf-8"
+            rerag_card({**self.hparams, **asdict(self.choices)}, self.validation_facts, self.served, facts),
+            encoding="utf-8",
         )
         self.model().save(folder, validation=self.validation_facts, **facts)
 

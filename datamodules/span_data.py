@@ -1,0 +1,213 @@
+"""Data of T5's span corruption: corpora -> token sequences -> corrupted inputs and targets -> steps.
+
+Shape legend: P sequences, T input tokens, A target tokens.
+"""
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from datamodules.audit import lines
+from datamodules.batching import FixedBatches, StepLoader
+from datamodules.corpus_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.errors import DataError, UserError
+from datamodules.records import Passage
+from datamodules.split import Source
+from models.generator import IGNORE
+from models.lengths import pad
+from models.span_corruption import corrupt, random_mask, span_counts, text_length
+from models.tokenizer_training import sentinel_ids
+from models.triples import neutralise, passage_text
+
+LEAST_TOKENS = 8  # of the last validation sequence
+
+
+@dataclass
+class SpanBatch:
+    """P corrupted sequences, on one rank."""
+
+    ids_PT: Tensor
+    attention_PT: Tensor
+    labels_PA: Tensor  # IGNORE where there is no token
+    weights_P: Tensor  # 1.0, or 0.0 for a sequence that only keeps an otherwise empty part going
+    step_tokens: int  # target tokens of the whole optimizer step: all ranks, all accumulated batches
+    rows_P: Tensor  # number of each sequence in the stream (or the validation set)
+
+    @property
+    def examples(self) -> int:
+        """Sequences."""
+        return len(self.ids_PT)
+
+    @property
+    def tokens(self) -> int:
+        """Input and target tokens, padding included."""
+        return self.ids_PT.numel() + self.labels_PA.numel()
+
+
+class SpanData(pl.LightningDataModule):
+    """Training and validation sequences of one or several corpora, streamed: the files may be larger than memory.
+
+    The corpora are repeated without end; an epoch is a number of steps, after which the run validates.  Row r of the run
+    is a function of the files, the seed and r alone.
+
+    Args:
+        corpora: Files of passages, or of questions that ship with passages.
+        max_tokens: Input tokens of every sequence; T5 was trained with 512.
+        noise_share: Share of noise tokens; T5: 0.15.
+        mean_span: Mean span, in tokens; T5: 3.
+        sequences_per_step: Sequences of one optimizer step, over all ranks and accumulated batches.
+        steps_per_epoch: Optimizer steps between two validations.
+        validation_fraction: Share of the passages held out by hash, in (0, 1).
+        validation_sequences: Validation sequences, at most.
+        sequences_per_validation_batch: Per rank.
+        streams: Independent parts of the corpus; ranks share the tokenizing where their number divides this and
+            `sequences_per_step`.
+        block_passages: Passages of a stream that are shuffled together.
+        sampling_seed: Seed of shuffling and of masks.
+
+    Raises:
+        UserError: If no file is given or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        corpora: list[Source],
+        max_tokens: int = 512,
+        noise_share: float = 0.15,
+        mean_span: float = 3.0,
+        sequences_per_step: int = 128,
+        steps_per_epoch: int = 1000,
+        validation_fraction: float = 0.02,
+        validation_sequences: int = 256,
+        sequences_per_validation_batch: int = 16,
+        streams: int = 8,
+        block_passages: int = 256,
+        sampling_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if not corpora:
+            raise UserError("data.corpora names no file: give at least one {layout, path}.")
+        if not 0 < validation_fraction < 1:
+            raise UserError(f"validation_fraction must lie in (0, 1), got {validation_fraction}.")
+        counts = {
+            "sequences_per_step": sequences_per_step, "steps_per_epoch": steps_per_epoch, "streams": streams,
+            "validation_sequences": validation_sequences, "block_passages": block_passages,
+            "sequences_per_validation_batch": sequences_per_validation_batch,
+        }  # fmt: skip
+        for name, count in counts.items():
+            if count < 1:
+                raise UserError(f"{name} must be at least 1, got {count}.")
+        self.corpora, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
+        self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
+        self.validation_fraction, self.validation_sequences = validation_fraction, validation_sequences
+        self.sequences_per_validation_batch = sequences_per_validation_batch
+        self.streams, self.block_passages, self.sampling_seed = streams, block_passages, sampling_seed
+        self.held_out: list[list[int]] = []
+
+    @property
+    def files(self) -> list[str]:
+        """Every file this data comes from."""
+        return [corpus.path for corpus in self.corpora]
+
+    def setup(self, stage: str) -> None:
+        """Settle the sequences' length and read the validation sequences (once)."""
+        if self.held_out:
+            return
+        self.tokenizer = self.trainer.lightning_module.tokenizer
+        self.sentinels = sentinel_ids(self.tokenizer)
+        self.specials = sorted(set(self.tokenizer.all_special_tokens), key=len, reverse=True)
+        self.length = text_length(self.max_tokens, self.noise_share, self.mean_span, len(self.sentinels))
+        self.held_out = self._read_held_out()
+        noise, spans = span_counts(self.length, self.noise_share, self.mean_span)
+        self.target_tokens = noise + spans + 1
+        self.stream = CorpusStream(
+            self.corpora, self.validation_fraction, self.encode, self.length,
+            self.streams, self.block_passages, self.sampling_seed, self._owned(),
+        )  # fmt: skip
+        self.audit: dict[str, Any] = {
+            "text_tokens": self.length,
+            "input_tokens": self.length - noise + spans + 1,
+            "target_tokens": self.target_tokens,
+            "sequences_per_step": self.sequences_per_step,
+            "steps_per_epoch": self.steps_per_epoch,
+            "validation_sequences": len(self.held_out),
+        }
+        if self.trainer.is_global_zero:
+            print("\n".join(lines(self.audit)), flush=True)
+
+    def train_dataloader(self) -> StepLoader[SpanBatch]:
+        """Batches of this rank, planned globally."""
+        trainer = self.trainer
+        return StepLoader(
+            self._plan, self._collate, self.steps_per_epoch,
+            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
+        )  # fmt: skip
+
+    def val_dataloader(self) -> FixedBatches[SpanBatch]:
+        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        rows, size, trainer = list(range(len(self.held_out))), self.sequences_per_validation_batch, self.trainer
+        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
+        groups += groups[-1:] * (-len(groups) % trainer.world_size)
+        return FixedBatches(
+            [
+                self._batch([self.held_out[row] for row in group], group, "validation", 0, 1.0)
+                for group in groups[trainer.global_rank :: trainer.world_size]
+            ]
+        )
+
+    def encode(self, passages: list[Passage]) -> list[list[int]]:
+        """Tokens of passages, without special ones; special-token strings in them are split."""
+        texts = [passage_text(passage) for passage in passages]
+        safe = [neutralise(text, self.specials) if "<" in text else text for text in texts]
+        return list(self.tokenizer(safe, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def _owned(self) -> frozenset[int] | None:
+        ranks = self.trainer.world_size
+        if self.streams % ranks or self.sequences_per_step % ranks:
+            return None
+        return frozenset(range(self.trainer.global_rank, self.streams, ranks))
+
+    def _read_held_out(self) -> list[list[int]]:
+        wanted, tokens = self.validation_sequences * self.length, list[int]()
+        for passage in read_corpora(self.corpora):
+            if held_out_share(passage) < self.validation_fraction:
+                tokens += self.encode([passage])[0]
+                if len(tokens) >= wanted:
+                    break
+        sequences = [tokens[start : start + self.length] for start in range(0, min(len(tokens), wanted), self.length)]
+        sequences = [sequence for sequence in sequences if len(sequence) >= LEAST_TOKENS]
+        if not sequences:
+            raise DataError(
+                f"no validation passages in {self.files}: name more files, or raise data.validation_fraction "
+                f"({self.validation_fraction})."
+            )
+        return sequences
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        size = self.sequences_per_step
+        first = epoch * self.steps_per_epoch
+        return [list(range(step * size, (step + 1) * size)) for step in range(first, first + self.steps_per_epoch)]
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> SpanBatch:
+        weight = float(bool(rows))
+        texts = [self.stream[row] for row in rows] or self.held_out[:1]
+        return self._batch(texts, rows or step[:1], "train", len(step) * self.target_tokens, weight)
+
+    def _batch(self, texts: list[list[int]], rows: list[int], part: str, step_tokens: int, weight: float) -> SpanBatch:
+        pairs = []
+        for text, row in zip(texts, rows, strict=True):
+            rng = random.Random(f"span/{self.sampling_seed}/{part}/{row}")
+            mask = random_mask(len(text), self.noise_share, self.mean_span, rng)
+            pairs.append(corrupt(text, mask, self.sentinels, self.tokenizer.eos_token_id))
+        sources, targets = zip(*pairs, strict=True)
+        longest = max(map(len, targets))
+        ids_PT, attention_PT = pad(sources, self.tokenizer.pad_token_id, self.max_tokens)
+        target_PA, real_PA = pad(targets, self.tokenizer.pad_token_id, longest)
+        labels_PA = target_PA.masked_fill(real_PA == 0, IGNORE)
+        return SpanBatch(
+            ids_PT, attention_PT, labels_PA, torch.full((len(rows),), weight), step_tokens, torch.tensor(rows)
+        )

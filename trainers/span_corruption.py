@@ -1,0 +1,196 @@
+"""Train a T5 on plain text by span corruption: from scratch, or to adapt a pretrained one to a domain.
+
+Shape legend: P sequences, T input tokens, A target tokens, V vocabulary.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn import functional as F
+from torch.optim import AdamW
+from transformers import (
+    AutoConfig,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    get_inverse_sqrt_schedule,
+    get_linear_schedule_with_warmup,
+)
+
+from datamodules.errors import UserError
+from datamodules.span_data import SpanBatch
+from models.generator import IGNORE
+from models.pretrained import resolve
+from models.relevance import dropout_options
+from models.serving import write_manifest
+from models.span_corruption import TEXT_FORMAT
+from trainers.model_card import t5_card
+from trainers.precision import refuse_fp16
+
+KIND = "t5"
+PART = "t5"
+Schedule = Literal["inverse_sqrt", "linear"]
+
+
+class SpanCorruptionTrainer(pl.LightningModule):
+    """Cross-entropy of the target tokens, averaged over those of the whole optimizer step; AdamW; warm-up, then decay.
+
+    Args:
+        pretrained: Folder (python -m models.scratch writes one) or hub id of the T5 to start from.
+        learning_rate: Peak learning rate, per optimizer step.
+        warmup_steps: Optimizer steps of linear warm-up.
+        schedule: After it: inverse_sqrt (T5's; needs no end) or linear, to 0 at the end of training.
+        weight_decay: AdamW's, on matrices only.
+        dropout: The checkpoint's own when None; T5 was pretrained with none.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third more time.
+
+    Raises:
+        MissingInputError: If there is no such model on this machine.
+        UserError: If it is no encoder-decoder, or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        pretrained: str = "t5-base",
+        learning_rate: float = 1e-3,
+        warmup_steps: int = 100,
+        schedule: Schedule = "inverse_sqrt",
+        weight_decay: float = 0.01,
+        dropout: float | None = 0.0,
+        gradient_checkpointing: bool = False,
+    ) -> None:
+        super().__init__()
+        if warmup_steps < 1:
+            raise UserError(f"warmup_steps must be at least 1, got {warmup_steps}.")
+        if learning_rate <= 0:
+            raise UserError(f"learning_rate must be above 0, got {learning_rate}.")
+        self.save_hyperparameters()
+        folder = str(resolve(pretrained))
+        config = AutoConfig.from_pretrained(folder)
+        if not config.is_encoder_decoder:
+            raise UserError(f"pretrained {pretrained} is a {config.model_type!r}: name a T5-family model.")
+        options = {} if dropout is None else dropout_options(True, dropout)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.network: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
+        if gradient_checkpointing:
+            self.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.validated: list[tuple[Tensor, ...]] = []
+        self.validation_facts: dict[str, float] = {}
+        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+
+    def setup(self, stage: str) -> None:
+        """Refuse fp16 before the data is read."""
+        refuse_fp16(self.trainer)
+
+    def forward(self, batch: SpanBatch) -> Tensor:
+        """Logits of every target token, (P, A, V)."""
+        return self.network(
+            input_ids=batch.ids_PT,
+            attention_mask=batch.attention_PT,
+            decoder_input_ids=self.network.prepare_decoder_input_ids_from_labels(batch.labels_PA),
+            use_cache=False,
+        ).logits
+
+    def training_step(self, batch: SpanBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
+        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
+        return share * parts
+
+    def validation_step(self, batch: SpanBatch, batch_index: int) -> None:
+        """Collect sums; metrics follow once all ranks have theirs."""
+        logits_PAV = self(batch)
+        real_PA = batch.labels_PA != IGNORE
+        right_PA = (logits_PAV.argmax(dim=-1) == batch.labels_PA) & real_PA
+        nll_P = token_nll(logits_PAV, batch.labels_PA).double().sum(dim=1)
+        sums = (batch.rows_P, nll_P, right_PA.sum(dim=1), real_PA.sum(dim=1))
+        self.validated.append(tuple(column.double().cpu() for column in sums))
+
+    test_step = validation_step
+
+    def on_validation_epoch_end(self) -> None:
+        """Loss and accuracy per target token over the distinct sequences of all ranks."""
+        columns = [torch.cat(column).numpy() for column in zip(*self.validated, strict=True)]
+        self.validated.clear()
+        if self.trainer.sanity_checking:
+            return
+        if self.trainer.world_size > 1:
+            gathered: list[Any] = [None] * self.trainer.world_size
+            dist.all_gather_object(gathered, columns)
+            columns = [np.concatenate(column) for column in zip(*gathered, strict=True)]
+        _, first = np.unique(columns[0], return_index=True)
+        nll, right, tokens = (float(column[first].sum()) for column in columns[1:])
+        self.validation_facts = {"loss_nats": nll / tokens, "accuracy": right / tokens, "target_tokens": tokens}
+        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
+
+    on_test_epoch_end = on_validation_epoch_end
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW, norms not decayed; linear warm-up, then the schedule."""
+        parameters = [p for p in self.network.parameters() if p.requires_grad]
+        optimizer = AdamW(
+            [
+                {"params": [p for p in parameters if p.ndim > 1], "weight_decay": self.hparams.weight_decay},
+                {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+            ],
+            lr=self.hparams.learning_rate,
+        )
+        warmup = self.hparams.warmup_steps
+        if self.hparams.schedule == "inverse_sqrt":
+            schedule = get_inverse_sqrt_schedule(optimizer, warmup)
+        else:
+            schedule = get_linear_schedule_with_warmup(optimizer, warmup, self._steps(warmup))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def _steps(self, warmup: int) -> int:
+        trainer = self.trainer
+        epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
+        steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
+        if steps <= warmup:
+            raise UserError(
+                f"schedule linear ends after {steps} steps, within warmup_steps {warmup}: raise trainer.max_steps or "
+                "trainer.max_epochs, or lower model.warmup_steps."
+            )
+        return steps
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The validation travels with the weights."""
+        checkpoint["validation_facts"] = dict(self.validation_facts)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take it back."""
+        self.validation_facts = checkpoint["validation_facts"]
+
+    def export(self, folder: Path, facts: dict[str, Any]) -> None:
+        """Write the serving folder's content: `t5/`, for a trainer's `pretrained`, a model card, the sealed manifest.
+
+        Args:
+            folder: An empty folder.
+            facts: Versions, commit and data digests, stored as they are.
+        """
+        self.network.save_pretrained(folder / PART)
+        self.tokenizer.save_pretrained(folder / PART)
+        (folder / "README.md").write_text(t5_card(self.hparams, self.validation_facts, facts), encoding="utf-8")
+        max_tokens = self.trainer.datamodule.max_tokens
+        write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_facts, **facts)
+
+    def proves(self, folder: Path, batch: SpanBatch) -> float:
+        """Largest difference of a target token's loss (nats) between this module and what `folder` loads, in fp32."""
+        self.eval().cpu().float()
+        with torch.inference_mode():
+            here_PA = token_nll(self(batch), batch.labels_PA)
+            trained, self.network = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART).float().eval()
+            there_PA = token_nll(self(batch), batch.labels_PA)
+            self.network = trained
+        return float((here_PA - there_PA).abs().max())
+
+
+def token_nll(logits_PAV: Tensor, labels_PA: Tensor) -> Tensor:
+    """-log P of every target token, (P, A), nats, fp32; 0 where there is none."""
+    return F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
