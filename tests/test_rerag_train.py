@@ -198,9 +198,9 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
     _, batch = batch_of(module)
     terms = module.losses(batch)
     assert set(terms) == {"gen", "re", "label"}
-    relevance_BN, logp_BN, _ = module(batch)
-    assert (relevance_BN[~batch.real_BN] == 0).all()
-    assert (logp_BN[batch.real_BN] < 0).all()
+    scores = module(batch)
+    assert (scores.relevance_BN[~batch.real_BN] == 0).all()
+    assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
     sum(terms.values()).backward()
     assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
 
@@ -208,7 +208,7 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
 def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
     out = done(fit(workplace, "--trainer.max_epochs", "40", "--model.dropout", "0", "--model.label_weight", "1",
                    "--early_stopping.patience", "40", "--trainer.check_val_every_n_epoch", "5"))  # fmt: skip
-    assert "memory  estimator" in out
+    assert "memory  parameters: estimator" in out
     assert "audit  relevant contexts:" in out
     best = {key: max(row[key] for row in metrics(workplace) if key in row) for key in ("val/em", "val/recall_1")}
     assert best["val/recall_1"] > 60  # chance is below 30

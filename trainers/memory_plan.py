@@ -5,18 +5,13 @@ forward, and every tensor that autograd would keep for the backward pass is adde
 """
 
 import copy
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
-
-from datamodules.errors import UserError
-
-if TYPE_CHECKING:
-    from trainers.rerag import ReRagTrainer
 
 GIB = 2**30
 
@@ -70,47 +65,50 @@ def activation_bytes(network: PreTrainedModel, rows: int, tokens: int, answer_to
     return saved_bytes(shape, run)
 
 
-def memory_plan(module: "ReRagTrainer") -> list[str]:
-    """Lines that say what a step takes on each device, at the longest inputs, and whether that fits the GPU.
+def memory_plan(
+    networks: Mapping[str, PreTrainedModel],
+    rows: int,
+    rows_per_bucket: int,
+    tokens: int,
+    answer_tokens: int,
+    half: bool,
+    one_bucket: bool,
+    device: torch.device,
+) -> list[str]:
+    """Lines that say what a step takes on one device, at the longest inputs, and whether that fits the GPU.
 
-    Raises:
-        UserError: If the weights, gradients and optimizer state alone are more than the GPU has.
+    Args:
+        networks: The estimator's and the generator's, by those names.
+        rows: (question, context) rows of one forward and backward pass.
+        rows_per_bucket: How many of them are computed together, at most.
+        tokens: Longest row.
+        answer_tokens: Longest answer.
+        half: Whether activations are bfloat16.
+        one_bucket: Whether only one bucket's activations are kept at a time.
+        device: Whose memory it must fit.
     """
-    trainer, data, hparams = module.trainer, module.trainer.datamodule, module.hparams
-    half = str(trainer.precision).startswith("bf16")
-    parts = {"estimator": module.estimator, "generator": module.generator}
-    networks = {name: part.network for name, part in parts.items() if part is not None}
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
     states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast's copies
-    shares = trainer.world_size * trainer.accumulate_grad_batches
-    questions = -(-data.questions_per_step // shares)
-    rows_all = questions * (1 if module.packed else data.contexts)
-    rows_bucket = min(rows_all, max(1, data.tokens_per_bucket // hparams.max_tokens))
+    rows_per_bucket = min(rows, rows_per_bucket)
     bucket = sum(
-        activation_bytes(
-            n, rows_bucket, hparams.max_tokens, 1 if name == "estimator" else hparams.max_answer_tokens, half
-        )
+        activation_bytes(n, rows_per_bucket, tokens, 1 if name == "estimator" else answer_tokens, half)
         for name, n in networks.items()
     )
-    buckets = 1 if hparams.bucket_checkpointing else rows_all / rows_bucket
+    buckets = 1 if one_bucket else rows / rows_per_bucket
     total = states + bucket * buckets
+    sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in networks.items())
     lines = [
-        f"memory  {', '.join(f'{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M parameters' for name, n in networks.items())}",
-        f"memory  weights, gradients, AdamW: {states / GIB:.2f} GiB",
-        f"memory  activations of one bucket ({rows_bucket} rows of {hparams.max_tokens} tokens): {bucket / GIB:.2f} GiB",
-        f"memory  a rank's {questions} questions x {data.contexts} contexts at full length: {rows_all} rows, "
-        f"{buckets:.1f} buckets kept at once: {total / GIB:.2f} GiB in all",
+        f"memory  parameters: {sizes}; weights, gradients, AdamW: {states / GIB:.2f} GiB",
+        f"memory  activations of one bucket ({rows_per_bucket} rows of {tokens} tokens): {bucket / GIB:.2f} GiB",
+        f"memory  {rows} rows a pass at full length, {buckets:.1f} buckets kept at once: {total / GIB:.2f} GiB in all",
     ]
-    device = trainer.strategy.root_device
     if device.type == "cuda":
         capacity = torch.cuda.get_device_properties(device).total_memory
         lines.append(f"memory  this GPU has {capacity / GIB:.1f} GiB")
-        if states > capacity and trainer.world_size == 1:
-            raise UserError(
-                f"weights, gradients and AdamW take {states / GIB:.1f} GiB, the GPU has {capacity / GIB:.1f}: take smaller "
-                "models, or shard over several GPUs with --trainer.strategy fsdp."
-            )
         if total > capacity:
-            lines.append("memory  too much: set bucket_checkpointing, lower data.tokens_per_bucket, or accumulate more")
+            lines.append(
+                "memory  too much: set model.bucket_checkpointing, lower data.tokens_per_bucket, accumulate more, or shard "
+                "with --trainer.strategy fsdp"
+            )
     return lines

@@ -3,7 +3,7 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,15 +12,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.optim import AdamW
-from torch.utils.checkpoint import checkpoint
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from datamodules.contexts import Bucket, ContextBatch
+from datamodules.contexts import ContextBatch
 from datamodules.errors import UserError
 from models.contexts import ContextEncoder, ContextFormat
 from models.generator import Generator
 from models.relevance import RelevanceEstimator
 from models.rerag import ReRagModel
+from trainers.context_scores import ContextScores, score_contexts
 from trainers.memory_plan import memory_plan
 from trainers.model_card import rerag_card
 from trainers.precision import refuse_fp16
@@ -33,27 +33,8 @@ from trainers.rerag_losses import (
     label_loss,
     token_loss,
 )
+from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import Judged, judge, summarise
-
-Protocol = Literal["ours", "released", "paper"]
-
-
-@dataclass(frozen=True)
-class Choices:
-    """What a protocol decides (`papers.md` A and C.1)."""
-
-    gen_form: GenForm
-    kl_direction: KlDirection
-    text_format: ContextFormat = "fid"
-    answer_prefix: str = ""
-    repetition_penalty: float = 1.0  # when answers are written
-
-
-PROTOCOLS: dict[Protocol, Choices] = {
-    "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
-    "paper": Choices("per_context", "estimator_to_generator"),
-    "ours": Choices("marginal", "estimator_to_generator"),
-}
 
 
 class ReRagTrainer(pl.LightningModule):
@@ -178,34 +159,36 @@ class ReRagTrainer(pl.LightningModule):
         """Refuse fp16, and say what memory a step takes."""
         refuse_fp16(self.trainer)
         if self.trainer.is_global_zero:
-            print("\n".join(memory_plan(self)), flush=True)
-
-    def forward(self, batch: ContextBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Relevance logits, answer log-probabilities (nats) and probability of other tokens, each (B, N), 0 where absent."""
-        rows: list[Tensor] = []
-        cells: list[Tensor] = []
-        for bucket in batch.buckets:
-            rows.append(self._kept(self._bucket, bucket, batch.answers_BA, batch.real_BN, not batch.estimator_buckets))
-            cells.append(bucket.cells_M)
-        relevance_BN, logp_BN, mass_BN = self._scatter(rows, cells, batch.real_BN)
-        if batch.estimator_buckets:
-            other_rows = [self._kept(self._estimate, bucket) for bucket in batch.estimator_buckets]
-            relevance_BN, _, mass_BN = self._scatter(
-                other_rows, [b.cells_M for b in batch.estimator_buckets], batch.real_BN
+            data, hparams = self.trainer.datamodule, self.hparams
+            parts = {"estimator": self.estimator, "generator": self.generator}
+            questions = -(-data.questions_per_step // (self.trainer.world_size * self.trainer.accumulate_grad_batches))
+            plan = memory_plan(
+                {name: part.network for name, part in parts.items() if part is not None},
+                rows=questions * (1 if self.packed else data.contexts),
+                rows_per_bucket=max(1, data.tokens_per_bucket // hparams.max_tokens),
+                tokens=hparams.max_tokens,
+                answer_tokens=hparams.max_answer_tokens,
+                half=str(self.trainer.precision).startswith("bf16"),
+                one_bucket=hparams.bucket_checkpointing,
+                device=self.trainer.strategy.root_device,
             )
-        return relevance_BN, logp_BN, mass_BN
+            print("\n".join(plan), flush=True)
+
+    def forward(self, batch: ContextBatch) -> ContextScores:
+        """What both models say of every context."""
+        return score_contexts(batch, self.estimator, self.generator, self.hparams.bucket_checkpointing)
 
     def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
         """This batch's share of every term of the step's loss, unweighted; their weighted sum is what is minimised."""
-        relevance_BN, logp_BN, mass_BN = self(batch)
-        real_BN, questions = batch.real_BN, batch.step_questions
+        scores, real_BN, questions = self(batch), batch.real_BN, batch.step_questions
+        relevance_BN, logp_BN = scores.relevance_BN, scores.answer_logp_BN
         terms: dict[str, Tensor] = {}
         if self.generator is not None:
             terms["gen"] = generation_loss(relevance_BN, logp_BN, real_BN, self.choices.gen_form).sum() / questions
         if self.estimator is not None and self.generator is not None:
             terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.choices.kl_direction).sum() / questions
         if self.token_weight:
-            terms["tok"] = token_loss(mass_BN, real_BN).sum() / batch.step_pairs
+            terms["tok"] = token_loss(scores.other_mass_BN, real_BN).sum() / batch.step_pairs
         if self.hparams.label_weight and self.estimator is not None:
             form, false_weight = self.hparams.label_form, self.hparams.label_false_weight
             terms["label"] = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight).sum() / questions
@@ -229,10 +212,12 @@ class ReRagTrainer(pl.LightningModule):
         data = self.trainer.datamodule
         sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
         with torch.inference_mode():
-            relevance_BN, logp_BN, _ = self(batch)
-            gen_nats_B = generation_loss(relevance_BN, logp_BN, batch.real_BN) if self.generator is not None else None
+            scores = self(batch)
+            gen_nats_B = None
+            if self.generator is not None:
+                gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
         self.judged += judge(
-            batch.rows_B.tolist(), sets, relevance_BN, gen_nats_B, self.generator, self.packed,
+            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
             self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
         )  # fmt: skip
 
@@ -318,42 +303,6 @@ class ReRagTrainer(pl.LightningModule):
         self.eval().cpu().float()
         served = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():
-            here = self(batch)
-            self_parts = self.estimator, self.generator
-            self.estimator, self.generator = served.estimator, served.generator
-            there = self(batch)
-            self.estimator, self.generator = self_parts
-        return max(float((a - b).abs().max()) for a, b in zip(here, there, strict=True))
-
-    def _kept(self, function: Any, *arguments: Any) -> Tensor:
-        """The function's value; with bucket_checkpointing its activations are recomputed in the backward pass."""
-        if self.hparams.bucket_checkpointing and torch.is_grad_enabled():
-            return checkpoint(function, *arguments, use_reentrant=False)
-        return function(*arguments)
-
-    def _bucket(self, bucket: Bucket, answers_BA: Tensor, real_BN: Tensor, estimate: bool) -> Tensor:
-        """(3, M): relevance, answer log-probability and other mass of a bucket's rows."""
-        estimated = self._estimate(bucket) if estimate and self.estimator is not None else None
-        if self.generator is None:
-            assert estimated is not None  # one of the two is always there
-            return estimated
-        questions_M = bucket.cells_M // real_BN.shape[1]
-        logp_M = self.generator(bucket.ids_MT, bucket.attention_MT, answers_BA[questions_M])
-        nothing_M = torch.zeros_like(logp_M)
-        relevance_M, _, mass_M = estimated if estimated is not None else (nothing_M, nothing_M, nothing_M)
-        return torch.stack([relevance_M, logp_M, mass_M])
-
-    def _estimate(self, bucket: Bucket) -> Tensor:
-        """(3, M): relevance, 0 and other mass of a bucket's rows."""
-        assert self.estimator is not None
-        relevance = self.estimator(bucket.ids_MT, bucket.attention_MT)
-        nothing_M = torch.zeros_like(relevance.score_P)
-        mass_M = nothing_M if relevance.other_mass_P is None else relevance.other_mass_P
-        return torch.stack([relevance.score_P, nothing_M, mass_M])
-
-    @staticmethod
-    def _scatter(rows: list[Tensor], cells: list[Tensor], real_BN: Tensor) -> Tensor:
-        """(3, B, N) from rows of buckets; 0 where there is no context."""
-        values_3M, cells_M = torch.cat(rows, dim=1), torch.cat(cells)
-        grid = values_3M.new_zeros(3, real_BN.numel()).index_copy(1, cells_M, values_3M)
-        return grid.view(3, *real_BN.shape)
+            here, there = self(batch), score_contexts(batch, served.estimator, served.generator)
+        relevance = (here.relevance_BN - there.relevance_BN).abs().max()
+        return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

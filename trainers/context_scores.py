@@ -1,0 +1,60 @@
+"""What estimator and generator say of every context of a batch, bucket by bucket.
+
+Shape legend: B questions, N contexts per question, M rows of a bucket.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from datamodules.contexts import Bucket, ContextBatch
+from models.generator import Generator
+from models.relevance import RelevanceEstimator
+
+
+@dataclass
+class ContextScores:
+    """Each (B, N), 0 where there is no context or no such model."""
+
+    relevance_BN: Tensor  # logits, nats
+    answer_logp_BN: Tensor  # log P_G of the gold answer, nats
+    other_mass_BN: Tensor  # the estimator's probability of anything but "true" and "false"
+
+
+def score_contexts(
+    batch: ContextBatch, estimator: RelevanceEstimator | None, generator: Generator | None, recompute: bool = False
+) -> ContextScores:
+    """Score a batch; nothing is computed for absent contexts.
+
+    Args:
+        batch: Its buckets in the generator's format; the estimator's own ones where that differs.
+        estimator: May be missing.
+        generator: May be missing.
+        recompute: Keep only one bucket's activations at a time, recomputing each in the backward pass.
+    """
+    width = batch.real_BN.shape[1]
+
+    def estimate(bucket: Bucket) -> Tensor:
+        assert estimator is not None  # only asked for where there is one
+        relevance = estimator(bucket.ids_MT, bucket.attention_MT)
+        nothing_M = torch.zeros_like(relevance.score_P)
+        mass_M = nothing_M if relevance.other_mass_P is None else relevance.other_mass_P
+        return torch.stack([relevance.score_P, nothing_M, mass_M])
+
+    def both(bucket: Bucket) -> Tensor:
+        rows = [] if estimator is None or batch.estimator_buckets else [estimate(bucket)]
+        if generator is not None:
+            answers_MA = batch.answers_BA[bucket.cells_M // width]
+            logp_M = generator(bucket.ids_MT, bucket.attention_MT, answers_MA)
+            rows.append(torch.stack([torch.zeros_like(logp_M), logp_M, torch.zeros_like(logp_M)]))
+        return torch.stack(rows).sum(dim=0)
+
+    grid = batch.real_BN.new_zeros(3, batch.real_BN.numel(), dtype=torch.float32)
+    for function, buckets in ((both, batch.buckets), (estimate, batch.estimator_buckets)):
+        for bucket in buckets:
+            again = recompute and torch.is_grad_enabled()
+            values_3M = checkpoint(function, bucket, use_reentrant=False) if again else function(bucket)
+            grid = grid.index_add(1, bucket.cells_M, values_3M.float())
+    return ContextScores(*grid.view(3, *batch.real_BN.shape))

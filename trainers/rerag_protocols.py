@@ -1,0 +1,27 @@
+"""RE-RAG as released, as printed, and as measured best here: what each protocol decides (`papers.md` A and C.1)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from models.contexts import ContextFormat
+from trainers.rerag_losses import GenForm, KlDirection
+
+Protocol = Literal["ours", "released", "paper"]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Every option that a protocol sets."""
+
+    gen_form: GenForm
+    kl_direction: KlDirection
+    text_format: ContextFormat = "fid"
+    answer_prefix: str = ""
+    repetition_penalty: float = 1.0  # when answers are written
+
+
+PROTOCOLS: dict[Protocol, Choices] = {
+    "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
+    "paper": Choices("per_context", "estimator_to_generator"),
+    "ours": Choices("marginal", "estimator_to_generator"),
+}
