@@ -12,7 +12,18 @@ import torch
 
 from datamodules.audit import lines
 from datamodules.batching import FixedBatches, StepLoader, plan_steps
-from datamodules.contexts import Bucket, ContextBatch, ContextSet, Labels, Pick, crop, pick_contexts, relevant
+from datamodules.contexts import (
+    Bucket,
+    ContextBatch,
+    ContextSet,
+    Labels,
+    Pick,
+    crop,
+    pick_contexts,
+    relevant,
+    shape,
+    substitute,
+)
 from datamodules.errors import DataError, UserError
 from datamodules.mined import read_mined
 from datamodules.records import Passage, Question
@@ -53,6 +64,8 @@ class ContextData(pl.LightningDataModule):
         validation_pick: Validation contexts, drawn once.
         labels: What makes a context relevant, for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Cut training contexts to windows of so many words, around the answer where there is one; whole when null.
+        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by another question's
+            of the same shape, anew in every epoch: a generator that knows nothing yet learns to read, not to recall.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_bucket: Padded tokens of one forward pass, at most.
         questions_per_validation_batch: Questions of one validation batch, per rank.
@@ -71,6 +84,7 @@ class ContextData(pl.LightningDataModule):
         validation_pick: Pick = "ranked",
         labels: Labels = "has_answer",
         crop_words: int | None = None,
+        substitution: float = 0.0,
         questions_per_step: int = 64,
         tokens_per_bucket: int = 8192,
         questions_per_validation_batch: int = 16,
@@ -93,10 +107,13 @@ class ContextData(pl.LightningDataModule):
         self.validation_fraction, self.more_files = validation_fraction, more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
-        self.crop_words = crop_words
+        if not 0 <= substitution <= 1:
+            raise UserError(f"substitution must lie in [0, 1], got {substitution}.")
+        self.crop_words, self.substitution = crop_words, substitution
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
+        self.answers_by_shape: dict[str, list[str]] = {}
 
     @property
     def files(self) -> list[str]:
@@ -120,6 +137,9 @@ class ContextData(pl.LightningDataModule):
                 "data.validation_fraction."
             )
         self.questions = questions
+        for question in questions:
+            for answer in question.answers:
+                self.answers_by_shape.setdefault(shape(answer), []).append(answer)
         self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
         self.audit = self._audit(len(train), len(held_out))
         if self.trainer.is_global_zero:
@@ -150,9 +170,20 @@ class ContextData(pl.LightningDataModule):
         rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")
         passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
         labels = tuple(self.relevant(question, passage) for passage in passages)
+        answer = rng.choice(question.answers)
+        if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
+            answer, passages = self._substituted(answer, passages, rng)
         if self.crop_words is not None and epoch >= 0:
-            passages = tuple(crop(passage, question.answers, self.crop_words, rng) for passage in passages)
-        return ContextSet(question, passages, labels, rng.choice(question.answers))
+            accepted = [*question.answers, answer]
+            passages = tuple(crop(passage, accepted, self.crop_words, rng) for passage in passages)
+        return ContextSet(question, passages, labels, answer)
+
+    def _substituted(
+        self, answer: str, passages: tuple[Passage, ...], rng: random.Random
+    ) -> tuple[str, tuple[Passage, ...]]:
+        other = rng.choice(self.answers_by_shape.get(shape(answer)) or [answer])
+        changed = tuple(substitute(passages, answer, other))
+        return (other, changed) if changed != passages else (answer, passages)  # only where the answer is spelt out
 
     def _relevant(self, question: Question, passage: Passage) -> bool:
         return relevant(question, passage, self.labels)

@@ -4,6 +4,7 @@ Shape legend: B questions, N contexts per question, M encoded rows of one bucket
 """
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -113,6 +114,23 @@ def crop(passage: Passage, answers: Sequence[str], words: int, rng: random.Rando
     first, last = rng.choice(spots) if spots else (rng.randrange(len(held)),) * 2
     start = rng.randint(max(0, last - words), max(0, min(first, len(held) - words)))
     return Passage.of(passage.title, " ".join(held[start : max(last, start + words)]), passage.source)
+
+
+def substitute(passages: Sequence[Passage], answer: str, other: str) -> list[Passage]:
+    """The passages with one answer written in the place of another, as whole words (Longpre et al., 2021).
+
+    What a generator has to read instead of recalling: the same question has another answer every time.
+    """
+    pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
+    return [
+        Passage.of(pattern.sub(lambda _: other, p.title), pattern.sub(lambda _: other, p.text), p.source)
+        for p in passages
+    ]
+
+
+def shape(answer: str) -> str:
+    """What an answer looks like, so that a year stands in for a year and a name for a name: per word 0, A or a."""
+    return " ".join("0" if word[0].isdigit() else "A" if word[0].isupper() else "a" for word in answer.split())
 
 
 def relevant(question: Question, passage: Passage, labels: Labels) -> bool:

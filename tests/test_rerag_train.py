@@ -13,7 +13,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import train
 from datamodules.context_data import ContextData
-from datamodules.contexts import ContextBatch, crop, pick_contexts
+from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
 from datamodules.errors import exit_code
 from datamodules.records import Passage, Question
 from datamodules.split import Source
@@ -314,6 +314,29 @@ def test_a_crop_keeps_the_answer_and_the_length() -> None:
         assert len(crop(Passage.of("t", text), ["absent"], 10, random.Random(seed)).text.split()) == 10
     short = Passage.of("t", "a b c")
     assert crop(short, ["b"], 10, random.Random(0)) is short
+
+
+def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkpoints, batch_of) -> None:
+    passages = [Passage.of("Paris Match", "Paris is not Parisian. In Paris, 1999."), Passage.of("t", "nothing")]
+    changed = substitute(passages, "Paris", r"New \\1 York")
+    assert changed[0].text == r"New \\1 York is not Parisian. In New \\1 York, 1999."
+    assert changed[0].title == r"New \\1 York Match"
+    assert changed[1] == passages[1]
+    assert shape("New York in 1999") == "A A a 0"
+
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    data, _ = batch_of(module, substitution=1.0)
+    learnt = set()
+    for epoch in range(6):
+        for question in data.questions:
+            one = data._set(question, 5, "sampled", epoch)
+            (gold,) = [p for p, label in zip(one.passages, one.labels, strict=True) if label]
+            assert gold.text == f"the director of {gold.title} is {one.answer} ."
+            learnt.add((question.id, one.answer))
+    assert len(learnt) > 2 * len(data.questions)
+    assert (
+        data._set(data.questions[0], 5, "sampled", -1).answer == data.questions[0].answers[0]
+    )  # validation is as it is
 
 
 def test_validation_figures_by_hand() -> None:
