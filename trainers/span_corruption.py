@@ -56,7 +56,7 @@ class SpanCorruptionTrainer(pl.LightningModule):
 
     def __init__(
         self,
-        pretrained: str = "t5-base",
+        pretrained: str = "google-t5/t5-base",
         learning_rate: float = 1e-3,
         warmup_steps: int = 100,
         schedule: Schedule = "inverse_sqrt",
