@@ -77,7 +77,8 @@ class Evaluation:
 
 
 def table_recipes(base: Recipe, with_classifier: bool) -> dict[str, Recipe]:
-    """The rows that are selections, by name, with the options of `base`."""
+    """The rows that are selections, by name, with the options of `base`, but that only the row named so fills."""
+    base = replace(base, fill=False)
     recipes = {
         BASELINE: replace(base, selection="sm"),
         "QDC": replace(base, selection="qdc"),
@@ -86,6 +87,7 @@ def table_recipes(base: Recipe, with_classifier: bool) -> dict[str, Recipe]:
         "CFS": replace(base, selection="cfs", second_stage="qdc", take="first"),
         "CFS w/o QDC": replace(base, selection="cfs", second_stage="ranking", take="first"),
         "CFS, all": replace(base, selection="cfs", second_stage="qdc", take="all"),
+        "CFS, filled": replace(base, selection="cfs", second_stage="qdc", take="first", fill=True),
         "ranked": replace(base, selection="ranked"),
     }
     return {name: recipe for name, recipe in recipes.items() if with_classifier or not recipe.needs_classifier}

@@ -25,6 +25,7 @@ class Recipe:
         threshold: P(positive) from which a pair is positive.
         take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
+        fill: For `cis` and `cfs`: give places they leave empty to the first stage's ranking, as long as k allows.
         second_stage: Where `cis` and `cfs` find candidates: `qdc`, or `ranking` (Table 4's "w/o QDC").
         anchors: For `ranked`: first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
@@ -44,6 +45,7 @@ class Recipe:
     threshold: float = 0.5
     take: Take = "first"
     scope: Scope = "second"
+    fill: bool = False
     second_stage: Literal["qdc", "ranking"] = "qdc"
     anchors: int | None = None
     anchor_depth: int = 12
@@ -144,6 +146,9 @@ class Recipe:
                 self.symmetric,
             )
         if self.selection == "cfs":
-            return selection.cfs(first, pools, self.k, positive, self.take)
-        chosen = selection.qdc(first, pools, self.k)
-        return selection.cis(chosen, first, positive, self.scope) if self.selection == "cis" else chosen
+            chosen, refused = selection.cfs(first, pools, self.k, positive, self.take), set()
+        else:
+            every = selection.qdc(first, pools, self.k)
+            chosen = selection.cis(every, first, positive, self.scope) if self.selection == "cis" else every
+            refused = set(every) - set(chosen)
+        return selection.filled(chosen, candidates.ranking, self.k, refused) if self.fill else chosen

@@ -111,6 +111,18 @@ def cis(chosen: Sequence[str], first: Collection[str], positive: PairTest, scope
     return [d for d in chosen if d in kept]
 
 
+def filled(chosen: Sequence[str], ranking: Sequence[str], k: int, without: Collection[str] = ()) -> list[str]:
+    """The chosen documents, and in the places they leave empty the best of Retriever(q) (beyond the paper).
+
+    Args:
+        chosen: At most k documents.
+        ranking: Retriever(q), best first.
+        k: Document budget.
+        without: Documents a selection refused, which must not come back.
+    """
+    return [*chosen, *(d for d in ranking if d not in chosen and d not in without)][:k]
+
+
 def ranked(
     ranking: Sequence[str],
     first: Sequence[str],

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from datamodules.errors import UserError
 from harness import selection
 from harness.demand import decide
 from harness.recipe import Recipe
-from harness.selection import Candidates
+from harness.selection import Candidates, filled
 
 FIRST, POOLS = ["a", "b"], [["x", "y", "z"], ["x", "w", "y"]]
 
@@ -268,3 +269,19 @@ def test_a_recipe_asks_retrieval_for_what_the_decided_depths_need(k):
     assert (cfs.ranking_size, cfs.concatenations, cfs.concatenated_size) == (k, half, 2 * k + half)
     assert (without.ranking_size, without.concatenations) == (half + 2 * k, 0)
     assert (ranked.ranking_size, ranked.concatenations, ranked.concatenated_size) == (15, 3, 15)
+
+
+def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused() -> None:
+    candidates = Candidates(("a", "b", "c", "d"), (("x", "y", "c"), ("c", "z", "y")))
+    scores = {("a", "x"): 0.2, ("a", "y"): 0.9}
+
+    def score(d1: str, d2: str) -> float:
+        return scores.get((d1, d2), 0.0)
+
+    bare = Recipe(selection="cfs", k=4)
+    assert bare.choose(candidates, score) == ["a", "b", "y"]
+    assert replace(bare, fill=True).choose(candidates, score) == ["a", "b", "y", "c"]
+    assert replace(bare, fill=True, threshold=1.0).choose(candidates, score) == ["a", "b", "c", "d"]  # nothing: SM
+    cis = Recipe(selection="cis", k=4, fill=True)  # QDC takes a, b, x, c; x and c are negative with both
+    assert cis.choose(candidates, score) == ["a", "b", "d"]
+    assert filled(["p"], ["p", "q"], 1) == ["p"]

@@ -34,6 +34,7 @@ class DrRag:
         threshold: P(positive) from which a pair is positive; the exported one when None.
         take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
+        fill: For `cis` and `cfs`: give places they leave empty to the first stage's ranking, as long as k allows.
         second_stage: Where `cis` and `cfs` find candidates: `qdc`, or `ranking` (Table 4's "w/o QDC").
         anchors: For `ranked`: first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
@@ -63,6 +64,7 @@ class DrRag:
         threshold: float | None = None,
         take: Take = "first",
         scope: Scope = "second",
+        fill: bool = False,
         second_stage: Literal["qdc", "ranking"] = "qdc",
         anchors: int | None = None,
         anchor_depth: int = 12,
@@ -83,6 +85,7 @@ class DrRag:
             threshold=0.5 if threshold is None else threshold,
             take=take,
             scope=scope,
+            fill=fill,
             second_stage=second_stage,
             anchors=anchors,
             anchor_depth=anchor_depth,
