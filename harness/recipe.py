@@ -151,4 +151,5 @@ class Recipe:
             every = selection.qdc(first, pools, self.k)
             chosen = selection.cis(every, first, positive, self.scope) if self.selection == "cis" else every
             refused = set(every) - set(chosen)
-        return selection.filled(chosen, candidates.ranking, self.k, refused) if self.fill else chosen
+        ranking = candidates.ranking[: self.ranking_size]  # as deep as this recipe alone would have asked
+        return selection.filled(chosen, ranking, self.k, refused) if self.fill else chosen

@@ -117,6 +117,7 @@ def test_every_row_equals_the_strategy_run_alone(index):
             selection=recipe.selection,
             k=outcome.k,
             take=recipe.take,
+            fill=recipe.fill,
             second_stage=recipe.second_stage,
         ).answer(questions)
         assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
