@@ -1,7 +1,7 @@
 """Build indexes, mine hard negatives, answer questions and evaluate, with exported checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
-    python infer.py mine --config configs/infer/mine_hotpotqa.yaml
+    python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
     python infer.py answers --config configs/infer/rerag_nq.yaml --questions dev.json --layout fid --out reports/nq
