@@ -53,7 +53,8 @@ class FullPrecisionHead(nn.Linear):
 
     def forward(self, states: Tensor) -> Tensor:
         """Logits of states (..., H), fp32."""
-        with torch.autocast(states.device.type, enabled=False):
+        device = "cpu" if states.is_meta else states.device.type  # tensors without storage know no autocast
+        with torch.autocast(device, enabled=False):
             bias = None if self.bias is None else self.bias.float()
             return F.linear(states.float(), self.weight.float(), bias)
 
