@@ -147,6 +147,12 @@ def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(
     assert all(folder.name.endswith(id_) for folder in folders)
 
 
+def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
+    run = fit(workplace, "--checkpoint.monitor", "val/acu")
+    assert run.returncode != 0
+    assert "val/acu" in run.stderr
+
+
 def test_validate_reads_a_checkpoint(workplace: Path) -> None:
     done(fit(workplace))
     done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))

@@ -84,7 +84,11 @@ class TrainCLI(LightningCLI):
             }
         )
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
-        parser.set_defaults({"early_stopping.mode": "max", "early_stopping.patience": 3})
+        # Not strict: a run stopped during an epoch's validation resumes behind it, without that epoch's metric.
+        # A misspelt metric does not slip through: the checkpoint monitors the same one.
+        parser.set_defaults(
+            {"early_stopping.mode": "max", "early_stopping.patience": 3, "early_stopping.strict": False}
+        )
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
