@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue, whose official files lie under data/: indexes over each data set's own
 # paragraphs, hard negatives, one classifier for all three, and a report on each dev file.
-# What is done already is not done again: indexes stand, an evaluation goes on where it was stopped.
+# What is done already is not done again: indexes and a trained classifier stand, an evaluation goes on where it was stopped.
+# Options are handed to the training.
 set -euo pipefail
 python=${PYTHON:-python}
 hotpotqa=data/hotpotqa/hotpot_distractor
@@ -13,7 +14,7 @@ sets="hotpotqa hotpotqa ${hotpotqa}_train.json.gz ${hotpotqa}_dev.json.gz
 2wiki twowiki ${twowiki}_train.json.gz ${twowiki}_dev.json.gz
 musique musique ${musique}_train.jsonl.gz ${musique}_dev.jsonl.gz"
 
-while read -r name layout train dev; do
+while read -r -u 3 name layout train dev; do
   for kind in dense bm25; do
     index=indexes/$name-$kind
     retriever=$([ $kind = dense ] && echo harness.dense.DenseRetriever || echo harness.bm25.Bm25Retriever)
@@ -21,11 +22,14 @@ while read -r name layout train dev; do
     "$python" infer.py mine --retriever "$retriever" --retriever.index "$index" --questions "[$train]" \
       --layout "$layout" --anchors 2 --out "data/mined/$name-$kind.jsonl"
   done
-done <<< "$sets"
+done 3<<< "$sets"
 
-"$python" train.py fit --config configs/train/drrag_hotpotqa.yaml
+if [ ! -d checkpoints/drrag-hotpotqa/serving ]; then
+  "$python" train.py fit --config configs/train/drrag_hotpotqa.yaml "$@" # e.g. --trainer.accumulate_grad_batches 2
+fi
 
-while read -r name layout train dev; do
+while read -r -u 3 name layout train dev; do
   "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --strategy.retriever.index "indexes/$name-dense" \
-    --questions "$dev" --layout "$layout" --bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name"
-done <<< "$sets"
+    --questions "$dev" --layout "$layout" --bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name" \
+    --scores reports/scores
+done 3<<< "$sets"

@@ -19,7 +19,7 @@ from datamodules.records import Passage, Question
 from datamodules.split import Source
 from models.rerag import ReRagModel
 from tests.conftest import NAMES
-from tests.runs import done, fit, largest_difference, metrics, weights
+from tests.runs import done, fit, fit_here, largest_difference, metrics, weights
 from trainers.memory_plan import activation_bytes, saved_bytes
 from trainers.rerag import ReRagTrainer
 from trainers.rerag_validation import Judged, first_hit, summarise
@@ -227,9 +227,9 @@ def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
 
 
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    done(fit(workplace, "--name", "whole"))
-    done(fit(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss"))  # fmt: skip
+    fit_here(workplace, "--name", "whole")
+    fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss")  # fmt: skip
     kept = workplace / "kept.ckpt"
     shutil.copy(workplace / "checkpoints/cut/step=2.ckpt", kept)
     done(fit(workplace, "--name", "resumed", "--ckpt_path", str(kept)))
@@ -238,9 +238,9 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
 
 def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     write_config(tmp_path, checkpoints["t5"], dropout=0.0)
-    done(fit(tmp_path, "--name", "one"))
+    fit_here(tmp_path, "--name", "one")
     done(fit(tmp_path, "--name", "two", torchrun=2))
-    done(fit(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3"))
+    fit_here(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3")
     one = weights(tmp_path, "one")
     for name in ("two", "accumulated"):
         assert largest_difference(weights(tmp_path, name), one) < 5e-5, name
@@ -250,16 +250,16 @@ def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints
 
 
 def test_a_packed_reader_trains_alone(workplace: Path) -> None:
-    done(fit(workplace, "--model.estimator", "null", "--model.text_format", "packed", "--model.max_tokens", "128",
-             "--trainer.max_epochs", "1"))  # fmt: skip
+    fit_here(workplace, "--model.estimator", "null", "--model.text_format", "packed", "--model.max_tokens", "128",
+             "--trainer.max_epochs", "1")  # fmt: skip
     served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
     assert served.estimator is None
     assert served.generator.encode.format == "packed"
 
 
 def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
-    done(fit(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", "listwise",
-             "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1"))  # fmt: skip
+    fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", "listwise",
+             "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1")  # fmt: skip
     assert ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu").generator is None
 
 

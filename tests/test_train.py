@@ -1,6 +1,7 @@
 """What users launch: the real command line on a real (tiny) model; resume, DDP, accumulation, refusals."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import yaml
 import train
 from datamodules.errors import exit_code
 from models.classifier import TripleClassifier
-from tests.runs import ROOT, done, fit, largest_difference, metrics, weights
+from tests.runs import ONE_THREAD, ROOT, done, fit, fit_here, largest_difference, metrics, weights
 
 CONFIG = """
 name: tiny
@@ -82,9 +83,9 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
 
 
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    done(fit(workplace, "--name", "whole"))
-    done(fit(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats"))  # fmt: skip
+    fit_here(workplace, "--name", "whole")
+    fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
     steps = sorted((workplace / "checkpoints/cut").glob("step=*.ckpt"), key=lambda p: int(p.stem.split("=")[1]))
     per_epoch = json.loads((workplace / "checkpoints/cut/audit.json").read_text())["steps_per_epoch"]
     assert len(steps) >= 2 * per_epoch - 1
@@ -99,9 +100,9 @@ def test_two_processes_and_accumulation_train_as_one(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
     write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
-    done(fit(tmp_path, "--name", "one"))
+    fit_here(tmp_path, "--name", "one")
     done(fit(tmp_path, "--name", "two", torchrun=2))
-    done(fit(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3"))
+    fit_here(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3")
     one = weights(tmp_path, "one")
     start = TripleClassifier.build(str(checkpoints["bert"]), 96).state_dict()[
         "network.bert.embeddings.LayerNorm.weight"
@@ -111,13 +112,20 @@ def test_two_processes_and_accumulation_train_as_one(
         assert largest_difference(weights(tmp_path, name), one) < 2e-5, name
         for key in ("val/auc", "val/threshold", "val/triples"):
             ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
-            assert ours == pytest.approx(theirs, abs=1e-4), (name, key)
+            assert ours == pytest.approx(theirs, abs=1e-3), (name, key)  # AUC counts pairs: one may flip
 
 
 def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
-    done(fit(workplace, "--name", "whole", "--trainer.max_epochs", "6"))
+    fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "6")
     command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
-    process = subprocess.Popen(command, cwd=workplace, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=workplace,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **ONE_THREAD},
+    )
     file = workplace / "checkpoints/tiny/metrics.jsonl"
     while process.poll() is None and not (file.exists() and file.read_text().count("\n") >= 5):
         time.sleep(0.02)
@@ -154,7 +162,7 @@ def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
 
 
 def test_validate_reads_a_checkpoint(workplace: Path) -> None:
-    done(fit(workplace))
+    fit_here(workplace)
     done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))
 
 
@@ -192,7 +200,7 @@ def test_a_mistake_is_one_line_and_a_code(
 
 
 def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> None:
-    done(fit(workplace, "--trainer.max_epochs", "1"))
+    fit_here(workplace, "--trainer.max_epochs", "1")
     again = fit(workplace)
     assert again.returncode == 2
     assert "resume it with --ckpt_path checkpoints/tiny/last.ckpt" in again.stderr
@@ -203,12 +211,12 @@ def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> N
     assert "last.ckpt is corrupt" in torn.stderr
 
 
-def test_every_shipped_config_parses() -> None:
+def test_every_shipped_config_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
     for config in sorted((ROOT / "configs/train").glob("*.yaml")):
-        run = subprocess.run(
-            [sys.executable, "train.py", "fit", "--config", str(config), "--print_config"],
-            cwd=ROOT, capture_output=True, text=True,
-        )  # fmt: skip
-        printed = yaml.safe_load(done(run))
+        with pytest.raises(SystemExit) as stop:
+            train.main(["fit", "--config", str(config), "--print_config"])
+        assert not stop.value.code
+        printed = yaml.safe_load(capsys.readouterr().out)
         assert printed["name"] == config.stem.replace("_", "-"), "a run is named as its config"
         assert printed["checkpoint"]["monitor"]
