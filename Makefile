@@ -9,6 +9,7 @@ VENV ?= .venv
 TORCH_INDEX ?=  # optional: PyTorch's CPU package index, so that a machine without a GPU does not fetch CUDA
 PIP_TORCH = $(if $(strip $(TORCH_INDEX)),--index-url $(strip $(TORCH_INDEX)),)
 BIN := $(VENV)/bin
+WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
@@ -29,10 +30,10 @@ quickstart: install  ## From nothing to an answered question: world, training, i
 	@PYTHON=$(BIN)/python bash configs/quickstart.sh
 
 test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-all: install  ## All tests that this machine can run, the slow ones too
-	@$(BIN)/python -m pytest -q -m "not network"
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network"
 
 check: install  ## Lint, format and types
 	@$(BIN)/ruff check .
