@@ -1,6 +1,5 @@
 """RE-RAG's data: official files -> questions -> context sets -> steps."""
 
-import functools
 import math
 import random
 from collections import Counter
@@ -114,6 +113,7 @@ class ContextData(pl.LightningDataModule):
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
         self.answers_by_shape: dict[str, list[str]] = {}
+        self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
 
     @property
     def files(self) -> list[str]:
@@ -126,22 +126,23 @@ class ContextData(pl.LightningDataModule):
             return
         train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
         self.more = read_mined(self.more_files)
-        self.relevant = functools.cache(self._relevant)
-        questions = [q for q in train if q.answers and self._set(q, self.contexts, self.pick, 0).passages]
+        sets = [self._set(q, self.contexts, self.pick, 0) for q in train if q.answers]
+        sets = [one for one in sets if one.passages]
         validation = [self._set(q, self.validation_contexts, self.validation_pick, -1) for q in held_out if q.answers]
         self.validation_sets = [one for one in validation if one.passages]
-        if not questions or not self.validation_sets:
+        if not sets or not self.validation_sets:
             raise DataError(
-                f"{len(questions)} training and {len(self.validation_sets)} validation questions with answers and contexts "
+                f"{len(sets)} training and {len(self.validation_sets)} validation questions with answers and contexts "
                 f"from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or raise "
                 "data.validation_fraction."
             )
-        self.questions = questions
-        for question in questions:
+        self.questions = [one.question for one in sets]
+        self.counts = [len(one.passages) for one in sets]  # the same in every epoch: only the choice is drawn anew
+        for question in self.questions:
             for answer in question.answers:
                 self.answers_by_shape.setdefault(shape(answer), []).append(answer)
-        self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
-        self.audit = self._audit(len(train), len(held_out))
+        self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
+        self.audit = self._audit(sets, len(train), len(held_out))
         if self.trainer.is_global_zero:
             print("\n".join(lines(self.audit)), flush=True)
 
@@ -158,9 +159,11 @@ class ContextData(pl.LightningDataModule):
         rows, size, trainer = list(range(len(self.validation_sets))), self.questions_per_validation_batch, self.trainer
         groups = [rows[start : start + size] for start in range(0, len(rows), size)]
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
-        return FixedBatches(
-            [self._batch(self.validation_sets, r, r) for r in groups[trainer.global_rank :: trainer.world_size]]
-        )
+        batches = []
+        for group in groups[trainer.global_rank :: trainer.world_size]:
+            chosen = [self.validation_sets[row] for row in group]
+            batches.append(self._batch(group, chosen, len(group), sum(len(one.passages) for one in chosen)))
+        return FixedBatches(batches)
 
     @property
     def _module(self) -> ContextModel:
@@ -169,7 +172,7 @@ class ContextData(pl.LightningDataModule):
     def _set(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
         rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")
         passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
-        labels = tuple(self.relevant(question, passage) for passage in passages)
+        labels = tuple(self._relevant(question, passage) for passage in passages)
         answer = rng.choice(question.answers)
         if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
             answer, passages = self._substituted(answer, passages, rng)
@@ -186,21 +189,26 @@ class ContextData(pl.LightningDataModule):
         return (other, changed) if changed != passages else (answer, passages)  # only where the answer is spelt out
 
     def _relevant(self, question: Question, passage: Passage) -> bool:
-        return relevant(question, passage, self.labels)
+        key = question.text, passage.id
+        if key not in self.known_labels:
+            self.known_labels[key] = relevant(question, passage, self.labels)
+        return self.known_labels[key]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([1] * len(self.questions), self.steps_per_epoch, rng, jitter=1.0)
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ContextBatch:
-        sets = {row: self._set(self.questions[row], self.contexts, self.pick, epoch) for row in step}
-        return self._batch(sets, rows or step[:1], step, weight=float(bool(rows)))
+        mine = rows or step[:1]
+        sets = [self._set(self.questions[row], self.contexts, self.pick, epoch) for row in mine]
+        pairs = len(step) if self._module.packed else sum(self.counts[row] for row in step)
+        return self._batch(mine, sets, len(step), pairs, weight=float(bool(rows)))
 
     def _batch(
-        self, sets: Sequence[ContextSet] | dict[int, ContextSet], rows: list[int], step: list[int], weight: float = 1.0
+        self, rows: list[int], chosen: Sequence[ContextSet], step_questions: int, step_pairs: int, weight: float = 1.0
     ) -> ContextBatch:
         """The batch of some rows of a step."""
-        module, chosen = self._module, [sets[row] for row in rows]
+        module = self._module
         packed = module.packed
         counts = [1 if packed else len(one.passages) for one in chosen]
         width = max(counts)
@@ -222,8 +230,8 @@ class ContextData(pl.LightningDataModule):
             real_BN,
             labels_BN,
             weight,
-            len(step),
-            sum(1 if packed else len(sets[row].passages) for row in step),
+            step_questions,
+            step_pairs,
             torch.tensor(rows),
         )
 
@@ -237,8 +245,7 @@ class ContextData(pl.LightningDataModule):
             buckets.append(Bucket(ids_MT, attention_MT, torch.tensor([inputs[row][0] for row in rows])))
         return buckets
 
-    def _audit(self, read: int, held_out: int) -> dict[str, object]:
-        sets = [self._set(q, self.contexts, self.pick, 0) for q in self.questions]
+    def _audit(self, sets: Sequence[ContextSet], read: int, held_out: int) -> dict[str, object]:
         counts = Counter(len(one.passages) for one in sets)
         shares = [sum(one.labels) for one in sets]
         return {

@@ -21,6 +21,7 @@ from trainers import metrics
 from trainers.losses import triple_loss
 from trainers.model_card import model_card
 from trainers.plots import validation_figures
+from trainers.schedule import total_steps
 
 
 class DrRagTrainer(pl.LightningModule):
@@ -149,13 +150,7 @@ class DrRagTrainer(pl.LightningModule):
                 for (head, matrix), parameters in groups.items()
             ]
         )
-        # Not trainer.estimated_stepping_batches: it makes the loader before a checkpoint's loop state is restored, and a
-        # resumed run would then start its epoch over.
-        trainer = self.trainer
-        epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
-        steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
-        if not steps:
-            raise UserError("the learning rate's schedule needs an end: give trainer.max_epochs or trainer.max_steps.")
+        steps = total_steps(self.trainer)
         schedule = get_linear_schedule_with_warmup(optimizer, round(self.hparams.warmup_fraction * steps), steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

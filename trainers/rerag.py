@@ -35,6 +35,7 @@ from trainers.rerag_losses import (
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import Judged, judge, summarise
+from trainers.schedule import total_steps
 
 
 class ReRagTrainer(pl.LightningModule):
@@ -264,12 +265,7 @@ class ReRagTrainer(pl.LightningModule):
         if self.hparams.schedule == "constant":
             schedule = get_constant_schedule_with_warmup(optimizer, self.hparams.warmup_steps)
         else:
-            # Not trainer.estimated_stepping_batches: it makes the loader before a checkpoint's loop state is restored.
-            trainer = self.trainer
-            epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
-            steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
-            if not steps:
-                raise UserError("a linear schedule needs an end: give trainer.max_epochs or trainer.max_steps.")
+            steps = total_steps(self.trainer, self.hparams.warmup_steps)
             schedule = get_linear_schedule_with_warmup(optimizer, self.hparams.warmup_steps, steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 

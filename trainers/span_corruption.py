@@ -31,6 +31,7 @@ from models.serving import write_manifest
 from models.span_corruption import TEXT_FORMAT
 from trainers.model_card import t5_card
 from trainers.precision import refuse_fp16
+from trainers.schedule import total_steps
 
 KIND = "t5"
 PART = "t5"
@@ -145,19 +146,8 @@ class SpanCorruptionTrainer(pl.LightningModule):
         if self.hparams.schedule == "inverse_sqrt":
             schedule = get_inverse_sqrt_schedule(optimizer, warmup)
         else:
-            schedule = get_linear_schedule_with_warmup(optimizer, warmup, self._steps(warmup))
+            schedule = get_linear_schedule_with_warmup(optimizer, warmup, total_steps(self.trainer, warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-    def _steps(self, warmup: int) -> int:
-        trainer = self.trainer
-        epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
-        steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
-        if steps <= warmup:
-            raise UserError(
-                f"schedule linear ends after {steps} steps, within warmup_steps {warmup}: raise trainer.max_steps or "
-                "trainer.max_epochs, or lower model.warmup_steps."
-            )
-        return steps
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """The validation travels with the weights."""

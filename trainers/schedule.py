@@ -1,0 +1,26 @@
+"""How long a run is: what a learning rate's schedule needs to know."""
+
+import pytorch_lightning as pl
+
+from datamodules.errors import UserError
+
+
+def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:
+    """Optimizer steps of the whole run, by the data module's steps per epoch and the trainer's limits.
+
+    Not trainer.estimated_stepping_batches: it makes the loader before a checkpoint's loop state is restored, and a resumed
+    run would then start its epoch over.
+
+    Raises:
+        UserError: If the run has no end, or ends within the warm-up.
+    """
+    epochs_steps = trainer.datamodule.steps_per_epoch * (trainer.max_epochs or 0)
+    steps = min((n for n in (trainer.max_steps, epochs_steps) if n > 0), default=0)
+    if not steps:
+        raise UserError("the learning rate's schedule needs an end: give trainer.max_epochs or trainer.max_steps.")
+    if steps <= warmup_steps:
+        raise UserError(
+            f"the schedule ends after {steps} steps, within warmup_steps {warmup_steps}: raise trainer.max_steps or "
+            "trainer.max_epochs, or lower model.warmup_steps."
+        )
+    return steps
