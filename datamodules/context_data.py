@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import pytorch_lightning as pl
@@ -17,11 +18,12 @@ from datamodules.contexts import (
     ContextSet,
     Labels,
     Pick,
+    StandIns,
     crop,
     pick_contexts,
     relevant,
-    shape,
     substitute,
+    swap_words,
 )
 from datamodules.errors import DataError, UserError
 from datamodules.mined import read_mined
@@ -43,6 +45,9 @@ class ContextModel(Protocol):
     def answer_labels(self, answers: list[str]) -> torch.Tensor:
         """Token ids (B, A) of answers."""
 
+    def nearest_words(self) -> dict[str, list[str]]:
+        """For words, the words nearest by embedding."""
+
 
 class ContextData(pl.LightningDataModule):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
@@ -63,8 +68,11 @@ class ContextData(pl.LightningDataModule):
         validation_pick: Validation contexts, drawn once.
         labels: What makes a context relevant, for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Cut training contexts to windows of so many words, around the answer where there is one; whole when null.
-        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by another question's
-            of the same shape, anew in every epoch: a generator that knows nothing yet learns to read, not to recall.
+        crop_growth_words: Words by which the windows grow from one epoch to the next.
+        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by that of another,
+            alike question, anew in every epoch: a generator that knows nothing yet learns to read, not to recall.
+        word_swaps: Share, in [0, 1], of the lower-case words in training texts that one of their nearest words by embedding
+            replaces, anew in every epoch: what is learnt of one wording then holds for its neighbours.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_bucket: Padded tokens of one forward pass, at most.
         questions_per_validation_batch: Questions of one validation batch, per rank.
@@ -83,7 +91,9 @@ class ContextData(pl.LightningDataModule):
         validation_pick: Pick = "ranked",
         labels: Labels = "has_answer",
         crop_words: int | None = None,
+        crop_growth_words: int = 0,
         substitution: float = 0.0,
+        word_swaps: float = 0.0,
         questions_per_step: int = 64,
         tokens_per_bucket: int = 8192,
         questions_per_validation_batch: int = 16,
@@ -106,13 +116,18 @@ class ContextData(pl.LightningDataModule):
         self.validation_fraction, self.more_files = validation_fraction, more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
-        if not 0 <= substitution <= 1:
-            raise UserError(f"substitution must lie in [0, 1], got {substitution}.")
-        self.crop_words, self.substitution = crop_words, substitution
+        for name, share in {"substitution": substitution, "word_swaps": word_swaps}.items():
+            if not 0 <= share <= 1:
+                raise UserError(f"{name} must lie in [0, 1], got {share}.")
+        if crop_growth_words < 0 or (crop_growth_words and crop_words is None):
+            raise UserError(f"crop_growth_words {crop_growth_words} must be at least 0, and 0 without crop_words.")
+        self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution
+        self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
-        self.answers_by_shape: dict[str, list[str]] = {}
+        self.stand_ins = StandIns()
+        self.nearest: dict[str, list[str]] = {}
         self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
 
     @property
@@ -138,9 +153,8 @@ class ContextData(pl.LightningDataModule):
             )
         self.questions = [one.question for one in sets]
         self.counts = [len(one.passages) for one in sets]  # the same in every epoch: only the choice is drawn anew
-        for question in self.questions:
-            for answer in question.answers:
-                self.answers_by_shape.setdefault(shape(answer), []).append(answer)
+        self.stand_ins = StandIns(self.questions)
+        self.nearest = self._module.nearest_words() if self.word_swaps else {}
         self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
         self.audit = self._audit(sets, len(train), len(held_out))
         if self.trainer.is_global_zero:
@@ -175,18 +189,34 @@ class ContextData(pl.LightningDataModule):
         labels = tuple(self._relevant(question, passage) for passage in passages)
         answer = rng.choice(question.answers)
         if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
-            answer, passages = self._substituted(answer, passages, rng)
+            answer, passages = self._substituted(question, answer, passages, rng)
         if self.crop_words is not None and epoch >= 0:
             accepted = [*question.answers, answer]
-            passages = tuple(crop(passage, accepted, self.crop_words, rng) for passage in passages)
+            words = self.crop_words + epoch * self.crop_growth_words
+            passages = tuple(crop(passage, accepted, words, rng) for passage in passages)
+        if self.nearest and epoch >= 0:
+            question, passages = self._reworded(question, passages, answer, rng)
         return ContextSet(question, passages, labels, answer)
 
     def _substituted(
-        self, answer: str, passages: tuple[Passage, ...], rng: random.Random
+        self, question: Question, answer: str, passages: tuple[Passage, ...], rng: random.Random
     ) -> tuple[str, tuple[Passage, ...]]:
-        other = rng.choice(self.answers_by_shape.get(shape(answer)) or [answer])
+        other = self.stand_ins.draw(question, answer, rng)
         changed = tuple(substitute(passages, answer, other))
         return (other, changed) if changed != passages else (answer, passages)  # only where the answer is spelt out
+
+    def _reworded(
+        self, question: Question, passages: tuple[Passage, ...], answer: str, rng: random.Random
+    ) -> tuple[Question, tuple[Passage, ...]]:
+        kept = set(answer.split())
+
+        def swapped(text: str) -> str:
+            return swap_words(text, self.nearest, self.word_swaps, kept, rng)
+
+        return (
+            replace(question, text=swapped(question.text)),
+            tuple(Passage.of(p.title, swapped(p.text), p.source) for p in passages),
+        )
 
     def _relevant(self, question: Question, passage: Passage) -> bool:
         key = question.text, passage.id

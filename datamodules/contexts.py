@@ -5,7 +5,7 @@ Shape legend: B questions, N contexts per question, M encoded rows of one bucket
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,6 +16,7 @@ from datamodules.records import Passage, Question
 
 Pick = Literal["ranked", "sampled", "gold"]
 Labels = Literal["has_answer", "gold"]
+_LOWER_WORD = re.compile(r"(?<![\w'-])[a-z]+(?![\w'-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,59 @@ def substitute(passages: Sequence[Passage], answer: str, other: str) -> list[Pas
     ]
 
 
+def swap_words(
+    text: str, nearest: dict[str, list[str]], share: float, kept: Collection[str], rng: random.Random
+) -> str:
+    """The text with a share of its lower-case words each replaced by one of its nearest words, drawn evenly.
+
+    Args:
+        text: To change.
+        nearest: For a word, those that may stand in for it; other words stay.
+        share: Of the words, in [0, 1].
+        kept: Words that stay whatever the draw, e.g. an answer's.
+        rng: Source of choice.
+    """
+
+    def other(match: re.Match[str]) -> str:
+        word = match[0]
+        return rng.choice(nearest[word]) if word in nearest and word not in kept and rng.random() < share else word
+
+    return _LOWER_WORD.sub(other, text)
+
+
+class StandIns:
+    """Answers that can stand in for others: of the same shape, to a question that asks in alike words.
+
+    A year stands in for a year and, as far as the questions' words tell, a company for a company and not for a person.
+
+    Args:
+        questions: Whose answers there are.
+    """
+
+    CANDIDATES = 32  # drawn for each substitution; the one whose question shares most words is taken
+
+    def __init__(self, questions: Sequence[Question] = ()) -> None:
+        self.by_shape: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        for question in questions:
+            for answer in question.answers:
+                self.by_shape.setdefault(shape(answer), []).append((answer, self._words(question)))
+
+    @staticmethod
+    def _words(question: Question) -> frozenset[str]:
+        return frozenset(_LOWER_WORD.findall(question.text))
+
+    def draw(self, question: Question, answer: str, rng: random.Random) -> str:
+        """Another answer for a question, or the same where nothing is like it."""
+        known = self.by_shape.get(shape(answer))
+        if not known:
+            return answer
+        own = self._words(question)
+        drawn = rng.choices(known, k=self.CANDIDATES)
+        return max(drawn, key=lambda one: len(one[1] & own) / (1 + len(one[1] | own)))[0]
+
+
 def shape(answer: str) -> str:
-    """What an answer looks like, so that a year stands in for a year and a name for a name: per word 0, A or a."""
+    """What an answer looks like: per word 0, A or a."""
     return " ".join("0" if word[0].isdigit() else "A" if word[0].isupper() else "a" for word in answer.split())
 
 

@@ -3,8 +3,9 @@
     python -m models.scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
     python -m models.scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --d-model 512 --layers 6
 
-A trainer's `pretrained` names the folder; its network knows nothing yet.  Train it right away on a task, or first on
-the corpus: python train.py fit --config configs/train/t5_corpus.yaml.
+A trainer's `estimator` or `generator` names the folder; its network knows nothing yet.  Train it right away on a task, or
+first on the corpus: python train.py fit --config configs/train/t5_corpus.yaml.  Two starts spare a reader most of the way:
+--embeddings takes the meaning of words from a sentence encoder, --copying lets the decoder begin by copying its context.
 """
 
 import os
@@ -36,7 +37,8 @@ class Sizes:
 
     Args:
         d_model: Width of the hidden states, divisible by `heads`.
-        layers: Of the encoder, and as many of the decoder.
+        layers: Of the encoder.
+        decoder_layers: Of the decoder; as many as of the encoder when None.
         heads: Attention heads; each has d_model / heads dimensions.
         d_ff: Width of the feed-forward layers.
         feed_forward: relu (T5) or gated-gelu (T5 v1.1, Flan, mT5; half as many weights more).
@@ -45,6 +47,7 @@ class Sizes:
 
     d_model: int = 128
     layers: int = 2
+    decoder_layers: int | None = None
     heads: int = 4
     d_ff: int = 512
     feed_forward: FeedForward = "relu"
@@ -52,9 +55,10 @@ class Sizes:
 
     def __post_init__(self) -> None:
         """Raise UserError unless every number is possible."""
-        for name in ("d_model", "layers", "heads", "d_ff"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        for name in ("d_model", "layers", "decoder_layers", "heads", "d_ff"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise UserError(f"{name} must be at least 1, got {number}.")
         if self.d_model % self.heads:
             raise UserError(f"d_model {self.d_model} must be divisible by heads {self.heads}.")
         if not 0 <= self.dropout < 1:
@@ -115,7 +119,7 @@ def random_t5(tokenizer: "PreTrainedTokenizerBase", sizes: Sizes, seed: int = 0)
 
     config = T5Config(
         vocab_size=len(tokenizer), d_model=sizes.d_model, d_kv=sizes.d_model // sizes.heads, d_ff=sizes.d_ff,
-        num_layers=sizes.layers, num_decoder_layers=sizes.layers, num_heads=sizes.heads,
+        num_layers=sizes.layers, num_decoder_layers=sizes.decoder_layers or sizes.layers, num_heads=sizes.heads,
         feed_forward_proj=sizes.feed_forward, dropout_rate=sizes.dropout, pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=tokenizer.pad_token_id,
     )  # fmt: skip
@@ -133,6 +137,8 @@ def scratch(
     tokenizer: str | None = None,
     seed: int = 0,
     sizes: Sizes | None = None,
+    embeddings: str | None = None,
+    copying: bool = False,
 ) -> None:
     """Write config.json, model.safetensors and the tokenizer into a folder, whole or not at all.
 
@@ -145,6 +151,8 @@ def scratch(
         tokenizer: Folder or spiece.model of a tokenizer to take instead.
         seed: Of the weights.
         sizes: Of the network.
+        embeddings: Folder or hub id of a sentence encoder that the embeddings take their meaning from; random when None.
+        copying: Whether cross-attention starts as a copy of what it attends to.
 
     Raises:
         UserError: If neither or both of corpus and tokenizer are given, or as the functions above.
@@ -164,10 +172,18 @@ def scratch(
         if len(made) < vocabulary:
             print(f"vocabulary: {len(made)} instead of {vocabulary}, the corpus holds no more distinct pieces")
     network = random_t5(made, sizes or Sizes(), seed)
+    if embeddings is not None:
+        from models.warm_start import semantic_embeddings
+
+        network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
+    if copying:
+        from models.warm_start import start_by_copying
+
+        start_by_copying(network, seed)
     with whole_folder(out) as folder:
         network.save_pretrained(folder)
         made.save_pretrained(folder)
-    print(f"{out}: T5 with {network.num_parameters():,} random weights, vocabulary {len(made)}", flush=True)
+    print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
 class Parser(BriefErrors, ArgumentParser):
@@ -186,12 +202,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--vocabulary", type=int, default=8000, help="ids of the tokenizer, sentinels included")
     parser.add_argument("--tokenizer", type=str | None, default=None, help="folder or spiece.model to take instead")
     parser.add_argument("--seed", type=int, default=0, help="of the weights")
+    parser.add_argument("--embeddings", type=str | None, default=None, help="folder or hub id of a sentence encoder")
+    parser.add_argument("--copying", type=bool, default=False, help="the decoder starts by copying its context")
     for size in fields(Sizes):
         parser.add_argument(f"--{size.name.replace('_', '-')}", type=size.type, default=size.default)
     given = parser.parse_args(arguments)
     corpus = [given.corpus] if isinstance(given.corpus, str) else given.corpus
     sizes = Sizes(**{size.name: given[size.name] for size in fields(Sizes)})
-    scratch(given.out, corpus, given.layout, given.limit, given.vocabulary, given.tokenizer, given.seed, sizes)
+    scratch(
+        given.out, corpus, given.layout, given.limit, given.vocabulary, given.tokenizer, given.seed, sizes,
+        given.embeddings, given.copying,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from datamodules.contexts import ContextBatch
 from datamodules.errors import UserError
 from models.contexts import ContextEncoder, ContextFormat
 from models.generator import Generator
+from models.neighbours import nearest_words
 from models.relevance import RelevanceEstimator
 from models.rerag import ReRagModel
 from trainers.context_scores import ContextScores, score_contexts
@@ -64,6 +65,8 @@ class ReRagTrainer(pl.LightningModule):
         label_weight: Weight of the supervision of the estimator by the data module's labels.
         label_form: `pointwise` (the released warm-up) or `listwise`.
         label_false_weight: Weight of an irrelevant context, pointwise.
+        freeze_embeddings: Leave the token embeddings of both models as they are: words that no training question holds
+            keep their place among those that one does.
         dropout: Of both models; the checkpoints' own when null.
         learning_rate: AdamW's, per optimizer step.
         weight_decay: AdamW's, on matrices only.
@@ -94,6 +97,7 @@ class ReRagTrainer(pl.LightningModule):
         label_weight: float = 0.0,
         label_form: LabelForm = "pointwise",
         label_false_weight: float = 0.125,
+        freeze_embeddings: bool = False,
         dropout: float | None = None,
         learning_rate: float = 1e-4,
         weight_decay: float = 1e-3,
@@ -132,6 +136,9 @@ class ReRagTrainer(pl.LightningModule):
                 generator, max_tokens, text_format, self.choices.answer_prefix, dropout, gradient_checkpointing
             )
             self.generator.network.generation_config.repetition_penalty = self.choices.repetition_penalty
+        if freeze_embeddings:
+            for part in self.parts:
+                part.network.get_input_embeddings().requires_grad_(False)
         has_tokens = self.estimator is not None and self.estimator.generative
         if token_weight and self.estimator is not None and not has_tokens:
             raise UserError(
@@ -145,16 +152,26 @@ class ReRagTrainer(pl.LightningModule):
         self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
 
     @property
+    def parts(self) -> list[Generator | RelevanceEstimator]:
+        """The generator, then the estimator, as far as there are."""
+        return [part for part in (self.generator, self.estimator) if part is not None]
+
+    @property
     def encoders(self) -> list[ContextEncoder]:
         """Who tokenizes: one encoder where estimator and generator read the same tokens, else generator's, estimator's."""
-        parts = [part.encode for part in (self.generator, self.estimator) if part is not None]
-        return parts[:1] if len(parts) == 2 and parts[0].same_as(parts[1]) else parts
+        encoders = [part.encode for part in self.parts]
+        return encoders[:1] if len(encoders) == 2 and encoders[0].same_as(encoders[1]) else encoders
 
     def answer_labels(self, answers: list[str]) -> Tensor:
         """Token ids (B, A) of answers; (B, 0) without a generator."""
         if self.generator is None:
             return torch.zeros(len(answers), 0, dtype=torch.long)
         return self.generator.labels(answers, self.hparams.max_answer_tokens)
+
+    def nearest_words(self) -> dict[str, list[str]]:
+        """For words, the words nearest by the embeddings of the generator, or of the estimator where there is none."""
+        part = self.parts[0]
+        return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def on_fit_start(self) -> None:
         """Refuse fp16, and say what memory a step takes."""

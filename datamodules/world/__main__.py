@@ -23,6 +23,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--singles", type=int, default=default.singles, help="single-hop questions in the FiD files")
     parser.add_argument(
+        "--open-singles", type=int, default=default.open_singles, help="more of them, half without the gold passage"
+    )
+    parser.add_argument(
         "--web-questions", type=int, default=default.web_questions, help="whose passages only the web has"
     )
     parser.add_argument("--manuals", type=int, default=default.manuals, help="product manuals in Markdown")
@@ -30,11 +33,13 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if given.questions < LEAST_QUESTIONS:
             raise UserError(f"--questions {given.questions}: at least {LEAST_QUESTIONS}, so that every kind occurs.")
-        for option in ("singles", "web_questions", "manuals"):
+        for option in ("singles", "open_singles", "web_questions", "manuals"):
             if getattr(given, option) < 0:
                 raise UserError(f"--{option.replace('_', '-')} {getattr(given, option)}: must not be negative.")
         started = time.perf_counter()
-        recipe = Recipe(given.seed, given.questions, given.singles, given.web_questions, given.manuals)
+        recipe = Recipe(
+            given.seed, given.questions, given.singles, given.open_singles, given.web_questions, given.manuals
+        )
         record = write_world(recipe, given.out)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

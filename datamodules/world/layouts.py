@@ -67,17 +67,18 @@ def fid(shipped: Shipped, name: str, passages: Passages) -> dict:
     """A row as FiD and DPR read it, with the marks of NQ's "Lost in the Middle" files."""
     asked = shipped.asked
     gold = {step.entity for step in asked.steps}
-    contexts = []
-    for entity in shipped.context:
-        passage = passages[entity]
-        contexts.append(
-            {
-                "title": passage.title,
-                "text": passage.text,
-                "hasanswer": contains(passage.text, asked.answer),
-                "isgold": entity in gold,
-            }
-        )
+    shown = [(passages[entity], entity in gold) for entity in shipped.context]
+    shown += [(part, False) for part in shipped.parts]
+    shown.sort(key=lambda one: one[0].text)  # no place tells which is gold
+    contexts = [
+        {
+            "title": passage.title,
+            "text": passage.text,
+            "hasanswer": contains(passage.text, asked.answer),
+            "isgold": is_gold,
+        }
+        for passage, is_gold in shown
+    ]
     return {"id": name, "question": asked.question, "answers": [asked.answer], "ctxs": contexts}
 
 

@@ -1,6 +1,7 @@
 """The passage of an entity: its facts in any order, phrased in its split's words, under a title that may repeat."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 
@@ -42,8 +43,14 @@ def title_of(entity: Entity, random: Random) -> str:
     return entity.full_name if entity.kind == "city" else f"{entity.name} ({entity.year} {kind})"
 
 
-def write_passage(entity: Entity, random: Random) -> Written:
-    """One passage of about 50 words: the opening, every fact once, two fillers, at times a warning of the twin."""
+def write_passage(entity: Entity, random: Random, without: Collection[str] = ()) -> Written:
+    """One passage of about 50 words: the opening, every fact once, two fillers, at times a warning of the twin.
+
+    Args:
+        entity: What it is about.
+        random: Source of chance.
+        without: Relations that it does not tell of.
+    """
 
     def phrase(template: str, said: str = "") -> str:
         subject, possessive = entity.pronoun, POSSESSIVES[entity.pronoun]
@@ -66,6 +73,8 @@ def write_passage(entity: Entity, random: Random) -> Written:
     clauses = [("year", opening.format(n=entity.name, y=entity.year, r=entity.region, t=entity.trade))]
     rest = []
     for relation, said in entity.facts.items():
+        if relation in without:
+            continue
         clause = phrase(random.choice(RELATIONS[relation].statements.of(split)), named_object(said))
         rest.append((relation, clause))
     words = random.sample(entity.theme, len(entity.theme))

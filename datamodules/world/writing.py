@@ -46,6 +46,7 @@ def write_world(recipe: Recipe, out: Path) -> dict:
             "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": recipe.manuals},
             "questions": {split: kinds([s.asked for s in world.questions[split]]) for split in (*SPLITS, "web")},
             "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
+            "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
             "sha256": digests(folder),
         }
@@ -59,9 +60,13 @@ def _write_questions(world: World, folder: Path) -> None:
         rows = [(f"{name}_{number:05d}", s) for number, s in enumerate(world.questions[split])]
         _write_list(folder / f"{name}.json", (hotpotqa(s, row_id, world.passages) for row_id, s in rows))
         _write_lines(folder / f"musique_{name}.jsonl", (musique(s, row_id, world.passages) for row_id, s in rows))
-        if world.singles[split]:
-            singles = [(f"{name}_single_{number:05d}", s) for number, s in enumerate(world.singles[split])]
-            _write_list(folder / f"fid_{name}.json", (fid(s, row_id, world.passages) for row_id, s in singles))
+        for kind, file, shipped in (
+            ("single", f"fid_{name}.json", world.singles[split]),
+            ("open", f"fid_{name}_open.json", world.open_singles[split]),
+        ):
+            rows = [(f"{name}_{kind}_{number:05d}", s) for number, s in enumerate(shipped)]
+            if rows:
+                _write_list(folder / file, (fid(s, row_id, world.passages) for row_id, s in rows))
 
 
 def _write_manuals(world: World, recipe: Recipe, folder: Path) -> int:
