@@ -13,6 +13,7 @@ import torch
 from datamodules.audit import lines
 from datamodules.batching import FixedBatches, StepLoader, plan_steps
 from datamodules.contexts import (
+    LOWER_WORD,
     Bucket,
     ContextBatch,
     ContextSet,
@@ -208,7 +209,7 @@ class ContextData(pl.LightningDataModule):
     def _reworded(
         self, question: Question, passages: tuple[Passage, ...], answer: str, rng: random.Random
     ) -> tuple[Question, tuple[Passage, ...]]:
-        kept = set(answer.split())
+        kept = set(LOWER_WORD.findall(answer))
 
         def swapped(text: str) -> str:
             return swap_words(text, self.nearest, self.word_swaps, kept, rng)

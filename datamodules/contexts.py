@@ -16,7 +16,7 @@ from datamodules.records import Passage, Question
 
 Pick = Literal["ranked", "sampled", "gold"]
 Labels = Literal["has_answer", "gold"]
-_LOWER_WORD = re.compile(r"(?<![\w'-])[a-z]+(?![\w'-])")
+LOWER_WORD = re.compile(r"(?<![\w'-])[a-z]+(?![\w'-])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def swap_words(
         word = match[0]
         return rng.choice(nearest[word]) if word in nearest and word not in kept and rng.random() < share else word
 
-    return _LOWER_WORD.sub(other, text)
+    return LOWER_WORD.sub(other, text)
 
 
 class StandIns:
@@ -168,7 +168,7 @@ class StandIns:
 
     @staticmethod
     def _words(question: Question) -> frozenset[str]:
-        return frozenset(_LOWER_WORD.findall(question.text))
+        return frozenset(LOWER_WORD.findall(question.text))
 
     def draw(self, question: Question, answer: str, rng: random.Random) -> str:
         """Another answer for a question, or the same where nothing is like it."""
@@ -176,7 +176,9 @@ class StandIns:
         if not known:
             return answer
         own = self._words(question)
-        drawn = rng.choices(known, k=self.CANDIDATES)
+        drawn = [one for one in rng.choices(known, k=self.CANDIDATES) if one[0] not in question.answers]
+        if not drawn:  # the question itself, which is likest of all, may be among the known ones
+            return answer
         return max(drawn, key=lambda one: len(one[1] & own) / (1 + len(one[1] | own)))[0]
 
 

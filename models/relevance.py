@@ -93,6 +93,7 @@ class RelevanceEstimator(nn.Module):
         text_format: ContextFormat = "fid",
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
+        layers: int | None = None,
     ) -> Self:
         """An estimator to train, or a folder's to serve.
 
@@ -103,16 +104,24 @@ class RelevanceEstimator(nn.Module):
             text_format: Format of a T5's input; encoder-only models take `sentence_pair` whatever is said here.
             dropout: The checkpoint's own when None.
             gradient_checkpointing: Recompute activations in the backward pass.
+            layers: Keep the first so many layers of an encoder-only model; all when None.
 
         Raises:
             MissingInputError: If there is no such model on this machine.
-            UserError: If its tokenizer lacks a token that is needed.
+            UserError: If its tokenizer lacks a token that is needed, or it has fewer layers, or is a T5 to be cut.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
         options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast does the rest
         options |= {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
+        if layers is not None:
+            if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
+                raise UserError(
+                    f"layers {layers} does not fit {pretrained}: an encoder-only model can be cut to between 1 and all of "
+                    f"its {config.num_hidden_layers} layers; a T5 cannot."
+                )
+            options["num_hidden_layers"] = layers
         if config.is_encoder_decoder:
             network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)

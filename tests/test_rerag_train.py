@@ -5,7 +5,6 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,9 +15,9 @@ from datamodules.context_data import ContextData
 from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
 from datamodules.errors import exit_code
 from datamodules.records import Passage, Question
-from datamodules.split import Source
 from models.rerag import ReRagModel
 from tests.conftest import NAMES
+from tests.rerag_data import context_data, fid_rows
 from tests.runs import done, fit, fit_here, largest_difference, metrics, weights
 from trainers.memory_plan import activation_bytes, saved_bytes
 from trainers.rerag import ReRagTrainer
@@ -56,29 +55,6 @@ checkpoint: {{monitor: val/em}}
 """
 
 
-def fid_rows(count: int, seed: int = 0) -> list[dict]:
-    """Questions in FiD's layout with 3 to 6 contexts: the gold one says who the director of the asked name is."""
-    rng = random.Random(seed)
-    rows = []
-    for number in range(count):
-        asked, answer, *others = rng.sample(NAMES, 7)
-        contexts = [
-            {"title": asked, "text": f"the director of {asked} is {answer} .", "isgold": True},
-            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3), "isgold": False}
-              for o in others[: rng.randint(2, 5)]),
-        ]  # fmt: skip
-        rng.shuffle(contexts)
-        rows.append(
-            {
-                "id": f"{seed}-{number}",
-                "question": f"who is the director of {asked}",
-                "answers": [answer],
-                "ctxs": contexts,
-            }
-        )
-    return rows
-
-
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
     """A folder to run in, with config.yaml for a tiny joint run."""
@@ -97,15 +73,7 @@ def batch_of(tmp_path: Path) -> Callable[..., tuple[ContextData, ContextBatch]]:
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
 
     def make(module: ReRagTrainer, **options: object) -> tuple[ContextData, ContextBatch]:
-        data = ContextData(
-            [Source("fid", str(tmp_path / "fid.json"))],
-            **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
-               "validation_fraction": 0.3, **options},
-        )  # fmt: skip
-        data.trainer = SimpleNamespace(
-            lightning_module=module, is_global_zero=False, global_rank=0, world_size=1, accumulate_grad_batches=1
-        )
-        data.setup("fit")
+        data = context_data(tmp_path / "fid.json", module, **options)
         return data, next(iter(data.train_dataloader()))
 
     return make
@@ -249,6 +217,21 @@ def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints
             assert ours == pytest.approx(theirs, abs=1e-3), (name, key)
 
 
+def test_frozen_embeddings_stay_and_all_else_learns(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.freeze_embeddings", "true", "--trainer.max_epochs", "1")
+    start, after = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).state_dict(), weights(workplace, "tiny")
+    embeddings = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}
+    for part in ("estimator", "generator"):
+        same = {name for name, value in start.items() if torch.equal(after[f"{part}.network.{name}"], value)}
+        assert same == embeddings, part  # T5's output layer is its embedding
+
+
+def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:
+    module = ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, max_tokens=96, freeze_embeddings=True)
+    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]
+
+
 def test_a_packed_reader_trains_alone(workplace: Path) -> None:
     fit_here(workplace, "--model.estimator", "null", "--model.text_format", "packed", "--model.max_tokens", "128",
              "--trainer.max_epochs", "1")  # fmt: skip
@@ -272,6 +255,10 @@ def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
         (["--model.generator", "null"], "label_weight"),
         (["--data.contexts", "0"], "contexts must be at least 1"),
         (["--data.pick", "best"], "pick"),
+        (["--data.crop_growth_words", "3"], "0 without crop_words"),
+        (["--data.crop_words", "5", "--data.crop_growth_words=-1"], "must be at least 0"),
+        (["--data.word_swaps", "1.5"], "word_swaps must lie in [0, 1]"),
+        (["--data.substitution=-0.1"], "substitution must lie in [0, 1]"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -141,6 +141,22 @@ def test_a_tokenizer_can_be_given(folder: Path, checkpoints: dict[str, Path], tm
     assert AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab() == given_vocab
 
 
+def test_a_decoder_of_its_own_depth_that_copies(folder: Path, tmp_path: Path) -> None:
+    options = ["--tokenizer", str(folder), "--d-model", "32", "--d-ff", "64", "--layers", "1", "--decoder-layers", "2"]
+    for name, more in {"plain": [], "copies": ["--copying", "true"]}.items():
+        main([*options, *more, "--out", str(tmp_path / name)])
+    plain, copies = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name) for name in ("plain", "copies"))
+    assert (copies.config.num_layers, copies.config.num_decoder_layers) == (1, 2)
+    for network, is_copy in ((plain, False), (copies, True)):
+        for block in network.decoder.block:
+            attention = block.layer[1].EncDecAttention
+            assert torch.allclose(attention.o.weight @ attention.v.weight, torch.eye(32), atol=1e-5) == is_copy
+    theirs = plain.state_dict()
+    changed = {name for name, value in copies.state_dict().items() if not torch.equal(value, theirs[name])}
+    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
+    assert torch.equal(plain.shared.weight, copies.shared.weight)
+
+
 @pytest.mark.skipif("LIGHTNING_RAG_DATA" not in os.environ, reason="LIGHTNING_RAG_DATA names no folder with t5/")
 def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
     spiece = Path(os.environ["LIGHTNING_RAG_DATA"]) / "t5" / "spiece.model"
@@ -159,6 +175,8 @@ def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
         (["--corpus", "{corpus}", "--vocabulary", "100"], "at least 512"),
         (["--corpus", "{corpus}", "--d-model", "30"], "divisible by heads"),
         (["--corpus", "{corpus}", "--layers", "0"], "layers must be at least 1"),
+        (["--corpus", "{corpus}", "--decoder-layers", "0"], "decoder_layers must be at least 1"),
+        (["--corpus", "{corpus}", "--embeddings", "nowhere/encoder"], "nowhere/encoder: no such folder"),
         (["--corpus", "{corpus}", "--dropout", "1"], r"dropout must lie in \[0, 1\)"),
         (["--tokenizer", "nowhere"], "does not exist"),
         (["--tokenizer", "{corpus_folder}"], "no tokenizer.json and no spiece.model"),

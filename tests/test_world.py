@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,10 @@ from datamodules.world.__main__ import main
 from datamodules.world.facts import RELATIONS
 from datamodules.world.phrases import SPLITS, Phrases, Relation
 from datamodules.world.questions import MIX, contains
-from datamodules.world.world import Recipe, World, grow
+from datamodules.world.world import SPLIT_SHARES, Recipe, Shipped, World, grow
 from datamodules.world.writing import write_world
 
-SMALL = Recipe(seed=3, questions=400, singles=200, web_questions=30, manuals=3)
+SMALL = Recipe(seed=3, questions=400, singles=200, open_singles=100, web_questions=30, manuals=3)
 PARTS = (*SPLITS, "web")
 
 
@@ -34,7 +35,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(world: World, split: str, kinds: tuple[str, ...] = ()) -> list:
-    every = [shipped.asked for shipped in (*world.questions[split], *world.singles[split])]
+    groups = (world.questions, world.singles, world.open_singles)
+    every = [shipped.asked for group in groups for shipped in group[split]]
     return [one for one in every if not kinds or one.kind in kinds]
 
 
@@ -145,6 +147,71 @@ def test_layouts_agree(folder: Path) -> None:
     assert all(any(c["isgold"] and c["hasanswer"] for c in row["ctxs"]) for row in fid)
 
 
+def single_hop(world: World) -> list[Shipped]:
+    return [shipped for split in SPLITS for group in (world.singles, world.open_singles) for shipped in group[split]]
+
+
+def test_parts_are_of_the_gold_passages_article_and_silent_on_what_is_asked(world: World) -> None:
+    shipped = single_hop(world)
+    parts = [(one, part) for one in shipped for part in one.parts]
+    assert len(parts) > 0.9 * 2 * len(shipped)
+    corpus = {passage.text for passage in world.passages.values()}
+    for one, part in parts:
+        (step,) = one.asked.steps
+        assert part.title == world.passages[step.entity].title
+        assert contains(part.text, step.entity.name)
+        assert not contains(part.text, one.asked.answer)
+        assert part.text not in corpus
+        others = step.entity.facts.keys() - {step.relation}
+        assert part.said_in.keys() & step.entity.facts.keys() <= others
+        assert len(part.said_in.keys() & others) == len(others) - len(others) // 2
+
+
+def test_fid_rows_show_the_parts_in_an_order_that_tells_nothing(folder: Path) -> None:
+    rows = json.loads((folder / "fid_train.json").read_text())
+    places = Counter()
+    for row in rows:
+        (gold,) = (n for n, context in enumerate(row["ctxs"]) if context["isgold"])
+        places[gold] += 1
+        alike = [c for n, c in enumerate(row["ctxs"]) if c["title"] == row["ctxs"][gold]["title"] and n != gold]
+        assert len(alike) <= 2
+        assert not any(contains(c["text"], row["answers"][0]) or c["hasanswer"] for c in alike)
+        assert len(row["ctxs"]) == 10
+    assert max(places.values()) < 0.3 * len(rows)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_other_open_question_has_no_context_with_its_answer(folder: Path, split: str) -> None:
+    rows = json.loads((folder / f"fid_{split}_open.json").read_text())
+    record = json.loads((folder / "world.json").read_text())
+    assert len(rows) == record["open_single_hop_questions"][split] == round(SPLIT_SHARES[split] * SMALL.open_singles)
+    for number, row in enumerate(rows):
+        holding = [c for c in row["ctxs"] if contains(f"{c['title']}. {c['text']}", row["answers"][0])]
+        assert [c for c in row["ctxs"] if contains(c["text"], row["answers"][0])] == [
+            c for c in row["ctxs"] if c["hasanswer"]
+        ]
+        gold = [c for c in row["ctxs"] if c["isgold"]]
+        if number % 2 == 0:
+            assert len(gold) == 1
+            assert gold[0] in holding
+        else:
+            assert not holding
+            assert not gold
+            assert len(row["ctxs"]) >= 5
+    for question in list(read_questions("fid", str(folder / f"fid_{split}_open.json")))[1::2]:
+        assert question.support == question.unshipped_support == ()
+    closed = json.loads((folder / f"fid_{split}.json").read_text())
+    assert not {row["question"] for row in rows} & {row["question"] for row in closed}
+
+
+def test_singles_change_nothing_but_the_files_of_singles(folder: Path, tmp_path: Path) -> None:
+    write_world(replace(SMALL, singles=50, open_singles=0), tmp_path / "fewer")
+    here, there = ({n: d for n, d in digests(f).items() if n != "world.json"} for f in (folder, tmp_path / "fewer"))
+    differing = {name for name in here if here[name] != there.get(name)}
+    assert differing == {f"fid_{split}{kind}.json" for split in SPLITS for kind in ("", "_open")}
+    assert set(there) == {name for name in here if not name.endswith("_open.json")}
+
+
 def test_supporting_sentences_say_the_fact(folder: Path) -> None:
     for row in json.loads((folder / "test.json").read_text()):
         context = dict(row["context"])
@@ -209,7 +276,7 @@ def test_every_mention_means_one_thing(world: World) -> None:
 
 @pytest.fixture(scope="module")
 def full_size() -> World:
-    return grow(Recipe(singles=0, web_questions=2))
+    return grow(Recipe(singles=0, open_singles=0, web_questions=2))
 
 
 def test_a_reader_without_contexts_cannot_score(full_size: World) -> None:
@@ -242,6 +309,9 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Ca
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
     assert main(["--out", str(tmp_path / "new"), "--questions", "3"]) != 0
     assert "at least 50" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path / "new"), "--open-singles=-1"]) != 0
+    assert "--open-singles -1: must not be negative" in capsys.readouterr().err
     assert main(["--out", str(tmp_path / "new"), "--questions", "50", "--singles", "20", "--web-questions", "4"]) == 0
-    assert main(["--out", str(tmp_path / "new"), "--questions", "60", "--singles", "20", "--web-questions", "4"]) == 0
-    assert json.loads((tmp_path / "new" / "world.json").read_text())["recipe"]["questions"] == 60
+    assert main(["--out", str(tmp_path / "new"), "--questions", "60", "--singles", "20", "--open-singles", "9"]) == 0
+    recipe = json.loads((tmp_path / "new" / "world.json").read_text())["recipe"]
+    assert (recipe["questions"], recipe["singles"], recipe["open_singles"]) == (60, 20, 9)

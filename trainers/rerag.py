@@ -65,10 +65,12 @@ class ReRagTrainer(pl.LightningModule):
         label_weight: Weight of the supervision of the estimator by the data module's labels.
         label_form: `pointwise` (the released warm-up) or `listwise`.
         label_false_weight: Weight of an irrelevant context, pointwise.
+        estimator_layers: Keep the first so many layers of an encoder-only estimator; all when null.
         freeze_embeddings: Leave the token embeddings of both models as they are: words that no training question holds
             keep their place among those that one does.
         dropout: Of both models; the checkpoints' own when null.
         learning_rate: AdamW's, per optimizer step.
+        estimator_learning_rate: The estimator's own; the same when null.
         weight_decay: AdamW's, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant` (the paper) or `linear` decay to 0.
@@ -97,9 +99,11 @@ class ReRagTrainer(pl.LightningModule):
         label_weight: float = 0.0,
         label_form: LabelForm = "pointwise",
         label_false_weight: float = 0.125,
+        estimator_layers: int | None = None,
         freeze_embeddings: bool = False,
         dropout: float | None = None,
         learning_rate: float = 1e-4,
+        estimator_learning_rate: float | None = None,
         weight_decay: float = 1e-3,
         warmup_steps: int = 0,
         schedule: Literal["constant", "linear"] = "constant",
@@ -129,7 +133,7 @@ class ReRagTrainer(pl.LightningModule):
         self.estimator = self.generator = None
         if estimator is not None:
             self.estimator = RelevanceEstimator.build(
-                estimator, max_tokens, text_format, dropout, gradient_checkpointing
+                estimator, max_tokens, text_format, dropout, gradient_checkpointing, estimator_layers
             )
         if generator is not None:
             self.generator = Generator.build(
@@ -271,14 +275,16 @@ class ReRagTrainer(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW; biases, norms and other vectors are not decayed; constant after warm-up, or linear decay to 0."""
-        trained = [p for p in self.parameters() if p.requires_grad]
-        optimizer = AdamW(
-            [
-                {"params": [p for p in trained if p.ndim > 1], "weight_decay": self.hparams.weight_decay},
-                {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
-            ],
-            lr=self.hparams.learning_rate,
-        )
+        groups = []
+        for part in self.parts:
+            rate = self.hparams.learning_rate
+            if part is self.estimator and self.hparams.estimator_learning_rate is not None:
+                rate = self.hparams.estimator_learning_rate
+            trained = [p for p in part.parameters() if p.requires_grad]
+            matrices, vectors = [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim <= 1]
+            groups.append({"params": matrices, "lr": rate, "weight_decay": self.hparams.weight_decay})
+            groups.append({"params": vectors, "lr": rate, "weight_decay": 0.0})
+        optimizer = AdamW([group for group in groups if group["params"]])
         if self.hparams.schedule == "constant":
             schedule = get_constant_schedule_with_warmup(optimizer, self.hparams.warmup_steps)
         else:

@@ -96,13 +96,13 @@ class _Singles:
 
     def ship(self, asked: Asked, answerable: bool = True) -> Shipped:
         (step,) = asked.steps
-        parts = [self._part(step.entity, step.relation, asked.answer) for _ in range(PARTS)]
+        parts = [self._part(step.entity, step.relation, asked.answer) for _ in range(PARTS + (not answerable))]
         told = tuple(part for part in parts if part is not None)
-        size = CONTEXT_SIZE - len(told) + (not answerable)
-        context = self.lookalikes.context(asked, size, self.random)
-        if not answerable:
-            context = [e for e in context if e is not step.entity and not contains(self.passages[e].text, asked.answer)]
-        return Shipped(asked, context, told)
+        if answerable:
+            return Shipped(asked, self.lookalikes.context(asked, CONTEXT_SIZE - len(told), self.random), told)
+        context = self.lookalikes.context(asked, 2 * CONTEXT_SIZE, self.random)
+        silent = [e for e in context if e is not step.entity and not contains(self.passages[e].text, asked.answer)]
+        return Shipped(asked, silent[: CONTEXT_SIZE - len(told)], told)  # as many as where there is an answer
 
     def _part(self, entity: Entity, relation: str, answer: str) -> Written | None:
         """About half of the entity's other facts; None where even they give the answer away."""

@@ -1,0 +1,47 @@
+"""Questions in FiD's layout on invented names, and RE-RAG's data of them outside Lightning's trainer."""
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+from datamodules.context_data import ContextData
+from datamodules.split import Source
+from tests.conftest import NAMES
+from trainers.rerag import ReRagTrainer
+
+
+def fid_rows(count: int, seed: int = 0) -> list[dict]:
+    """Questions in FiD's layout with 3 to 6 contexts: the gold one says who the director of the asked name is."""
+    rng = random.Random(seed)
+    rows = []
+    for number in range(count):
+        asked, answer, *others = rng.sample(NAMES, 7)
+        contexts = [
+            {"title": asked, "text": f"the director of {asked} is {answer} .", "isgold": True},
+            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3), "isgold": False}
+              for o in others[: rng.randint(2, 5)]),
+        ]  # fmt: skip
+        rng.shuffle(contexts)
+        rows.append(
+            {
+                "id": f"{seed}-{number}",
+                "question": f"who is the director of {asked}",
+                "answers": [answer],
+                "ctxs": contexts,
+            }
+        )
+    return rows
+
+
+def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ContextData:
+    """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside Lightning's trainer."""
+    data = ContextData(
+        [Source("fid", str(file))],
+        **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
+           "validation_fraction": 0.3, **options},
+    )  # fmt: skip
+    data.trainer = SimpleNamespace(
+        lightning_module=module, is_global_zero=False, global_rank=rank, world_size=ranks, accumulate_grad_batches=1
+    )
+    data.setup("fit")
+    return data
