@@ -13,8 +13,9 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 import train
 from datamodules.context_data import ContextData
 from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
-from datamodules.errors import exit_code
+from datamodules.errors import UserError, exit_code
 from datamodules.records import Passage, Question
+from models.relevance import RelevanceEstimator
 from models.rerag import ReRagModel
 from tests.conftest import NAMES
 from tests.rerag_data import context_data, fid_rows
@@ -230,6 +231,31 @@ def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints
     module = ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, max_tokens=96, freeze_embeddings=True)
     frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
     assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]
+
+
+def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints: dict[str, Path]) -> None:
+    whole = RelevanceEstimator.build(str(checkpoints["bert"]), 96).network.state_dict()
+    cut = RelevanceEstimator.build(str(checkpoints["bert"]), 96, layers=1).network
+    assert len(cut.bert.encoder.layer) == cut.config.num_hidden_layers == 1
+    body = {name: value for name, value in cut.state_dict().items() if name.startswith("bert.")}
+    assert all(torch.equal(value, whole[name]) for name, value in body.items())
+    assert len(body) < len([name for name in whole if name.startswith("bert.")])
+
+
+@pytest.mark.parametrize(("start", "layers"), [("bert", 0), ("bert", 99), ("t5", 1)])
+def test_layers_that_are_not_there_are_refused(checkpoints: dict[str, Path], start: str, layers: int) -> None:
+    with pytest.raises(UserError, match=rf"layers {layers} does not fit"):
+        RelevanceEstimator.build(str(checkpoints[start]), 96, layers=layers)
+
+
+def test_the_estimator_learns_at_its_own_rate(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.estimator_learning_rate", "0", "--trainer.max_epochs", "1")
+    start, after = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).state_dict(), weights(workplace, "tiny")
+    moved = {
+        part: any(not torch.equal(after[f"{part}.network.{name}"], value) for name, value in start.items())
+        for part in ("estimator", "generator")
+    }
+    assert moved == {"estimator": False, "generator": True}
 
 
 def test_a_packed_reader_trains_alone(workplace: Path) -> None:

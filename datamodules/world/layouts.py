@@ -1,5 +1,7 @@
 """Questions and passages of the world as rows of the official layouts."""
 
+import re
+
 from datamodules.world.entities import Entity
 from datamodules.world.passages import Written
 from datamodules.world.questions import Asked, contains
@@ -11,6 +13,7 @@ TYPES = {  # our kinds as HotpotQA's `type`; chains beyond two hops keep their o
     "comparison_same": "comparison",
 }
 LEVELS = {1: "easy", 2: "medium", 3: "hard", 4: "hard"}
+_WORD = re.compile(r"\w+")
 Passages = dict[Entity, Written]
 
 
@@ -69,7 +72,15 @@ def fid(shipped: Shipped, name: str, passages: Passages) -> dict:
     gold = {step.entity for step in asked.steps}
     shown = [(passages[entity], entity in gold) for entity in shipped.context]
     shown += [(part, False) for part in shipped.parts]
-    shown.sort(key=lambda one: one[0].text)  # no place tells which is gold
+    words = set(_WORD.findall(asked.question.casefold()))
+
+    def shared_words(one: tuple[Written, bool]) -> tuple[int, str]:
+        text = f"{one[0].title} {one[0].text}"
+        return -len(words & set(_WORD.findall(text.casefold()))), text
+
+    shown.sort(
+        key=shared_words
+    )  # as in such files: in the order of a retriever, here of words shared with the question
     contexts = [
         {
             "title": passage.title,
