@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart test test-all check format clean
+.PHONY: help install quickstart quickstart-rerag test test-all check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -26,8 +26,11 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
-quickstart: install  ## From nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
-	@PYTHON=$(BIN)/python bash configs/quickstart.sh
+quickstart: install  ## DR-RAG from nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
+	@PYTHON=$(BIN)/python bash configs/quickstart.sh drrag
+
+quickstart-rerag: install  ## RE-RAG likewise: a T5 from nothing learns to read, then estimator and generator jointly
+	@PYTHON=$(BIN)/python bash configs/quickstart.sh rerag
 
 test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -45,4 +48,4 @@ format: install  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 
 clean:  ## Remove what quickstart and tests wrote, not the environment
-	@rm -rf data/world indexes/world-* checkpoints/drrag-world reports/world .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf data/world indexes/world-* checkpoints/{drrag,reader,rerag,t5}-world reports/{world,rerag-world,rerag-world-open} .pytest_cache .mypy_cache .ruff_cache .hypothesis
