@@ -377,7 +377,7 @@ FETCH = "Correct it or fetch the file again."
         ("hotpotqa", "", "{} is empty: it holds no rows. Fetch it again."),
         ("hotpotqa", " \n ", "{} is empty: it holds no rows. Fetch it again."),
         ("hotpotqa", "[ ]", "{} is empty: it holds no rows. Fetch it again."),
-        ("hotpotqa", gzip.compress(b""), "{} is empty: it holds no rows. Fetch it again."),
+        ("hotpotqa", gzip.compress(b"", mtime=0), "{} is empty: it holds no rows. Fetch it again."),
         ("hotpotqa", "\nversion 1", f"{{}}, line 2: neither a JSON list nor JSON Lines: it starts with b'v'. {FETCH}"),
         ("hotpotqa", as_lines([HOTPOT])[:-5], "{} is truncated: 0 rows read. Fetch it again."),
         ("hotpotqa", as_lines([HOTPOT, HOTPOT])[:-25], "{} is truncated: 1 rows read. Fetch it again."),
