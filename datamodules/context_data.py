@@ -156,6 +156,11 @@ class ContextData(pl.LightningDataModule):
         self.counts = [len(one.passages) for one in sets]  # the same in every epoch: only the choice is drawn anew
         self.stand_ins = StandIns(self.questions)
         self.nearest = self._module.nearest_words() if self.word_swaps else {}
+        if self.word_swaps and not self.nearest:
+            raise UserError(
+                "data.word_swaps needs words that are single pieces of a SentencePiece tokenizer, and this model's has none: "
+                "set data.word_swaps to 0."
+            )
         self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
         self.audit = self._audit(sets, len(train), len(held_out))
         if self.trainer.is_global_zero:

@@ -77,10 +77,8 @@ def start_by_copying(network: T5ForConditionalGeneration, seed: int = 0) -> None
 
     encoder = dict(network.encoder.named_parameters())
     decoder = dict(network.decoder.named_parameters())
-    first, crossing = (
-        "block.0.layer.0.SelfAttention",
-        [f"block.{n}.layer.1.EncDecAttention" for n in range(config.num_decoder_layers)],
-    )
+    first = "block.0.layer.0.SelfAttention"
+    crossing = [f"block.{n}.layer.1.EncDecAttention" for n in range(config.num_decoder_layers)]
     copied_HH = rotation()
     for layer in crossing:
         decoder[f"{layer}.v.weight"].copy_(copied_HH)

@@ -248,6 +248,12 @@ def test_layers_that_are_not_there_are_refused(checkpoints: dict[str, Path], sta
         RelevanceEstimator.build(str(checkpoints[start]), 96, layers=layers)
 
 
+def test_word_swaps_without_words_to_swap_are_refused(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match=r"set data\.word_swaps to 0"):
+        fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--data.word_swaps", "0.5",
+                 "--model.estimator", str(checkpoints["bert"]))  # fmt: skip
+
+
 def test_the_estimator_learns_at_its_own_rate(workplace: Path, checkpoints: dict[str, Path]) -> None:
     fit_here(workplace, "--model.estimator_learning_rate", "0", "--trainer.max_epochs", "1")
     start, after = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).state_dict(), weights(workplace, "tiny")
