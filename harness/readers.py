@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from datamodules.errors import UserError
 from datamodules.records import Answer, Question, Ranked
+from harness.strategy import RelevanceModel
 
 if TYPE_CHECKING:
     from models.calibration import Calibration
@@ -93,16 +94,16 @@ class ContextReader:
         assert model.estimator is not None  # asked for above
         assert model.generator is not None
         check_reads_one(model.generator)
-        self.estimator, self.generator, self.calibration = model.estimator, model.generator, model.calibration
-        self.marginal, self.max_answer_tokens = marginal, model.max_answer_tokens
+        self.model, self.marginal = model, marginal
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; what the evidence was ranked by does not count, only the estimator's relevance."""
         from harness.rerank import rerank
 
+        assert self.model.estimator is not None  # asked for when it was loaded
         texts = [question.text for question in questions]
-        ranked = rerank(self.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
-        readings = read_contexts(self.generator, self.marginal, self.max_answer_tokens, texts, ranked)
+        ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
+        readings = read_contexts(self.model, self.marginal, texts, ranked)
         return [
             Answer(
                 question.id,
@@ -110,23 +111,27 @@ class ContextReader:
                 tuple(hits),
                 reading.logprob if reading else None,
                 {"model_calls": 2.0 * len(hits)},  # each is scored, then read
-                account(hits, reading, self.calibration),
+                account(hits, reading, self.model.calibration),
             )
             for question, hits, reading in zip(questions, ranked, readings, strict=True)
         ]
 
 
 def read_contexts(
-    generator: "Generator",
+    model: RelevanceModel,
     marginal: Literal["thorough", "fast"],
-    max_answer_tokens: int,
     questions: Sequence[str],
     contexts: Sequence[Sequence[Ranked]],
 ) -> "list[Reading | None]":
-    """What the generator makes of each question's contexts, whose scores are relevance logits; None without contexts."""
+    """What the generator makes of each question's contexts; None without contexts.
+
+    The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.
+    """
     from models.marginal import MarginalReader
 
-    reader = MarginalReader(generator, marginal, max_answer_tokens)
+    assert model.generator is not None
+    temperature = 1.0 if model.estimator is None else model.relevance_temperature
+    reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
     readings: list[Reading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]
     for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
@@ -134,7 +139,7 @@ def read_contexts(
         read = reader.read(
             [questions[row] for row in chunk],
             [[hit.passage for hit in contexts[row]] for row in chunk],
-            [[hit.score for hit in contexts[row]] for row in chunk],
+            [[hit.score / temperature for hit in contexts[row]] for row in chunk],
         )
         for row, reading in zip(chunk, read, strict=True):
             readings[row] = reading

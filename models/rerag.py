@@ -1,6 +1,6 @@
 """A RE-RAG serving folder: an estimator, a generator or both, and what validation taught about their scores.
 
-serving/serving.json   kind "re_rag", formats and lengths of the parts, calibration, refusal threshold
+serving/serving.json   kind "re_rag", formats and lengths of the parts, calibration, temperature, refusal threshold
 serving/estimator/     scores (question, passage)
 serving/generator/     writes answers: from one context at a time, or, in the format `packed`, from all in one call
 """
@@ -31,6 +31,7 @@ class ReRagModel:
     calibration: Calibration = field(default_factory=Calibration)
     refusal_threshold: float | None = None  # calibrated P(relevant) that some context must reach, or none is answerable
     max_answer_tokens: int = 32
+    relevance_temperature: float = 1.0  # divides relevance logits where they weigh answers: P_RE = softmax(logit / T)
 
     @classmethod
     def of(
@@ -40,9 +41,13 @@ class ReRagModel:
         learnt: dict[str, Any],
         max_answer_tokens: int,
     ) -> Self:
-        """The parts with what a validation learnt about their scores: {"calibration": {...}, "refusal_threshold": ...}."""
+        """The parts with what a validation learnt about their scores: {"calibration": {...}, "refusal_threshold": ...,
+        "relevance_temperature": ...}, each of which may be missing."""
         calibration = Calibration(**learnt.get("calibration", {}))
-        return cls(estimator, generator, calibration, learnt.get("refusal_threshold"), max_answer_tokens)
+        return cls(
+            estimator, generator, calibration, learnt.get("refusal_threshold"), max_answer_tokens,
+            learnt.get("relevance_temperature", 1.0),
+        )  # fmt: skip
 
     def save(self, folder: Path, **facts: Any) -> None:
         """Write the parts and the sealed manifest into an empty folder.
@@ -65,6 +70,7 @@ class ReRagModel:
             answer_prefix=self.generator.answer_prefix if self.generator else "",
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
+            relevance_temperature=self.relevance_temperature,
             max_answer_tokens=self.max_answer_tokens,
             **facts,
         )  # fmt: skip
@@ -104,6 +110,7 @@ class ReRagModel:
             Calibration(**manifest["calibration"]),
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
+            manifest.get("relevance_temperature", 1.0),  # 1 in folders written before there was one
         )
 
 

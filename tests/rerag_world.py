@@ -57,6 +57,7 @@ def write_serving(
     calibration: Calibration | None = None,
     threshold: float | None = None,
     max_tokens: int = 64,
+    temperature: float = 1.0,
 ) -> Path:
     """A serving folder with the parts asked for."""
     scores = RelevanceEstimator.build(str(pretrained), max_tokens) if estimator else None
@@ -65,5 +66,5 @@ def write_serving(
         if part is not None:
             vary(part.network, seed)
     folder.mkdir()
-    ReRagModel(scores, writes, calibration or Calibration(), threshold, max_answer_tokens=4).save(folder)
+    ReRagModel(scores, writes, calibration or Calibration(), threshold, 4, temperature).save(folder)
     return folder

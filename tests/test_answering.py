@@ -311,7 +311,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     """A serving folder, and questions half of whose answers it gets right; some passages hold them."""
     root = tmp_path_factory.mktemp("answers")
     serving = write_serving(
-        checkpoints["t5"], root / "both", calibration=Calibration(0.5, 0.0), threshold=0.7, max_tokens=96
+        checkpoints["t5"],
+        root / "both",
+        calibration=Calibration(0.5, 0.0),
+        threshold=0.7,
+        max_tokens=96,
+        temperature=0.5,
     )
     rows = hotpot_rows(7)
     for row in rows:
@@ -417,7 +422,10 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
         relevance = dict(zip([p.id for p in pool.passages], logits, strict=True))
         passages = {p.id: p for p in pool.passages}
         orders = {"retriever": ranked, "estimator": sorted(ranked, key=lambda i: -relevance[i])}
-        weights = {"retriever": by_id, "estimator": relevance}
+        weights = {
+            "retriever": by_id,
+            "estimator": {i: score / 0.5 for i, score in relevance.items()},
+        }  # its temperature
         for contexts, by, count, marginal in itertools.product(orders, weights, (1, 3), ("thorough", "fast")):
             kept = orders[contexts][:count]
             reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)

@@ -34,7 +34,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     return {
         "bm25": root / "bm25",
         "packed": write_serving(t5, root / "packed", estimator=False, generator="packed", max_tokens=96),
-        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -1.0)),
+        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -1.0), temperature=0.5),
         "estimator": write_serving(t5, root / "estimator", generator=None),
     }
 
@@ -105,7 +105,8 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
 
     ranked = sorted((h.passage for h in hits), key=lambda p: -model.estimator.scores([(question.text, p)])[0])
     scores = [model.estimator.scores([(question.text, passage)])[0] for passage in ranked]
-    prior = [math.exp(score) / sum(map(math.exp, scores)) for score in scores]
+    odds = [math.exp(score / 0.5) for score in scores]  # the folder's temperature
+    prior = [each / sum(odds) for each in odds]
     texts = [f"question: {question.text} title: {p.title} context: {p.text}" for p in ranked]
     alone = [by_hand(folders["both"], text)[0] for text in texts]
 

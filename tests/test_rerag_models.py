@@ -672,7 +672,7 @@ def test_calibration_refuses_what_it_cannot_fit() -> None:
 @pytest.fixture
 def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
     reader = Generator.build(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
-    model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, max_answer_tokens=6)
+    model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, relevance_temperature=0.5)
     model.save(tmp_path / "serving", metrics={"em": 0.5})
     return model, tmp_path / "serving"
 
@@ -685,7 +685,8 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert model.estimator is not None
     assert model.generator is not None
     assert served.estimator.scores(PAIRS) == pytest.approx(model.estimator.scores(PAIRS), abs=1e-6)
-    assert (served.calibration, served.refusal_threshold, served.max_answer_tokens) == (Calibration(1.5, -0.25), 0.7, 6)
+    assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
+    assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
     assert served.generator.answer_prefix == "answer: "
     assert served.estimator.encode.same_as(model.estimator.encode)
     assert served.generator.encode.same_as(model.generator.encode)

@@ -33,7 +33,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
     build_bm25(PASSAGES, root / "bm25")
     return {
         "bm25": root / "bm25",
-        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -3.0), threshold=0.7),
+        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -3.0), threshold=0.7, temperature=2.0),
         "estimator": write_serving(t5, root / "estimator", generator=None),
         "generator": write_serving(t5, root / "generator", estimator=False),
     }

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from tests.rerag_data import context_data, fid_rows
 from tests.runs import done, fit, fit_here, largest_difference, metrics, weights
 from trainers.memory_plan import activation_bytes, saved_bytes
 from trainers.rerag import ReRagTrainer
-from trainers.rerag_validation import Judged, first_hit, summarise
+from trainers.rerag_validation import TEMPERATURES, Judged, Read, first_hit, summarise
 
 CONFIG = """
 name: tiny
@@ -363,9 +364,9 @@ def test_validation_figures_by_hand() -> None:
     assert first_hit([1.0, 1.0], [True, False]) == 1  # a tie counts as badly as it can
     assert first_hit([1.0], [False]) is None
     judged = [
-        Judged(0, (2.0, -1.0), (True, False), "a", 1.0, 1.0, 0.5),
-        Judged(1, (1.0, 3.0), (True, False), "b", 0.0, 0.5, 1.5),
-        Judged(2, (-4.0,), (False,), "c", 0.0, 0.0, 4.0),
+        Judged(0, (2.0, -1.0), (True, False), (Read("a", 1.0, 1.0),), 0.5),
+        Judged(1, (1.0, 3.0), (True, False), (Read("b", 0.0, 0.5),), 1.5),
+        Judged(2, (-4.0,), (False,), (Read("c", 0.0, 0.0),), 4.0),
     ]
     facts = summarise(judged, ranked=True, draw=False).facts
     assert facts["em"] == pytest.approx(100 / 3)
@@ -378,6 +379,23 @@ def test_validation_figures_by_hand() -> None:
     assert facts["context_auroc"] == pytest.approx(
         (3 + 2 + 0 * 3) / 6 - 1 / 6
     )  # 2 beats -1, -4; 1 beats -1, -4; 3 beats both
+
+
+def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_equals() -> None:
+    right, wrong = Read("a", 1.0, 1.0), Read("b", 0.0, 0.25)
+    reads = [
+        (wrong, right, right, right, wrong),
+        (right, right, right, right, right),
+        (wrong, wrong, right, right, right),
+    ]
+    judged = [Judged(row, (1.0, 0.0), (True, False), read, 1.0) for row, read in enumerate(reads)]
+    summary = summarise(judged, ranked=True, draw=False)
+    assert summary.chosen == 2  # 1, 2, 3, 3, 2 right
+    assert summary.served["relevance_temperature"] == summary.facts["relevance_temperature"] == TEMPERATURES[2]
+    assert summary.facts["em"] == summary.facts["f1"] == 100
+    alone = summarise([replace(one, read=one.read[:1]) for one in judged], ranked=True, draw=False)
+    assert "relevance_temperature" not in alone.served  # one temperature is no choice
+    assert alone.facts["em"] == pytest.approx(100 / 3)
 
 
 def test_the_memory_plan_counts_what_autograd_keeps(checkpoints) -> None:

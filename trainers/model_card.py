@@ -39,6 +39,7 @@ tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
   tokens; the passage is truncated, never the question.
 - Relevance score: logit("true") - logit("false"), or the single logit of an encoder-only estimator.
 - Calibration on validation: {calibration}; unanswerable below P = {threshold} for every context.
+- Weights of contexts: softmax(score / {temperature:.4g}).
 - Validation: {validation}.
 - Data: {data}.
 
@@ -90,7 +91,7 @@ def rerag_card(
     Args:
         hparams: The trainer's parameters.
         validation: Its metrics.
-        learnt: Calibration and refusal threshold.
+        learnt: Calibration, refusal threshold and temperature, as far as there are.
         facts: What the export stores beside the weights.
     """
     calibration = learnt.get("calibration")
@@ -101,6 +102,7 @@ def rerag_card(
         max_tokens=hparams["max_tokens"],
         calibration="P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration) if calibration else "none",
         threshold=learnt.get("refusal_threshold"),
+        temperature=learnt.get("relevance_temperature", 1.0),
         validation=_figures(validation),
         data=_files(facts),
     )

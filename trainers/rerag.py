@@ -58,6 +58,8 @@ class ReRagTrainer(pl.LightningModule):
         max_answer_tokens: Longest answer, in tokens, learnt and written.
         answer_prefix: Text before every answer; the released code's is "Answer: ".
         repetition_penalty: Of answers that are written; travels in the generator's generation_config.json.
+        fit_temperature: Whether validation answers are marginalised `thorough`, and the temperature of P_RE is chosen under
+            which most are right, which is exported; else `fast`, temperature 1.
         gen_form: `marginal` or `per_context`, L_gen.
         kl_direction: `generator_to_estimator` or `estimator_to_generator`, L_re.
         kl_weight: The paper's alpha_1.
@@ -92,6 +94,7 @@ class ReRagTrainer(pl.LightningModule):
         text_format: ContextFormat | None = None,
         answer_prefix: str | None = None,
         repetition_penalty: float | None = None,
+        fit_temperature: bool | None = None,
         gen_form: GenForm | None = None,
         kl_direction: KlDirection | None = None,
         kl_weight: float = 1.0,
@@ -114,7 +117,7 @@ class ReRagTrainer(pl.LightningModule):
         super().__init__()
         given: dict[str, Any] = {
             "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format, "answer_prefix": answer_prefix,
-            "repetition_penalty": repetition_penalty,
+            "repetition_penalty": repetition_penalty, "fit_temperature": fit_temperature,
         }  # fmt: skip
         self.choices = replace(
             PROTOCOLS[protocol], **{name: value for name, value in given.items() if value is not None}
@@ -150,6 +153,7 @@ class ReRagTrainer(pl.LightningModule):
             )
         self.token_weight = (1.0 if token_weight is None else token_weight) if has_tokens else 0.0
         self.judged: list[Judged] = []
+        self.chosen_reading = 0
         self.validation_facts: dict[str, float] = {}
         self.served: dict[str, Any] = {}
         self.figures: dict[str, Any] = {}
@@ -241,6 +245,7 @@ class ReRagTrainer(pl.LightningModule):
         self.judged += judge(
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
             self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
+            self.choices.fit_temperature,
         )  # fmt: skip
 
     test_step = validation_step
@@ -259,6 +264,7 @@ class ReRagTrainer(pl.LightningModule):
         self.last_judged = sorted({one.row: one for one in judged}.values(), key=lambda one: one.row)
         summary = summarise(self.last_judged, self.estimator is not None, self.trainer.is_global_zero)
         self.validation_facts, self.served, self.figures = summary.facts, summary.served, summary.figures
+        self.chosen_reading = summary.chosen
         self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
 
     on_test_epoch_end = on_validation_epoch_end
@@ -270,7 +276,8 @@ class ReRagTrainer(pl.LightningModule):
         for one in self.last_judged[:count]:
             best = max(range(len(one.scores)), key=one.scores.__getitem__)
             question, passage = sets[one.row].question, sets[one.row].passages[best]
-            rows.append([question.text, one.text, "; ".join(question.answers), passage.title, one.scores[best]])
+            text = one.read[self.chosen_reading].text if one.read else ""
+            rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
         return ["question", "answer", "gold", "best context", "relevance (nats)"], rows
 
     def configure_optimizers(self) -> dict[str, Any]:

@@ -18,10 +18,13 @@ class Choices:
     text_format: ContextFormat = "fid"
     answer_prefix: str = ""
     repetition_penalty: float = 1.0  # when answers are written
+    fit_temperature: bool = False  # of P_RE, on validation
 
 
 PROTOCOLS: dict[Protocol, Choices] = {
     "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
     "paper": Choices("per_context", "estimator_to_generator"),
-    "ours": Choices("marginal", "generator_to_estimator"),  # the start; to be changed by a measurement
+    "ours": Choices(
+        "marginal", "generator_to_estimator", fit_temperature=True
+    ),  # the start; to be changed by a measurement
 }

@@ -1,22 +1,37 @@
-"""RE-RAG's validation: answers read from the estimator's best contexts, its ranking, its calibration (Appendix B, Section 5.3)."""
+"""RE-RAG's validation: answers read from the estimator's best contexts, its ranking, its calibration (Appendix B, Section 5.3).
+
+`papers.md` A leaves the level of relevance logits open, and training fixes their spread no better: what divides them where
+they weigh answers, the temperature of P_RE, is chosen here as calibration is, if the protocol says so.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from datamodules.answers import exact_match, f1
 from datamodules.contexts import ContextSet
 from models.calibration import Calibration
 from models.generator import Generator
-from models.marginal import MarginalReader
+from models.marginal import MarginalReader, weigh
 from models.refusal import auroc, best_refusal_threshold
 from trainers.metrics import expected_calibration_error
 from trainers.plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
+TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # of P_RE, that are tried; the paper's first
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """An answer and what it is worth, 0 to 1."""
+
+    text: str
+    exact: float
+    token_f1: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +41,7 @@ class Judged:
     row: int  # its place among the validation sets
     scores: tuple[float, ...]  # relevance logits of its contexts; zeros without an estimator
     labels: tuple[bool, ...]  # which of them are relevant
-    text: str = ""  # the answer read; empty without a generator
-    exact: float | None = None
-    token_f1: float | None = None
+    read: tuple[Read, ...] = ()  # by temperature, where several are tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
 
 
@@ -37,6 +50,7 @@ class Summary:
     """A validation as numbers."""
 
     facts: dict[str, float]
+    chosen: int = 0  # which reading of every question counts
     served: dict[str, Any] = field(default_factory=dict)  # what an export takes along
     figures: dict[str, Any] = field(default_factory=dict)
 
@@ -51,6 +65,7 @@ def judge(
     ranked: bool,
     contexts: int,
     max_answer_tokens: int,
+    fit_temperature: bool = False,
 ) -> list[Judged]:
     """Read and compare a batch of questions.
 
@@ -64,29 +79,32 @@ def judge(
         ranked: Whether the logits come from an estimator; else the first contexts are read, weighed alike.
         contexts: How many of the best contexts are read.
         max_answer_tokens: Longest answer.
+        fit_temperature: Read `thorough` at every temperature, instead of `fast` at 1 as the released code does; only where
+            an estimator ranks.
     """
     scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
               for s, r in zip(sets, relevance_BN, strict=True)]  # fmt: skip
-    texts = [""] * len(sets)
+    texts: list[tuple[str, ...]] = [()] * len(sets)
     if generator is not None and packed:
-        texts = [
-            text for text, _ in generator.answers([(s.question.text, s.passages) for s in sets], max_answer_tokens)
-        ]
+        answers = generator.answers([(s.question.text, s.passages) for s in sets], max_answer_tokens)
+        texts = [(text,) for text, _ in answers]
     elif generator is not None:
+        fit_temperature &= ranked
         order = [_best(s, contexts) if ranked else list(range(len(s)))[:contexts] for s in scores]
-        readings = MarginalReader(generator, "fast", max_answer_tokens).read(
+        matrices = MarginalReader(generator, "thorough" if fit_temperature else "fast", max_answer_tokens).matrices(
             [s.question.text for s in sets],
             [[s.passages[n] for n in kept] for s, kept in zip(sets, order, strict=True)],
-            [[s[n] for n in kept] for s, kept in zip(scores, order, strict=True)],
         )
-        texts = [reading.text for reading in readings]
+        for place, (matrix, kept) in enumerate(zip(matrices, order, strict=True)):
+            relevance_N = torch.tensor([scores[place][n] for n in kept])
+            tried = TEMPERATURES if fit_temperature else (1.0,)
+            texts[place] = tuple(weigh(matrix, relevance_N / temperature).text for temperature in tried)
     judged = []
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
-        answers = one.question.answers
-        exact = exact_match(texts[place], answers) if generator is not None else None
-        token_f1 = f1(texts[place], answers) if generator is not None else None
+        gold = one.question.answers
+        read = tuple(Read(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
-        judged.append(Judged(row, tuple(scores[place]), one.labels, texts[place], exact, token_f1, nats))
+        judged.append(Judged(row, tuple(scores[place]), one.labels, read, nats))
     return judged
 
 
@@ -104,7 +122,9 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
 
 
 def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
-    """Metrics of all validation questions; with an estimator also calibration and refusal threshold.
+    """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
+
+    Of the temperatures tried, the one under which most questions are answered right; the nearest to 1 among equals.
 
     Args:
         judged: Each question once.
@@ -112,13 +132,18 @@ def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
         draw: Whether to make figures.
     """
     facts: dict[str, float] = {"questions": float(len(judged))}
-    for name, values in (
-        ("em", [100 * one.exact for one in judged if one.exact is not None]),
-        ("f1", [100 * one.token_f1 for one in judged if one.token_f1 is not None]),
-        ("gen_nats", [one.gen_nats for one in judged if one.gen_nats is not None]),
-    ):
-        if values:
-            facts[name] = float(np.mean(values))
+    served: dict[str, Any] = {}
+    chosen = 0
+    if judged[0].read:
+        exact_TN = np.array([[one.exact for one in each.read] for each in judged]).T
+        chosen = int(exact_TN.sum(axis=1).argmax())
+        facts["em"] = 100 * float(exact_TN[chosen].mean())
+        facts["f1"] = 100 * float(np.mean([one.read[chosen].token_f1 for one in judged]))
+        if len(exact_TN) > 1:
+            served["relevance_temperature"] = facts["relevance_temperature"] = TEMPERATURES[chosen]
+    nats = [one.gen_nats for one in judged if one.gen_nats is not None]
+    if nats:
+        facts["gen_nats"] = float(np.mean(nats))
     if not ranked:
         return Summary(facts)
     ranks = [first_hit(one.scores, one.labels) for one in judged]
@@ -128,7 +153,7 @@ def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
     scores_P = np.array([score for one in judged for score in one.scores])
     labels_P = np.array([label for one in judged for label in one.labels])
     if labels_P.all() or not labels_P.any():  # nothing to calibrate on
-        return Summary(facts)
+        return Summary(facts, chosen, served)
     calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
     probabilities_P = np.array([calibration(score) for score in scores_P])
     best = [calibration(max(one.scores)) for one in judged]
@@ -142,4 +167,5 @@ def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
     if not all(answerable) and any(answerable):
         facts |= {"refusal_f1": refusal_f1, "answerable_auroc": auroc(best, answerable)}
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
-    return Summary(facts, {"calibration": asdict(calibration), "refusal_threshold": threshold}, figures)
+    served |= {"calibration": asdict(calibration), "refusal_threshold": threshold}
+    return Summary(facts, chosen, served, figures)

@@ -46,6 +46,7 @@ class Pool:
     holds_C: NDArray[np.bool_]  # DPR's has-answer
     places: dict[int, int] = field(default_factory=dict)  # candidate -> its column in the matrix
     matrix: Matrix | None = None
+    relevance_temperature: float = 1.0  # divides the logits where they weigh answers
 
     def order(self, by: Ranker) -> list[int]:
         """Candidates, best first; the retriever's order breaks ties."""
@@ -55,7 +56,7 @@ class Pool:
 
     def weights(self, by: Ranker) -> NDArray[np.float64]:
         """Logits of the prior over contexts."""
-        return self.retriever_C if by == "retriever" else self.relevance_C
+        return self.retriever_C if by == "retriever" else self.relevance_C / self.relevance_temperature
 
     def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: Marginal) -> Reading:
         """The answer from the first `count` contexts of one ranker under the weights of one.
@@ -141,7 +142,14 @@ def gather(
         scores = relevance(model.estimator, texts, [each.passages for each in sourced])
         marks.append(time.perf_counter())
         made = [
-            Pool(question, each.passages, each.scores_C / temperature, np.array(own), holding(question, each.passages))
+            Pool(
+                question,
+                each.passages,
+                each.scores_C / temperature,
+                np.array(own),
+                holding(question, each.passages),
+                relevance_temperature=model.relevance_temperature,
+            )
             for question, each, own in zip(some, sourced, scores, strict=True)
         ]
         if reader is not None:

@@ -147,7 +147,7 @@ class ReRag:
             return [None] * len(questions)
         texts = [question.text for question in questions]
         shown = [() if no else hits for hits, no in zip(kept, refused, strict=True)]
-        return read_contexts(self.model.generator, self.marginal, self.model.max_answer_tokens, texts, shown)
+        return read_contexts(self.model, self.marginal, texts, shown)
 
     def _answer(
         self,

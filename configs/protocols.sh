@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# RE-RAG's protocols compared on the synthetic world over several seeds, from the reader's warm-up on.
+#   bash configs/protocols.sh ["0 1 2" ["paper released ours"]]
+# First: the stages world and t5 of  bash configs/quickstart.sh rerag.  Figures are of validation questions, whose phrasings
+# training has not seen; then  python -m benchmarks.protocols reports/protocols  prints them side by side.
+# About seven minutes a run on two cores; what is there already is kept.
+set -euo pipefail
+python=${PYTHON:-python}
+seeds=${1:-0 1 2}
+protocols=${2:-paper released ours}
+questions=data/world
+
+fit() { # name, then options
+  local name=$1
+  shift
+  [ -d "checkpoints/$name/serving" ] || OMP_NUM_THREADS=1 "$python" train.py fit --name "$name" "$@"
+}
+
+measure() { # name, file, number of questions
+  local out=reports/protocols/$1-$2
+  [ -d "$out" ] || "$python" infer.py answers --config configs/infer/rerag_world.yaml \
+    --strategy.init_args.serving "checkpoints/$1/serving" --layout fid --questions "$questions/$2.json" --limit "$3" --out "$out"
+}
+
+for seed in $seeds; do
+  for protocol in $protocols; do
+    reader=reader-world-$seed
+    options=(--seed_everything "$seed" --data.init_args.sampling_seed "$seed" --model.init_args.protocol "$protocol")
+    # the released text format and answer prefix need a reader of their own
+    [ "$protocol" = released ] && reader=$reader-released
+    fit "$reader" --config configs/train/reader_world.yaml "${options[@]}"
+    # only ours has labels beside the generator's verdict
+    [ "$protocol" = ours ] || options+=(--model.init_args.label_weight 0)
+    fit "rerag-$protocol-$seed" --config configs/train/rerag_world.yaml "${options[@]}" \
+      --model.init_args.generator "checkpoints/$reader/serving/generator"
+    measure "rerag-$protocol-$seed" fid_validation 250
+    measure "rerag-$protocol-$seed" fid_validation_open 200
+  done
+done
