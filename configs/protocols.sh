@@ -10,10 +10,10 @@ seeds=${1:-0 1 2}
 protocols=${2:-paper released ours}
 questions=data/world
 
-fit() { # name, then options
-  local name=$1
-  shift
-  [ -d "checkpoints/$name/serving" ] || OMP_NUM_THREADS=1 "$python" train.py fit --name "$name" "$@"
+fit() { # name, config, further options
+  local name=$1 config=$2
+  shift 2
+  [ -d "checkpoints/$name/serving" ] || OMP_NUM_THREADS=1 "$python" train.py fit --config "$config" --name "$name" "$@"
 }
 
 measure() { # name, file, number of questions
@@ -28,10 +28,10 @@ for seed in $seeds; do
     options=(--seed_everything "$seed" --data.init_args.sampling_seed "$seed" --model.init_args.protocol "$protocol")
     # the released text format and answer prefix need a reader of their own
     [ "$protocol" = released ] && reader=$reader-released
-    fit "$reader" --config configs/train/reader_world.yaml "${options[@]}"
+    fit "$reader" configs/train/reader_world.yaml "${options[@]}"
     # only ours has labels beside the generator's verdict
     [ "$protocol" = ours ] || options+=(--model.init_args.label_weight 0)
-    fit "rerag-$protocol-$seed" --config configs/train/rerag_world.yaml "${options[@]}" \
+    fit "rerag-$protocol-$seed" configs/train/rerag_world.yaml "${options[@]}" \
       --model.init_args.generator "checkpoints/$reader/serving/generator"
     measure "rerag-$protocol-$seed" fid_validation 250
     measure "rerag-$protocol-$seed" fid_validation_open 200

@@ -27,6 +27,9 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from harness.encoder import SentenceEncoder
+from tests.retrieval_world import write_encoder
+
 NAMES = [f"name{i}" for i in range(60)]
 WORDS = [
     *["who", "where", "is", "was", "born", "the", "director", "film", "city", "of", "in", "yes", "no", "SEP", "CLS"],
@@ -150,3 +153,15 @@ def hotpot_file(tmp_path: Path) -> Path:
     path = tmp_path / "hotpot.json"
     path.write_text(json.dumps(hotpot_rows(40)))
     return path
+
+
+@pytest.fixture(scope="module")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A random sentence encoder on disk."""
+    return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder: str) -> SentenceEncoder:
+    """The same, loaded on the CPU."""
+    return SentenceEncoder(encoder_folder, "cpu")

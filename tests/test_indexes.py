@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from retrieval_world import corpus, write_encoder, write_jsonl
+from retrieval_world import corpus, write_jsonl
 
 from datamodules.errors import ArtifactError, MissingInputError, UserError
 from datamodules.files import digests
@@ -18,11 +18,6 @@ from harness.indexes import open_index
 from harness.passages import PassageStore, corpus_fingerprint, write_passages
 
 CORPUS = corpus(30)
-
-
-@pytest.fixture(scope="module")
-def encoder_folder(tmp_path_factory) -> str:
-    return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
 
 
 @pytest.fixture

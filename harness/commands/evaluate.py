@@ -1,11 +1,11 @@
-"""`infer.py evaluate`: recall of gold passages under every selection, as a table, a plot and records per question."""
+"""`infer.py evaluate`: recall of gold passages under every selection, and, with a reader, the answers read from them."""
 
 import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from datamodules.errors import ArtifactError, UserError
 from datamodules.files import sha256, whole_folder, write_json, write_text
@@ -16,9 +16,15 @@ from harness.strategy import Retriever
 
 if TYPE_CHECKING:
     from datamodules.records import Question
+    from harness.answering.tables import Table
     from harness.evaluation import Evaluation, Measured
 
 REPORT = "report.json"
+ANSWER_NOTES = """\
+Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (a gold answer is part of the answer) in
+per cent, one reader for all rows; an empty choice counts as wrong. The oracles choose with the gold at hand. Rows marked "paper"
+have other readers, retrievers and corpora: compare differences rather than levels.
+"""
 
 
 def evaluate(
@@ -31,13 +37,15 @@ def evaluate(
     rows: list[str] | None = None,
     paper: DrRagDataset | None = None,
     limit: int | None = None,
+    protocol: Literal["squad", "triviaqa", "re_rag"] = "squad",
     resamples: int = 10_000,
     seed: int = 0,
     scores: Path | None = None,
 ) -> None:
     """Measure how many gold passages each selection finds, and write table.csv, table.md, recall.png, questions.jsonl.
 
-    Retrieves once and scores each pair once for all rows and k. An interrupted evaluation resumes: run it again.
+    Retrieves once and scores each pair once for all rows and k. If the strategy has a reader, it reads what every row chose,
+    and answers.csv and answers.md have EM, F1 and accuracy. An interrupted evaluation resumes: run it again.
 
     Args:
         strategy: Whose retriever, classifier and options are measured; its selection and k are not used.
@@ -49,6 +57,7 @@ def evaluate(
         rows: Selections to measure besides SM, e.g. [QDC, CFS, ranked]; all when omitted.
         paper: Print the paper's figures for this data set beside ours.
         limit: Only the first so many questions.
+        protocol: With a reader: how answers are normalised before they are compared.
         resamples: Bootstrap resamples.
         seed: Of the bootstrap.
         scores: Folder that keeps pair scores for further evaluations; omitted, they last until the report is written.
@@ -64,6 +73,10 @@ def evaluate(
     usable = evaluating.with_gold(asked)
     if len(usable) < len(asked):
         say(f"{len(asked) - len(usable)} of {len(asked)} questions do not ship all their gold passages: left out.")
+    if strategy.reader is not None:
+        from harness.answering.selections import check_answers
+
+        check_answers(usable)
     absent = _gold_not_in_index(strategy.retriever, usable)
     baselines = _baselines(strategy.retriever, bm25)
 
@@ -75,6 +88,15 @@ def evaluate(
         bank = PairBank(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
     evaluation = evaluating.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
     measured = evaluating.measure(evaluation, resamples, seed)
+    tables: list[Table] = []
+    if strategy.reader is not None:
+        from harness.answering.measures import YES_NO_LAYOUTS, Bootstrap
+        from harness.answering.selections import read_selections, selection_tables
+
+        texts = read_selections(evaluation, strategy.reader)
+        tables = selection_tables(
+            evaluation, texts, protocol, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
+        )
 
     seconds = {**evaluation.seconds, "all": time.perf_counter() - started}
     report = {
@@ -90,15 +112,17 @@ def evaluate(
         "indexes": _fingerprints({"strategy": strategy.retriever, **baselines}),
         "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
         "recipe": asdict(strategy.recipe),
+        "reader": type(strategy.reader).__name__ if strategy.reader else None,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
         "pairs scored": bank.scored if bank else 0,
         "seconds": seconds,
     }
-    _write(out, evaluation, measured, paper, report)
+    _write(out, evaluation, measured, tables, paper, report)
     if scores is None:
         shutil.rmtree(partial, ignore_errors=True)
-    print((out / "table.md").read_text(encoding="utf-8"))
-    say(f"{out}: table.csv, table.md, recall.png, questions.jsonl, {REPORT}; {seconds['all']:.0f} s.")
+    for shown in ["table.md"] + ["answers.md"] * bool(tables):
+        print((out / shown).read_text(encoding="utf-8"))
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
 
 
 def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
@@ -188,6 +212,7 @@ def _write(
     out: Path,
     evaluation: "Evaluation",
     measured: "Sequence[Measured]",
+    tables: "Sequence[Table]",
     paper: DrRagDataset | None,
     report: dict,
 ) -> None:
@@ -215,6 +240,12 @@ def _write(
         for outcome, figures in zip(evaluation.outcomes, measured, strict=True)
     ]
     with whole_folder(out) as folder:
+        if tables:
+            from harness.answering.tables import tables_csv, tables_markdown
+
+            write_text(folder / "answers.csv", tables_csv(tables))
+            answered = f"Answers of {report['reader']}: {count:,} questions of {source}"
+            write_text(folder / "answers.md", tables_markdown(answered, facts, tables, ANSWER_NOTES))
         write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
         write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))
         write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation)))

@@ -1,0 +1,113 @@
+"""One row of every official layout, the passages in them, files made of such rows, and any JSON at all."""
+
+import json
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from datamodules.records import Passage
+
+HOTPOT = {
+    "_id": "h1",
+    "question": "Who wrote  Hamlet?",
+    "answer": "Shakespeare",
+    "supporting_facts": [["Hamlet", 0], ["Hamlet", 1], ["Globe", 0]],
+    "context": [
+        ["Globe", ["A theatre.", " It burnt."]],
+        ["London", ["A city."]],
+        ["Hamlet", ["A play.", " By Shakespeare."]],
+    ],
+    "type": "bridge",
+    "level": "hard",
+}
+HUB_HOTPOT = {
+    **{key: HOTPOT[key] for key in ("question", "answer", "type", "level")},
+    "id": "h1",
+    "supporting_facts": {"title": ["Hamlet", "Hamlet", "Globe"], "sent_id": [0, 1, 0]},
+    "context": {
+        "title": ["Globe", "London", "Hamlet"],
+        "sentences": [["A theatre.", " It burnt."], ["A city."], ["A play.", " By Shakespeare."]],
+    },
+}
+TWOWIKI = HOTPOT | {
+    "context": [["Globe", ["A theatre.", "It burnt."]], ["Hamlet", ["A play.", "By Shakespeare."]]],
+    "evidences": [["Hamlet", "author", "Shakespeare"]],
+    "evidences_id": [],
+    "answer_id": None,
+    "type": "compositional",
+}
+MUSIQUE = {
+    "id": "3hop1__1_2_3",
+    "paragraphs": [
+        {"idx": 0, "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False},
+        {"idx": 1, "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True},
+    ],
+    "question": "Who wrote Hamlet?",
+    "question_decomposition": [{"id": 1, "question": "q", "answer": "a", "paragraph_support_idx": 1}],
+    "answer": "Shakespeare",
+    "answer_aliases": ["William Shakespeare", "Shakespeare"],
+    "answerable": True,
+}
+IRCOT = {
+    "question_id": "i1",
+    "question_text": "Who wrote Hamlet?",
+    "answers_objects": [
+        {"number": "", "date": {"day": "", "month": "", "year": ""}, "spans": ["Shakespeare", "the Bard"]},
+        {"number": "1", "date": {"day": "2", "month": "May", "year": "1600"}, "spans": []},
+    ],
+    "contexts": [
+        {"id": "0", "title": "Globe", "paragraph_text": "A theatre.", "is_supporting": False},
+        {"id": "1", "title": "Hamlet", "paragraph_text": "A play.", "is_supporting": True},
+    ],
+}
+FID = {
+    "id": "f1",
+    "question": "Who wrote Hamlet?",
+    "answers": ["Shakespeare"],
+    "ctxs": [
+        {"id": "9", "title": "Shakespeare", "text": "A writer.", "score": "1.5"},
+        {"id": "8", "title": "Hamlet", "text": "A play by Shakespeare, of 1600.", "score": "1.2"},
+    ],
+}
+FLASHRAG = {"id": "test_0", "question": "Who?", "golden_answers": ["Shakespeare"], "metadata": {"type": "bridge"}}
+CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
+ROWS = {
+    "hotpotqa": HOTPOT,
+    "twowiki": TWOWIKI,
+    "musique": MUSIQUE,
+    "ircot": IRCOT,
+    "fid": FID,
+    "flashrag": FLASHRAG,
+    "jsonl": CORPUS,
+}
+
+GLOBE, LONDON = Passage.of("Globe", "A theatre. It burnt."), Passage.of("London", "A city.")
+HAMLET = Passage.of("Hamlet", "A play. By Shakespeare.")
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def as_list(rows: list) -> str:
+    """The rows as a JSON list, one on each line."""
+    return "[" + ",\n".join(map(json.dumps, rows)) + "]\n"
+
+
+def as_lines(rows: list) -> str:
+    """The rows as JSON Lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def source(folder: Path, content: str | bytes, name: str = "file.json") -> str:
+    """Write a file; its path as the readers take it."""
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return str(path)
+
+
+def without(row: dict, *fields: str) -> dict:
+    """A row that lacks some fields."""
+    return {key: value for key, value in row.items() if key not in fields}

@@ -1,0 +1,99 @@
+"""The real files that the layouts are of: how many questions, passages and gold ones they hold."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from datamodules.formats.reading import read_passages, read_questions
+
+DATA = os.environ.get("LIGHTNING_RAG_DATA")
+real_data = pytest.mark.skipif(DATA is None, reason="needs the real data: set LIGHTNING_RAG_DATA to its folder")
+
+
+@real_data
+def test_the_pool_of_hotpotqa_distractor() -> None:
+    """21,734 distinct raw pairs of title and text, of which 8 differ from another in nothing but a no-break space."""
+    sources = [f"{DATA}/hotpotqa/hotpot_distractor_{part}.json.gz" for part in ("train", "dev")]
+    raw = {
+        (title, "".join(sentences))
+        for file in sources
+        for row in json.loads(gzip.decompress(Path(file).read_bytes()))
+        for title, sentences in row["context"]
+    }
+    assert len(raw) == 21_734
+    assert len({(title, text.replace("\u00a0", " ")) for title, text in raw}) == 21_726
+    pool = list(read_passages("hotpotqa", sources))
+    assert len(pool) == len({passage.id for passage in pool}) == 21_726
+
+
+@real_data
+@pytest.mark.parametrize(
+    ("layout", "file", "questions", "with_all_gold", "kinds"),
+    [
+        ("hotpotqa", "hotpotqa/hotpot_distractor_dev.json.gz", 600, 600, {"bridge", "comparison"}),
+        ("hotpotqa", "hotpotqa/hotpot_fullwiki_dev.json.gz", 294, 88, {"bridge", "comparison"}),
+        ("hotpotqa", "hotpotqa/hotpot_questions_dev.json.gz", 1832, 0, {"bridge", "comparison"}),
+        (
+            "twowiki",
+            "2wikimultihopqa/2wiki_train.json.gz",
+            798,
+            798,
+            {"bridge_comparison", "compositional", "comparison", "inference"},
+        ),
+        (
+            "musique",
+            "musique/musique_ans_dev.jsonl.gz",
+            100,
+            100,
+            {"2hop", "3hop1", "3hop2", "4hop1", "4hop2", "4hop3"},
+        ),
+        (
+            "musique",
+            "musique/musique_full_sample.jsonl.gz",
+            74,
+            35 + 11,
+            {"2hop", "3hop1", "3hop2", "4hop1", "4hop2", "4hop3"},
+        ),
+        ("musique", "musique/musique_questions_dev.jsonl.gz", 562, 0, None),
+        ("ircot", "hotpotqa/hotpot_ircot_dev.jsonl.gz", 116, 116, {""}),
+        ("fid", "nq/nq-open-20_total_documents_dev.jsonl.gz", 92, 0, {""}),
+        ("fid", "triviaqa/triviaqa_retrieved.json.gz", 638, None, {""}),
+    ],
+)
+def test_real_files(layout: str, file: str, questions: int, with_all_gold: int | None, kinds: set[str] | None) -> None:
+    found = list(read_questions(layout, f"{DATA}/{file}"))
+    assert len(found) == len({question.id for question in found}) == questions
+    assert all(question.answers for question in found)
+    assert kinds is None or {question.kind for question in found} == kinds
+    if with_all_gold is not None:
+        whole = [q for q in found if len(q.support) >= 2 and not q.unshipped_support]
+        assert len(whole) == with_all_gold
+    for question in found:
+        assert set(question.support) <= {passage.id for passage in question.passages}
+        assert len(question.passages) == len({passage.id for passage in question.passages})
+
+
+@real_data
+def test_the_share_of_retrieved_questions_with_an_answer() -> None:
+    """The data's own description: a passage holds the answer in about two thirds (NQ) or less than three quarters."""
+    for file, share in (("nq/nq_retrieved_train.json.gz", 2 / 3), ("triviaqa/triviaqa_retrieved.json.gz", 0.72)):
+        found = list(read_questions("fid", f"{DATA}/{file}"))
+        assert sum(bool(question.support) for question in found) / len(found) == pytest.approx(share, abs=0.05)
+
+
+@real_data
+def test_a_lost_in_the_middle_gold_is_the_first_of_twenty() -> None:
+    for question in read_questions("fid", f"{DATA}/nq/nq-open-20_total_documents_dev.jsonl.gz"):
+        assert len(question.passages) == 20
+        assert question.support == (question.passages[0].id,)
+
+
+@real_data
+@pytest.mark.parametrize(
+    ("file", "passages"), [("2wikimultihopqa/2wiki_corpus.json.gz", 6_119), ("musique/musique_corpus.jsonl.gz", 5_966)]
+)
+def test_real_corpora(file: str, passages: int) -> None:
+    assert len(list(read_passages("jsonl", [f"{DATA}/{file}"]))) == passages
