@@ -37,7 +37,7 @@ class Relevance:
     """What the estimator says of P pairs."""
 
     score_P: Tensor  # logit of the relevance P("true"): log P("true") - log P("false"), nats, fp32
-    other_mass_P: Tensor | None  # probability of every other token, for L_tok; None without a vocabulary
+    other_logit_P: Tensor | None  # logit of the probability of every other token, for L_tok; None without a vocabulary
 
 
 class FullPrecisionHead(nn.Linear):
@@ -159,7 +159,7 @@ class RelevanceEstimator(nn.Module):
         label_2 = torch.tensor([self.true_id, self.false_id], device=logits_PV.device)
         others_P = logits_PV.index_fill(1, label_2, -torch.inf).logsumexp(1)
         # not 1 - P(true) - P(false): its rounding error exceeds the mass of a trained estimator, and may be negative
-        return Relevance(score_P, (others_P - logits_PV[:, label_2].logsumexp(1)).sigmoid())
+        return Relevance(score_P, others_P - logits_PV[:, label_2].logsumexp(1))
 
     def _segments(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
         """0 up to the first separator, 1 for the passage and its separator, 0 for padding: what the tokenizer itself gives."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+from torch.nn import functional as F
 
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 
@@ -20,9 +21,10 @@ LOSSES: dict[str, Loss] = {
     "re estimator_to_generator": lambda r, a, m: estimator_loss(r, a, m, "estimator_to_generator"),
     "tok": lambda r, a, m: token_loss(r.sigmoid(), m),
     "label pointwise": lambda r, a, m: label_loss(r, a > -LN2, m, "pointwise"),
+    "label vocabulary": lambda r, a, m: label_loss(r, a > -LN2, m, "vocabulary", 0.125, a - F.softplus(r)),
     "label listwise": lambda r, a, m: label_loss(r, a > -LN2, m, "listwise"),
 }
-SHIFT_FREE = [name for name in LOSSES if name not in ("tok", "label pointwise")]
+SHIFT_FREE = [name for name in LOSSES if name not in ("tok", "label pointwise", "label vocabulary")]
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
 

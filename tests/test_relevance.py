@@ -19,6 +19,7 @@ from models.lengths import pad
 from models.relevance import RelevanceEstimator
 from tests.conftest import save_t5, save_tokenizer
 from tests.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
+from trainers.rerag_losses import label_loss
 
 
 def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict[str, Path]) -> None:
@@ -37,7 +38,10 @@ def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict
         assert score == pytest.approx((logits[true] - logits[false]).item(), abs=1e-5)
         assert relevance.score_P.dtype == torch.float32
         p = logits.softmax(0)
-        assert relevance.other_mass_P.item() == pytest.approx(1 - p[true].item() - p[false].item(), abs=1e-6)
+        spoken = label_loss(relevance.score_P[None], torch.tensor([[True]]), torch.tensor([[True]]), "vocabulary",
+                            other_logit_BN=relevance.other_logit_P[None])  # fmt: skip
+        assert spoken.item() == pytest.approx(-p[true].log().item(), abs=1e-5)
+        assert relevance.other_logit_P.sigmoid().item() == pytest.approx(1 - p[true].item() - p[false].item(), abs=1e-6)
 
 
 def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> None:
@@ -53,7 +57,7 @@ def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> No
     others[[re.true_id, re.false_id]] = False
     expected = logits.softmax(0)[others].sum().item()
     assert expected < 1e-5
-    mass = re(ids, attention).other_mass_P
+    mass = re(ids, attention).other_logit_P.sigmoid()
     assert mass.item() == pytest.approx(expected, rel=1e-3)
     mass.sum().backward()
     assert all(p.grad.isfinite().all() for p in re.parameters() if p.grad is not None)
@@ -98,7 +102,7 @@ def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints: dic
     assert batch["token_type_ids"].sum() > 0  # the passage is the second segment, as every BERT cross-encoder has it
     expected = plain(**batch).logits[:, 0].tolist()
     assert re.scores([(QUESTION, HAMLET), (QUESTION, LONDON)]) == pytest.approx(expected, abs=1e-5)
-    assert re(*re.encode.pad(re.encode([(QUESTION, [HAMLET])]))).other_mass_P is None
+    assert re(*re.encode.pad(re.encode([(QUESTION, [HAMLET])]))).other_logit_P is None
 
 
 def save_labelled_bert(folder: Path, labels: int) -> None:

@@ -38,6 +38,11 @@ def test_token_and_label_losses_by_hand() -> None:
     # -ln sigmoid(ln 3) = ln 4/3;  -ln (1 - sigmoid(0)) = ln 2, an eighth of it;  mean of two
     assert label_loss(relevance, labels, ALL2).item() == pytest.approx((math.log(4 / 3) + LN2 / 8) / 2)
     assert label_loss(relevance, labels, ALL2, false_weight=1).item() == pytest.approx((math.log(4 / 3) + LN2) / 2)
+    # P(one of the two words) = 1/2 and 1/4: P("true") = 3/8, P("false") = 1/8
+    spoken = label_loss(relevance, labels, ALL2, "vocabulary", other_logit_BN=row(0, LN3))
+    assert spoken.item() == pytest.approx((math.log(8 / 3) + math.log(8) / 8) / 2)
+    with pytest.raises(ValueError, match="needs the logits of all other tokens"):
+        label_loss(relevance, labels, ALL2, "vocabulary")
     assert label_loss(relevance, labels, ALL2, "listwise").item() == pytest.approx(math.log(4 / 3))
     assert label_loss(relevance, labels | True, ALL2, "listwise").item() == pytest.approx(0, abs=1e-12)
     assert label_loss(relevance, labels & False, ALL2, "listwise").item() == 0
@@ -81,6 +86,9 @@ def brute(name: str, contexts: list[tuple[float, float]]) -> float:
         return sum(math.exp(p) * (p - q) for p, q in zip(log_p, log_q, strict=True))
     if name == "tok":
         return sum(1 / (1 + math.exp(-s)) for s in scores)
+    if name == "label vocabulary":  # three tokens: "true", "false" and another, whose logits are s, 0 and a
+        spoken = [log_softmax([s, 0.0, a])[0 if t else 1] for s, a, t in zip(scores, answers, true, strict=True)]
+        return -sum(logp if t else logp / 8 for logp, t in zip(spoken, true, strict=True)) / len(true)
     if name == "label pointwise":
         losses = [
             math.log1p(math.exp(-s)) if t else math.log1p(math.exp(s)) / 8 for s, t in zip(scores, true, strict=True)

@@ -11,6 +11,7 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from datamodules.context_data import ContextData
 from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
+from datamodules.errors import UserError
 from datamodules.records import Passage, Question
 from tests.conftest import NAMES
 from tests.rerag_data import context_data, fid_rows
@@ -174,6 +175,20 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
     assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
     sum(terms.values()).backward()
     assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
+    with pytest.raises(UserError, match="no vocabulary to speak from: set label_form to pointwise or listwise"):
+        ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, label_form="vocabulary", max_tokens=96)
+
+
+def test_a_t5_can_learn_the_words_themselves(checkpoints, batch_of) -> None:
+    options = {"generator": None, "label_weight": 1.0, "max_tokens": 96, "text_format": "fid", "dropout": 0.0}
+    pointwise, vocabulary = (
+        ReRagTrainer(str(checkpoints["t5"]), label_form=form, **options) for form in ("pointwise", "vocabulary")
+    )
+    _, batch = batch_of(vocabulary)
+    more = vocabulary.losses(batch)["label"] - pointwise.losses(batch)["label"]
+    assert more > 1  # a fresh T5 says neither word
+    more.backward()
+    assert vocabulary.estimator.network.lm_head.weight.grad.abs().sum() > 0
 
 
 def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:

@@ -20,7 +20,7 @@ class ContextScores:
 
     relevance_BN: Tensor  # logits, nats
     answer_logp_BN: Tensor  # log P_G of the gold answer, nats
-    other_mass_BN: Tensor  # the estimator's probability of anything but "true" and "false"
+    other_logit_BN: Tensor  # logit of the estimator's probability of anything but "true" and "false"
 
 
 def score_contexts(
@@ -40,8 +40,8 @@ def score_contexts(
         assert estimator is not None  # only asked for where there is one
         relevance = estimator(bucket.ids_MT, bucket.attention_MT)
         nothing_M = torch.zeros_like(relevance.score_P)
-        mass_M = nothing_M if relevance.other_mass_P is None else relevance.other_mass_P
-        return torch.stack([relevance.score_P, nothing_M, mass_M])
+        other_M = nothing_M if relevance.other_logit_P is None else relevance.other_logit_P
+        return torch.stack([relevance.score_P, nothing_M, other_M])
 
     def both(bucket: Bucket) -> Tensor:
         rows = [] if estimator is None or batch.estimator_buckets else [estimate(bucket)]

@@ -65,8 +65,8 @@ class ReRagTrainer(pl.LightningModule):
         kl_weight: The paper's alpha_1.
         token_weight: The paper's alpha_2; 1 when null, 0 for an encoder-only estimator, which has no such term.
         label_weight: Weight of the supervision of the estimator by the data module's labels.
-        label_form: `pointwise` (the released warm-up) or `listwise`.
-        label_false_weight: Weight of an irrelevant context, pointwise.
+        label_form: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; a T5 alone has one).
+        label_false_weight: Weight of an irrelevant context; not listwise.
         estimator_layers: Keep the first so many layers of an encoder-only estimator; all when null.
         freeze_embeddings: Leave the token embeddings of both models as they are: words that no training question holds
             keep their place among those that one does.
@@ -151,6 +151,10 @@ class ReRagTrainer(pl.LightningModule):
             raise UserError(
                 f"{estimator} has no vocabulary to speak from, so there is no L_tok: set token_weight to 0."
             )
+        if label_weight and label_form == "vocabulary" and not has_tokens:
+            raise UserError(
+                f"{estimator} has no vocabulary to speak from: set label_form to pointwise or listwise, or name a T5."
+            )
         self.token_weight = (1.0 if token_weight is None else token_weight) if has_tokens else 0.0
         self.judged: list[Judged] = []
         self.chosen_reading = 0
@@ -214,10 +218,12 @@ class ReRagTrainer(pl.LightningModule):
         if self.estimator is not None and self.generator is not None:
             terms["re"] = estimator_loss(relevance_BN, logp_BN, real_BN, self.choices.kl_direction).sum() / questions
         if self.token_weight:
-            terms["tok"] = token_loss(scores.other_mass_BN, real_BN).sum() / batch.step_pairs
+            terms["tok"] = token_loss(scores.other_logit_BN.sigmoid(), real_BN).sum() / batch.step_pairs
         if self.hparams.label_weight and self.estimator is not None:
             form, false_weight = self.hparams.label_form, self.hparams.label_false_weight
-            terms["label"] = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight).sum() / questions
+            other_BN = scores.other_logit_BN if self.estimator.generative else None
+            label_B = label_loss(relevance_BN, batch.labels_BN, real_BN, form, false_weight, other_BN)
+            terms["label"] = label_B.sum() / questions
         return {name: term * batch.weight for name, term in terms.items()}
 
     def training_step(self, batch: ContextBatch, batch_index: int) -> Tensor:

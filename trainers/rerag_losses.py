@@ -15,7 +15,7 @@ from models.mixture import log_mixture, log_prior
 
 GenForm = Literal["marginal", "per_context"]
 KlDirection = Literal["generator_to_estimator", "estimator_to_generator"]
-LabelForm = Literal["pointwise", "listwise"]
+LabelForm = Literal["pointwise", "listwise", "vocabulary"]
 
 
 def generation_loss(
@@ -91,24 +91,28 @@ def label_loss(
     real_BN: Tensor,
     form: LabelForm = "pointwise",
     false_weight: float = 0.125,
+    other_logit_BN: Tensor | None = None,
 ) -> Tensor:
     """Supervision of the estimator by labels, e.g. DPR's has-answer: the warm-up of the released code, or a reranker's loss.
 
         pointwise    mean over contexts of w_j · binary cross-entropy; w = 1 for true, `false_weight` for false
+        vocabulary   the same of the word itself, -log P("true") or -log P("false") among all tokens: the released warm-up,
+                     at the one position that is scored
         listwise     -log of the P_RE mass on true contexts; 0 where a question has none
 
     Args:
         relevance_BN: Relevance logits.
         labels_BN: True where the context is relevant.
         real_BN: Mask.
-        form: Which of the two.
-        false_weight: Of a false context, pointwise.
+        form: Which of the three.
+        false_weight: Of a false context; not listwise.
+        other_logit_BN: Logits of the probability of anything but the two words; for `vocabulary`.
 
     Returns:
         (B,), at least 0.
 
     Raises:
-        ValueError: If the shapes differ or a question has no context.
+        ValueError: If the shapes differ, a question has no context, or `vocabulary` lacks `other_logit_BN`.
     """
     _refuse_unequal(relevance_BN, labels_BN, real_BN)
     log_p_BN = log_prior(relevance_BN, real_BN)  # refuses a question without contexts, whose mean is not a number
@@ -119,6 +123,11 @@ def label_loss(
         return torch.where(some_B, -mass_B, torch.zeros_like(mass_B))
     weights_BN = torch.where(true_BN, 1.0, false_weight) * real_BN
     loss_BN = F.binary_cross_entropy_with_logits(relevance_BN, true_BN.to(relevance_BN.dtype), reduction="none")
+    if form == "vocabulary":  # P(word) = P(word | one of the two) P(one of the two)
+        if other_logit_BN is None:
+            raise ValueError("the form vocabulary needs the logits of all other tokens")
+        _refuse_unequal(relevance_BN, other_logit_BN)
+        loss_BN = loss_BN + F.softplus(other_logit_BN)
     return (loss_BN * weights_BN).sum(dim=1) / real_BN.sum(dim=1)
 
 
