@@ -26,6 +26,7 @@ from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.mine import mine
+from harness.configured import construct
 
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
 
@@ -38,7 +39,15 @@ class Parser(BriefErrors, ArgumentParser):
 
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
-    auto_cli(COMMANDS, args=args, as_positional=False, allow_abbrev=False, description=__doc__, parser_class=Parser)
+    auto_cli(
+        COMMANDS,
+        args=args,
+        as_positional=False,
+        instantiators=[(construct, object, True)],
+        allow_abbrev=False,
+        description=__doc__,
+        parser_class=Parser,
+    )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ generator makes of each context.  All weightings, sub-sets and numbers of contex
 Shape legend: C candidates of a question, N contexts that were read, A distinct answers.
 """
 
+import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,14 +17,16 @@ from numpy.typing import NDArray
 from datamodules.answers import has_answer
 from datamodules.errors import UserError
 from datamodules.records import Passage, Question
+from harness.answering.rows import pack_matrix, pack_passages, unpack_matrix, unpack_passages
 from harness.encoder import SentenceEncoder
+from harness.kept import Kept
 from harness.passages import passage_text
-from harness.progress import track
 from harness.rerank import relevance
 from harness.strategy import RelevanceModel, Retriever
 from models.marginal import Marginal, MarginalReader, Matrix, Reading, weigh
 
 Ranker = Literal["retriever", "estimator"]
+STAGES = ("retrieval", "scoring", "reading")
 QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and of encoder states
 
 
@@ -52,7 +55,7 @@ class Pool:
         """Candidates, best first; the retriever's order breaks ties."""
         if by == "retriever":
             return list(range(len(self.passages)))
-        return np.argsort(-self.relevance_C, kind="stable").tolist()
+        return _best_first(self.relevance_C)
 
     def weights(self, by: Ranker) -> NDArray[np.float64]:
         """Logits of the prior over contexts."""
@@ -115,6 +118,7 @@ def gather(
     candidates: int,
     contexts: int,
     temperature: float = 1.0,
+    kept: Kept | None = None,
 ) -> tuple[list[Pool], dict[str, float]]:
     """Score every candidate once, read every context once that either ranker keeps.
 
@@ -126,62 +130,96 @@ def gather(
         candidates: How many to ask of the retriever.
         contexts: How many to keep.
         temperature: By which the retriever's scores are divided.
+        kept: Where finished batches outlive an interruption; it must depend on all but the temperature.
 
     Returns:
         The pools, and seconds per stage of all questions together.
     """
     assert model.estimator is not None
+    estimator = model.estimator
     reader = MarginalReader(model.generator, "thorough", model.max_answer_tokens) if model.generator else None
-    seconds = {"retrieval": 0.0, "scoring": 0.0, "reading": 0.0}
-    pools: list[Pool] = []
-    for some in _batches(questions, "scoring and reading, batches"):
+
+    def work(some: Sequence[Question]) -> dict[str, Any]:
         marks = [time.perf_counter()]
         sourced = retrieve(some, retriever, encoder, candidates)
         marks.append(time.perf_counter())
         texts = [question.text for question in some]
-        scores = relevance(model.estimator, texts, [each.passages for each in sourced])
+        scores = relevance(estimator, texts, [each.passages for each in sourced])
         marks.append(time.perf_counter())
-        made = [
-            Pool(
+        matrices: list[Matrix | None] = [None] * len(some)
+        if reader is not None:
+            wanted = [_kept_by_either(np.array(own), contexts) for own in scores]
+            read = [[each.passages[i] for i in rows] for each, rows in zip(sourced, wanted, strict=True)]
+            matrices[:] = reader.matrices(texts, read)
+        marks.append(time.perf_counter())
+        return {
+            "seconds": dict(zip(STAGES, np.diff(marks).tolist(), strict=True)),
+            "passages": [pack_passages(q, each.passages) for q, each in zip(some, sourced, strict=True)],
+            "retriever": [each.scores_C.tolist() for each in sourced],
+            "relevance": scores,
+            "matrices": [pack_matrix(matrix) for matrix in matrices],
+        }
+
+    seconds = dict.fromkeys(STAGES, 0.0)
+    pools: list[Pool] = []
+    batches = _batches(questions)
+    results = (kept or Kept()).each(batches, work, "scoring and reading, batches")
+    for some, result in zip(batches, results, strict=True):
+        for stage, spent in result["seconds"].items():
+            seconds[stage] += spent
+        columns = (result[name] for name in ("passages", "retriever", "relevance", "matrices"))
+        for question, packed, scores, logits, matrix in zip(some, *columns, strict=True):
+            passages = unpack_passages(question, packed)
+            pool = Pool(
                 question,
-                each.passages,
-                each.scores_C / temperature,
-                np.array(own),
-                holding(question, each.passages),
+                passages,
+                np.array(scores, float) / temperature,
+                np.array(logits, float),
+                holding(question, passages),
+                matrix=unpack_matrix(matrix),
                 relevance_temperature=model.relevance_temperature,
             )
-            for question, each, own in zip(some, sourced, scores, strict=True)
-        ]
-        if reader is not None:
-            wanted = [
-                sorted({*pool.order("retriever")[:contexts], *pool.order("estimator")[:contexts]}) for pool in made
-            ]
-            kept = [[pool.passages[i] for i in rows] for pool, rows in zip(made, wanted, strict=True)]
-            for pool, rows, matrix in zip(made, wanted, reader.matrices(texts, kept), strict=True):
-                pool.places, pool.matrix = {candidate: place for place, candidate in enumerate(rows)}, matrix
-        marks.append(time.perf_counter())
-        for stage, start, end in zip(seconds, marks, marks[1:], strict=False):
-            seconds[stage] += end - start
-        pools += made
+            if pool.matrix is not None:
+                rows = _kept_by_either(pool.relevance_C, contexts)
+                pool.places = {candidate: place for place, candidate in enumerate(rows)}
+            pools.append(pool)
     return pools, seconds
 
 
 def training_scores(
-    questions: Sequence[Question], retriever: Retriever | None, encoder: SentenceEncoder | None, candidates: int
+    questions: Sequence[Question],
+    retriever: Retriever | None,
+    encoder: SentenceEncoder | None,
+    candidates: int,
+    kept: Kept | None = None,
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.bool_]]]:
-    """Retriever scores and has-answer labels of training questions, for `temperature.fit_temperature`."""
-    scores, holds = [], []
-    for some in _batches(questions, "temperature, batches"):
-        for question, each in zip(some, retrieve(some, retriever, encoder, candidates), strict=True):
-            if each.passages:
-                scores.append(each.scores_C)
-                holds.append(holding(question, each.passages))
-    return scores, holds
+    """Retriever scores and has-answer labels of training questions, for `temperature.fit_temperature`.  `kept` as in
+    `gather`."""
+
+    def work(some: Sequence[Question]) -> list[tuple[list[float], list[bool]]]:
+        sourced = retrieve(some, retriever, encoder, candidates)
+        return [
+            (each.scores_C.tolist(), holding(question, each.passages).tolist())
+            for question, each in zip(some, sourced, strict=True)
+            if each.passages
+        ]
+
+    pairs = itertools.chain.from_iterable((kept or Kept()).each(_batches(questions), work, "temperature, batches"))
+    found = [(np.array(scores, float), np.array(holds, bool)) for scores, holds in pairs]
+    return [scores for scores, _ in found], [holds for _, holds in found]
 
 
-def _batches(questions: Sequence[Question], what: str) -> Iterator[Sequence[Question]]:
-    starts = range(0, len(questions), QUESTIONS_AT_ONCE)
-    return track((questions[start : start + QUESTIONS_AT_ONCE] for start in starts), len(starts), what)
+def _best_first(relevance_C: NDArray[np.float64]) -> list[int]:
+    return np.argsort(-relevance_C, kind="stable").tolist()
+
+
+def _kept_by_either(relevance_C: NDArray[np.float64], contexts: int) -> list[int]:
+    """The candidates among the first so many of the retriever's or of the estimator's order, ascending."""
+    return sorted({*range(min(contexts, len(relevance_C))), *_best_first(relevance_C)[:contexts]})
+
+
+def _batches(questions: Sequence[Question]) -> list[Sequence[Question]]:
+    return [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
 
 
 def _unit(vectors_ND: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from datamodules.files import sha256
 from datamodules.records import Answer, Question, Ranked
 from harness.answering import published, study
 from harness.answering.lexical import bm25_of_own
@@ -14,12 +15,16 @@ from harness.answering.measures import Bootstrap, Protocol
 from harness.answering.plots import plot_contexts, plot_coverage, plot_quality
 from harness.answering.pools import Pool, Ranker, gather, training_scores
 from harness.answering.refusing import Confident, coverage_curves, refusal_tables
+from harness.answering.rows import digest
 from harness.answering.tables import Table
 from harness.answering.temperature import fit_temperature
+from harness.configured import configuration
 from harness.encoder import SentenceEncoder
+from harness.kept import Kept
 from harness.readers import account
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.pretrained import MINILM
+from models.serving import MANIFEST
 
 
 @dataclass(slots=True)
@@ -34,6 +39,7 @@ class Report:
     contexts: Table | None = None
     quality: Table | None = None
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
+    seconds_before: float = 0.0  # of work that an interrupted run had done
 
     def plot(self, folder: Path) -> None:
         """Write contexts.png, quality.png and risk_coverage.png; none without a generator."""
@@ -52,6 +58,7 @@ def evaluate(
     ks: tuple[int, ...],
     paper: published.Paper | None,
     bootstrap: Bootstrap,
+    kept_in: Path | None = None,
 ) -> Report:
     """Run the whole study.
 
@@ -64,16 +71,20 @@ def evaluate(
         ks: Of recall@k.
         paper: Whose figures to print beside.
         bootstrap: For the intervals.
+        kept_in: Folder in which finished batches outlive an interruption; None keeps none.
     """
     encoder = None
     if strategy.retriever is None:
         assert strategy.model.estimator is not None
         encoder = SentenceEncoder(encoder_name or MINILM, device=str(strategy.model.estimator.network.device))
+    of_training, of_questions = _kept(strategy, questions, training, encoder, kept_in)
+    candidates, contexts = strategy.candidates, strategy.contexts
     temperature = 1.0
     if training is not None:
-        temperature = fit_temperature(*training_scores(training, strategy.retriever, encoder, strategy.candidates))
+        scores = training_scores(training, strategy.retriever, encoder, candidates, of_training)
+        temperature = fit_temperature(*scores)
     pools, seconds = gather(
-        questions, strategy.model, strategy.retriever, encoder, strategy.candidates, strategy.contexts, temperature
+        questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperature, of_questions
     )
     judging = study.Judge(protocol, bootstrap)
     others: dict[str, study.Orders] = {}
@@ -84,6 +95,7 @@ def evaluate(
             for pool, scores in zip(pools, lexical, strict=True)
         ]
     report = Report(None, [study.recall_table(pools, ks, bootstrap, paper, others)], [], [], {})
+    report.seconds_before = of_training.seconds + of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
         "estimator": study.calibrated(pools, strategy.model.calibration),
         "retriever": study.retriever_confidence(pools, encoder is not None, temperature),
@@ -140,6 +152,27 @@ def evaluate(
         "seconds": seconds,
     }
     return report
+
+
+def _kept(
+    strategy: ReRag,
+    questions: Sequence[Question],
+    training: Sequence[Question] | None,
+    encoder: SentenceEncoder | None,
+    folder: Path | None,
+) -> tuple[Kept, Kept]:
+    """Where what training questions and questions give is kept; nowhere if nobody knows what the strategy was built from."""
+    retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
+    if folder is None or retriever is None or strategy.serving is None:
+        return Kept(), Kept()
+    assert strategy.model.estimator is not None
+    candidates, device = strategy.candidates, strategy.model.estimator.network.device.type
+    source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
+    model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
+    return (
+        Kept(folder / "answers-temperature.jsonl", {"training questions": digest(training or ()), **source}),
+        Kept(folder / "answers-pools.jsonl", {"questions": digest(questions), **source, **model}),
+    )
 
 
 def _answers(

@@ -1,5 +1,6 @@
 """`infer.py answers`: how often the answers are right, and for RE-RAG everything its paper measures."""
 
+import itertools
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from datamodules.errors import UserError
 from datamodules.files import sha256, whole_folder, write_json, write_text
-from harness.progress import say, track
+from harness.kept import Kept, forget
+from harness.progress import say
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 from harness.strategy import Strategy
@@ -45,7 +47,8 @@ def answers(
     """Measure a strategy's answers: EM, F1 and accuracy with intervals, in answers.csv, answers.md and questions.jsonl.
 
     For RE-RAG also recall before and after reranking, the ablation, EM against the number of contexts, accuracy against their
-    quality, refusing and risk against coverage; every passage is scored once and read once for all of them.
+    quality, refusing and risk against coverage; every passage is scored once and read once for all of them.  An
+    interrupted command resumes: run it again.
 
     Args:
         strategy: The system that answers; it needs a reader. RE-RAG without a generator is measured as a reranker.
@@ -81,13 +84,15 @@ def answers(
         training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
 
     study = None
+    given: Sequence[Answer] | None
+    partial = out.with_name(out.name + ".partial")
     if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
         from harness.answering import rerag_report
 
-        study = rerag_report.evaluate(strategy, usable, training, encoder, protocol, ks, paper, bootstrap)
-        given = study.answers
+        study = rerag_report.evaluate(strategy, usable, training, encoder, protocol, ks, paper, bootstrap, partial)
+        given, seconds_before = study.answers, study.seconds_before
     else:
-        given = _ask(strategy, usable)
+        given, seconds_before = _ask(strategy, usable, partial)
         if not any(answer.text for answer in given):
             raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
     yes_no_rule = layout in YES_NO_LAYOUTS
@@ -100,7 +105,7 @@ def answers(
             tables[0].paper = published.answers(paper, strategy.recipe.k if isinstance(strategy, DrRag) else None)
     tables += study.tables if study else []
 
-    seconds = time.perf_counter() - started
+    seconds = seconds_before + time.perf_counter() - started
     source = Path(questions).name
     facts = [
         f"questions: {source} ({layout}), {len(usable):,} measured, {len(asked) - len(usable):,} left out for want of answers",
@@ -137,6 +142,7 @@ def answers(
         write_json(folder / REPORT, report)
         if study:
             study.plot(folder)
+    forget(*partial.glob("answers-*.jsonl"))
     print((out / "answers.md").read_text(encoding="utf-8"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
 
@@ -157,10 +163,24 @@ def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, tem
         raise UserError("temperature_questions is for RE-RAG with an estimator alone: leave it out.")
 
 
-def _ask(strategy: Strategy, questions: "Sequence[Question]") -> "list[Answer]":
-    starts = range(0, len(questions), QUESTIONS_AT_ONCE)
-    batches = track((questions[s : s + QUESTIONS_AT_ONCE] for s in starts), len(starts), "answering, batches")
-    return [answer for batch in batches for answer in strategy.answer(batch)]
+def _ask(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":
+    """All answers, and the seconds of those that an interrupted run had given; finished batches outlive the next one too."""
+    from harness.answering.rows import digest, pack_answer, unpack_answer
+    from harness.configured import configuration
+    from models.devices import resolve_device
+
+    def work(batch: "Sequence[Question]") -> list[dict]:
+        return [pack_answer(question, given) for question, given in zip(batch, strategy.answer(batch), strict=True)]
+
+    system = configuration(strategy)
+    kept = Kept()
+    if system is not None:
+        depends_on = {**system, "questions": digest(questions), "hardware": resolve_device("auto").type}
+        kept = Kept(partial / "answers-given.jsonl", depends_on)
+    batches = [questions[s : s + QUESTIONS_AT_ONCE] for s in range(0, len(questions), QUESTIONS_AT_ONCE)]
+    packed = itertools.chain.from_iterable(kept.each(batches, work, "answering, batches"))
+    given = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
+    return given, kept.seconds
 
 
 def question_records(
