@@ -1,0 +1,79 @@
+"""What answering costs most, as JSON and back without loss: candidates with their scores, what was read, answers.
+
+A question's own passages stand as their place in it, others whole; floats keep their last bit (JSON's are the shortest that
+read back equal, and each of a float32 is one of them).  Shape legend: C candidates of a question, N contexts, A answers.
+"""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from datamodules.records import Answer, Passage, Question, Ranked
+
+if TYPE_CHECKING:
+    from models.marginal import Matrix
+
+
+def digest(questions: Iterable[Question]) -> str:
+    """sha256 of all that is known of the questions, in their order."""
+    found = sha256()
+    for question in questions:
+        found.update(repr(question).encode(errors="surrogatepass"))
+    return found.hexdigest()
+
+
+def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
+    """Each as its place among the question's own, or as [id, text, title, source]."""
+    places = {passage: place for place, passage in enumerate(question.passages)}
+    return [places.get(p, [p.id, p.text, p.title, p.source]) for p in passages]
+
+
+def unpack_passages(question: Question, packed: Sequence[Any]) -> tuple[Passage, ...]:
+    """The passages again."""
+    return tuple(question.passages[each] if isinstance(each, int) else Passage(*each) for each in packed)
+
+
+def pack_matrix(matrix: "Matrix | None") -> dict[str, Any] | None:
+    """The matrix with its (A, N) numbers row by row."""
+    if matrix is None:
+        return None
+    logp_AN = matrix.answer_logp_AN
+    return {
+        "written": list(matrix.written),
+        "candidates": list(matrix.candidates),
+        "answer_logp": None if logp_AN is None else logp_AN.tolist(),
+    }
+
+
+def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
+    """The matrix again, its numbers as float32."""
+    if packed is None:
+        return None
+    import torch
+
+    from models.marginal import Matrix
+
+    written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
+    if packed["answer_logp"] is None:
+        return Matrix(written, candidates, None)
+    logp_AN = torch.tensor(packed["answer_logp"], dtype=torch.float32)
+    return Matrix(written, candidates, logp_AN.reshape(len(candidates), len(written)))  # none of either has no shape
+
+
+def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:
+    """The answer to a question."""
+    return {
+        "text": answer.text,
+        "passages": pack_passages(question, (hit.passage for hit in answer.evidence)),
+        "scores": [hit.score for hit in answer.evidence],
+        "logprob": answer.logprob,
+        "costs": answer.costs,
+        "notes": answer.notes,
+    }
+
+
+def unpack_answer(question: Question, packed: dict[str, Any]) -> Answer:
+    """The answer again."""
+    passages = unpack_passages(question, packed["passages"])
+    evidence = tuple(map(Ranked, passages, packed["scores"]))
+    return Answer(question.id, packed["text"], evidence, packed["logprob"], packed["costs"], packed["notes"])
