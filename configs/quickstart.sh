@@ -6,6 +6,7 @@ python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
 began=$SECONDS
+trap 'jobs -p | xargs -r kill' EXIT # nothing goes on in the background when a stage fails
 
 stage() {
   local name=$1 started=$SECONDS
@@ -24,7 +25,8 @@ drrag() {
   stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world-dense
   stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
   rm -rf checkpoints/drrag-world # a quickstart starts over; a run of your own is never overwritten
-  stage train "$python" train.py fit --config configs/train/drrag_world.yaml
+  # two processes: of one thread each, or they would fight for the cores; likewise below
+  stage train env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
   stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question test.json)"
@@ -36,13 +38,16 @@ rerag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m models.scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
-  # two processes each: of one thread, or they would fight for the cores
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
   stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
-  stage answers "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
+  mkdir -p reports
+  OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
+    --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
+  local refusing=$!
+  stage answers env OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world
-  stage refuse "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
-    --questions $questions/fid_test_open.json --out reports/rerag-world-open
+  stage refuse wait $refusing
+  cat reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
     --strategy.init_args.retriever harness.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'
