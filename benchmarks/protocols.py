@@ -1,6 +1,6 @@
 """RE-RAG's protocols side by side over seeds, from the reports that configs/protocols.sh leaves.
 
-    python -m benchmarks.protocols reports/protocols [--baseline paper]
+    python -m benchmarks.protocols reports/protocols [--baseline paper] [--skip 50]
 
 Markdown: every seed's figures, their means, and differences to the baseline with 95% intervals, bootstrapped over questions
 (a question's value is its mean over seeds, so the intervals speak of questions, the seeds' own rows of training's chance).
@@ -45,36 +45,51 @@ def measures(questions: list[dict]) -> NDArray[np.float64]:
 def answerable_auroc(report: Path) -> float:
     """How well the report found the estimator to tell sets of contexts with an answer from sets without."""
     with (report / "answers.csv").open(encoding="utf-8", newline="") as file:
-        return next(
-            float(row["value"]) for row in csv.DictReader(file) if (row["table"], row["row"]) == ("auroc", "RE")
-        )
+        found = [float(row["value"]) for row in csv.DictReader(file) if (row["table"], row["row"]) == ("auroc", "RE")]
+    if not found:
+        raise SystemExit(f"{report} says nothing of questions without an answer: measure a file that has both kinds.")
+    return found[0]
 
 
-def table(folder: Path, baseline: str) -> str:
+def table(folder: Path, baseline: str, skip: int = 0) -> str:
     """The comparison as Markdown.
 
+    Args:
+        folder: Reports named rerag-PROTOCOL-SEED-FILE, each of the same questions.
+        baseline: Protocol that the others are compared with.
+        skip: First questions left out of R@1 and EM: those on which the runs chose their temperature.
+
     Raises:
-        SystemExit: If the folder lacks reports, or the baseline is none of them.
+        SystemExit: If the folder lacks reports or the baseline, or two reports are not of the same questions.
     """
+    if not folder.is_dir():
+        raise SystemExit(f"{folder} does not exist: run configs/protocols.sh.")
     scored: dict[str, dict[int, NDArray[np.float64]]] = defaultdict(dict)
     refusing: dict[tuple[str, int], float] = {}
-    asked: dict[str, int] = {}
+    asked: dict[str, list[str]] = {}
     for report in sorted(folder.iterdir()):
         named = REPORT.fullmatch(report.name)
         if named is None:
             continue
         questions, seed = rows(report), int(named["seed"])
-        asked[named["file"]] = len(questions)
+        ids = [row["id"] for row in questions]
+        if asked.setdefault(named["file"], ids) != ids:
+            raise SystemExit(
+                f"{report} is not of the same questions as the others of {named['file']}: measure it again."
+            )
         if named["file"].endswith(OPEN):
             refusing[named["protocol"], seed] = answerable_auroc(report)
         else:
-            scored[named["protocol"]][seed] = measures(questions)
+            if len([file for file in asked if not file.endswith(OPEN)]) > 1:
+                raise SystemExit(f"{folder} holds reports of several files, {', '.join(asked)}: keep those of one.")
+            scored[named["protocol"]][seed] = measures(questions[skip:])
     if baseline not in scored:
         raise SystemExit(
             f"{folder} holds no report of {baseline!r}, only of {sorted(scored)}: run configs/protocols.sh."
         )
     lines = [
-        f"# Protocols: {', '.join(f'{count} questions of {file}' for file, count in asked.items())}",
+        f"# Protocols: {', '.join(f'{len(ids)} questions of {file}' for file, ids in asked.items())}; R@1 and EM of all but "
+        f"the first {skip}",
         "",
         "| protocol, seed | " + " | ".join((*COLUMNS, "AUROC, answerable")) + " |",
         "| --- |" + " ---: |" * (len(COLUMNS) + 1),
@@ -88,9 +103,10 @@ def table(folder: Path, baseline: str) -> str:
         told_S = [refusing[protocol, seed] for seed in seeds if (protocol, seed) in refusing]
         shown.append(f"**{np.mean(told_S):.3f}**" if told_S else "")
         lines.append(_row(f"**{protocol}, mean of {len(seeds)}**", shown))
-    for protocol, mean in means.items():
-        if protocol != baseline:
-            gain = mean - means[baseline]
+    for protocol in scored:
+        if protocol != baseline and scored[protocol].keys() & scored[baseline].keys():
+            both = sorted(scored[protocol].keys() & scored[baseline].keys())  # the seeds that both have
+            gain = np.mean([scored[protocol][seed] - scored[baseline][seed] for seed in both], axis=0)
             cells = [f"{m:+.1f} [{low:+.1f}, {high:+.1f}]" for m, (low, high) in
                      zip(gain.mean(axis=1), paired_intervals(gain), strict=True)]  # fmt: skip
             lines.append(_row(f"{protocol} - {baseline}, points", [*cells, ""]))
@@ -105,5 +121,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("reports", type=Path)
     parser.add_argument("--baseline", default="paper")
+    parser.add_argument("--skip", type=int, default=50)
     given = parser.parse_args()
-    print(table(given.reports, given.baseline), end="")
+    print(table(given.reports, given.baseline, given.skip), end="")

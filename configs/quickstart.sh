@@ -16,6 +16,13 @@ stage() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
+finished() { # process, log: what it said, and its exit code
+  local code=0
+  wait "$1" || code=$?
+  cat "$2"
+  return $code
+}
+
 first_question() {
   "$python" -c "import json; print(json.load(open('$questions/$1'))[0]['question'])"
 }
@@ -46,8 +53,7 @@ rerag() {
   local refusing=$!
   stage answers env OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world
-  stage refuse wait $refusing
-  cat reports/rerag-world-open.log
+  stage refuse finished $refusing reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
     --strategy.init_args.retriever harness.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'

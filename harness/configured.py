@@ -47,8 +47,9 @@ def _described(made: object) -> dict[str, Any]:
 def _plain(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str | Path):
-        return _on_disk(Path(value)) if os.path.exists(value) else str(value)
+    if isinstance(value, str | Path):  # a bare word is a name, whatever lies in the working directory
+        place = isinstance(value, Path) or os.sep in value
+        return _on_disk(Path(value)) if place and os.path.exists(value) else str(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -4,6 +4,7 @@ first line     what the results depend on; other work is never continued with th
 further lines  {"batch": 0, "seconds": 12.3, "result": ...}, in order, each on disk before the next batch begins
 """
 
+import errno
 import fcntl
 import importlib.metadata
 import json
@@ -20,7 +21,7 @@ from harness.indexes import differences
 from harness.progress import say, track
 
 _FORMAT = 1  # of the lines; raise it when what a result means changes
-_LIBRARIES = ("torch", "transformers")  # whose versions may change the last bits of a result
+_LIBRARIES = ("torch", "transformers", "bm25s")  # whose versions may change the last bits of a result
 _Batch = TypeVar("_Batch", bound=Sequence)
 
 
@@ -110,6 +111,8 @@ def _whole_lines(stored: BinaryIO, file: Path, head: dict[str, Any]) -> tuple[li
             if not text.endswith(b"\n"):
                 raise ValueError("torn")
             line = json.loads(text)
+            if not isinstance(line, dict) or (number >= 0 and not line.keys() >= {"batch", "seconds", "result"}):
+                raise ValueError("of another shape")
             if number >= 0 and line["batch"] != number:
                 raise ValueError("out of order")
         except (ValueError, KeyError, TypeError) as error:
@@ -130,9 +133,8 @@ def _disk(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ArtifactError(
-            f"{file}: cannot write: {error.strerror or error}. Free space, then run the same command again."
-        ) from error
+        cure = "Free space" if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else "Choose another --out"
+        raise ArtifactError(f"{file}: cannot write: {error.strerror or error}. {cure}, then run again.") from error
 
 
 def forget(*files: Path) -> None:

@@ -125,12 +125,14 @@ def read_contexts(
 ) -> "list[Reading | None]":
     """What the generator makes of each question's contexts; None without contexts.
 
-    The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.
+    The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.  The model's
+    temperature was chosen for `thorough`, and holds there alone.
     """
     from models.marginal import MarginalReader
 
     assert model.generator is not None
-    temperature = 1.0 if model.estimator is None else model.relevance_temperature
+    tempered = marginal == "thorough" and model.estimator is not None
+    temperature = model.relevance_temperature if tempered else 1.0
     reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
     readings: list[Reading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]

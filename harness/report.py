@@ -110,14 +110,19 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
 
 
-def question_records(evaluation: Evaluation) -> Iterator[str]:
-    """JSON lines, one per question: its gold, every pair score, and per row and k what was chosen, found and missed."""
+def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
+    """JSON lines, one per question: its gold, every pair score, and per row and k what was chosen, found and missed.
+
+    Args:
+        evaluation: All rows.
+        texts: What a reader answered from each outcome's choice; its answer then stands beside the choice.
+    """
     passages = evaluation.passages
     for number, question in enumerate(evaluation.questions):
         titles = {passage.id: passage.title for passage in question.gold}
         pairs: dict[tuple[str, str], float] = {}
         rows: dict[str, dict[str, object]] = {}
-        for outcome in evaluation.outcomes:
+        for place, outcome in enumerate(evaluation.outcomes):
             documents = outcome.documents[number]
             titles |= {id_: passages[id_].title for id_ in documents}
             if outcome.scores:
@@ -126,12 +131,14 @@ def question_records(evaluation: Evaluation) -> Iterator[str]:
                 "documents": list(documents),
                 "found": [titles[id_] for id_ in titles if id_ in question.support and id_ in documents],
                 "missed": [titles[id_] for id_ in titles if id_ in question.support and id_ not in documents],
+                **({"answer": texts[place][number]} if texts is not None else {}),
             }
         titles |= {id_: passages[id_].title for pair in pairs for id_ in pair}
         record = {
             "id": question.id,
             "question": question.text,
             "kind": question.kind,
+            "answers": list(question.answers),
             "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
             "rows": rows,
             "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()],

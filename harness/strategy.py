@@ -52,4 +52,4 @@ class RelevanceModel(Protocol):
     calibration: "Calibration"
     refusal_threshold: float | None  # calibrated P(relevant) that some context must reach
     max_answer_tokens: int
-    relevance_temperature: float  # divides relevance logits where they weigh answers
+    relevance_temperature: float  # divides relevance logits where `thorough` weighs by them

@@ -31,7 +31,7 @@ class ReRagModel:
     calibration: Calibration = field(default_factory=Calibration)
     refusal_threshold: float | None = None  # calibrated P(relevant) that some context must reach, or none is answerable
     max_answer_tokens: int = 32
-    relevance_temperature: float = 1.0  # divides relevance logits where they weigh answers: P_RE = softmax(logit / T)
+    relevance_temperature: float = 1.0  # of P_RE where every candidate is scored under every context (`thorough`)
 
     @classmethod
     def of(

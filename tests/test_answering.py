@@ -144,15 +144,13 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
         relevance = dict(zip([p.id for p in pool.passages], logits, strict=True))
         passages = {p.id: p for p in pool.passages}
         orders = {"retriever": ranked, "estimator": sorted(ranked, key=lambda i: -relevance[i])}
-        weights = {
-            "retriever": by_id,
-            "estimator": {i: score / 0.5 for i, score in relevance.items()},
-        }  # its temperature
+        weights = {"retriever": by_id, "estimator": relevance}
         for contexts, by, count, marginal in itertools.product(orders, weights, (1, 3), ("thorough", "fast")):
             kept = orders[contexts][:count]
+            temperature = 0.5 if (by, marginal) == ("estimator", "thorough") else 1.0  # the folder's
             reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
             (expected,) = reader.read(
-                [pool.question.text], [[passages[i] for i in kept]], [[weights[by][i] for i in kept]]
+                [pool.question.text], [[passages[i] for i in kept]], [[weights[by][i] / temperature for i in kept]]
             )
             found = pool.read(contexts, by, count, marginal)
             assert found.text == expected.text

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+import infer
 from datamodules.errors import UserError
 from datamodules.records import Answer, Question, Ranked
 from harness.bm25 import Bm25Retriever
 from harness.commands.evaluate import evaluate
 from harness.readers import PackedReader
 from harness.strategies.drrag import DrRag
+from models.generator import Generator
 from tests.rerag_world import write_serving
 from tests.rivers import QUESTIONS, gold_scorer, write_index, write_questions
 
@@ -92,6 +94,49 @@ def test_a_trained_reader_says_what_the_whole_strategy_says(
     evaluate(strategy, with_answers(tmp_path, texts), tmp_path / "report", ks=(2,), rows=["CFS"], resamples=50)
     assert all(texts)
     assert cells(tmp_path / "report")["answers, k = 2", "CFS", "EM %"] == 100
+
+
+def test_an_interrupted_reading_goes_on(
+    index: Path, checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
+    questions = with_answers(tmp_path, ["a", "b", "c"])
+    arguments = [
+        "evaluate", "--strategy.selection", "qdc", "--strategy.retriever", "harness.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
+        "--strategy.reader", "harness.readers.PackedReader", "--strategy.reader.serving", str(serving), "--ks", "[1,2,3]",
+        "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+    monkeypatch.setattr("harness.answering.selections.SETS_AT_ONCE", 2)
+    calls = []
+    answers = Generator.answers
+
+    def broken(self: Generator, *given) -> list[tuple[str, float]]:
+        calls.append(given)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return answers(self, *given)
+
+    monkeypatch.setattr(Generator, "answers", broken)
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(arguments)
+    assert (tmp_path / "out.partial" / "reading.jsonl").is_file()
+    infer.main(arguments)
+    resumed, found = len(calls), cells(tmp_path / "out")
+    assert not (tmp_path / "out.partial").exists()
+    infer.main(arguments)
+    assert len(calls) - resumed == resumed - 1  # each batch once, but for the one that was broken off
+    assert cells(tmp_path / "out") == found
+
+
+def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Path) -> None:
+    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
+    evaluate(strategy, with_answers(tmp_path, ["x", "y", ""]), tmp_path / "report", ks=(2,), rows=["CFS"], resamples=50)
+    lines = (tmp_path / "report" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    first, _, third = map(json.loads, lines)
+    assert first["answers"] == ["x"]
+    assert first["rows"]["CFS"]["2"]["answer"] == "Alba, Brune"
+    assert third["rows"]["CFS"]["2"]["answer"] == ""  # nothing to compare with: not read
+    assert "2 questions of questions.json with answers" in (tmp_path / "report" / "answers.md").read_text()
 
 
 def test_questions_without_answers_are_refused(index: Path, tmp_path: Path) -> None:

@@ -83,12 +83,29 @@ def test_a_full_disk_is_one_line_and_what_was_done_stays(tmp_path: Path) -> None
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes + 20, limits[1]))
     try:
-        with pytest.raises(ArtifactError, match=r"work.jsonl: cannot write: .* run the same command again"):
+        with pytest.raises(ArtifactError, match=r"work.jsonl: cannot write: .* Free space, then run again"):
             doubled(file)
         assert file.stat().st_size == size_bytes + 20  # torn
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert doubled(file)[1] == ["ef", "g"]
+
+
+@pytest.mark.parametrize("line", ['{"batch": 0}', "[]", "3"])
+def test_a_whole_line_of_another_shape_is_corrupt(tmp_path: Path, line: str) -> None:
+    file = interrupted_file(tmp_path)
+    head, first, *_ = file.read_text().splitlines()
+    # a first line with other names is no fault: it is other work
+    for lines in [[head, line, first], *([[line, first]] if line[0] != "{" else [])]:
+        file.write_text("\n".join(lines) + "\n")
+        with pytest.raises(ArtifactError, match="is corrupt: delete the file"):
+            doubled(file)
+
+
+def test_a_file_in_the_way_is_no_full_disk(tmp_path: Path) -> None:
+    (tmp_path / "partial").write_text("")
+    with pytest.raises(ArtifactError, match="Choose another --out"):
+        doubled(tmp_path / "partial" / "work.jsonl")
 
 
 def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:

@@ -105,7 +105,8 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
 
     ranked = sorted((h.passage for h in hits), key=lambda p: -model.estimator.scores([(question.text, p)])[0])
     scores = [model.estimator.scores([(question.text, passage)])[0] for passage in ranked]
-    odds = [math.exp(score / 0.5) for score in scores]  # the folder's temperature
+    temperature = 0.5 if marginal == "thorough" else 1.0  # the folder's was chosen for `thorough`
+    odds = [math.exp(score / temperature) for score in scores]
     prior = [each / sum(odds) for each in odds]
     texts = [f"question: {question.text} title: {p.title} context: {p.text}" for p in ranked]
     alone = [by_hand(folders["both"], text)[0] for text in texts]

@@ -134,6 +134,7 @@ def test_a_packed_reader_trains_alone(workplace: Path) -> None:
     served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
     assert served.estimator is None
     assert served.generator.encode.format == "packed"
+    assert served.relevance_temperature == 1  # there is nothing to weigh
 
 
 def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
@@ -149,6 +150,8 @@ def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
         (["--model.text_format", "packed"], "set estimator null"),
         (["--model.estimator", "null", "--model.generator", "null"], "name at least one"),
         (["--model.generator", "null"], "label_weight"),
+        (["--model.generator", "null", "--model.label_weight", "1"], "type --checkpoint.monitor val/recall_1"),
+        (["--model.estimator", "null", "--checkpoint.monitor", "val/mrr"], "type --checkpoint.monitor val/em"),
         (["--data.contexts", "0"], "contexts must be at least 1"),
         (["--data.pick", "best"], "pick"),
         (["--data.crop_growth_words", "3"], "0 without crop_words"),

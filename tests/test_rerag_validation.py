@@ -1,10 +1,19 @@
 """RE-RAG's validation figures and the temperature chosen on them, by hand."""
 
+import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import torch
 
-from trainers.rerag_validation import TEMPERATURES, Judged, Read, first_hit, summarise
+from datamodules.contexts import ContextSet
+from datamodules.records import Question
+from models.marginal import MarginalReader
+from tests.conftest import NAMES
+from tests.rerag_parts import CROWD, generator
+from tests.rerag_world import vary
+from trainers.rerag_validation import TEMPERATURES, Judged, Read, first_hit, judge, summarise
 
 
 def test_validation_figures_by_hand() -> None:
@@ -44,3 +53,36 @@ def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_e
     alone = summarise([replace(one, read=one.read[:1]) for one in judged], ranked=True, draw=False)
     assert "relevance_temperature" not in alone.served  # one temperature is no choice
     assert alone.facts["em"] == pytest.approx(100 / 3)
+
+
+def sets_of(count: int) -> list[ContextSet]:
+    chance = random.Random(0)
+    questions = [Question(f"q{n}", f"where was {NAMES[n % 7]} born", ("x",)) for n in range(count)]
+    return [ContextSet(q, tuple(chance.sample(CROWD, 4)), (True, False, False, False), "x") for q in questions]
+
+
+def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpoints: dict[str, Path]) -> None:
+    reader = generator(checkpoints).eval()
+    vary(reader.network, 3)
+    sets, scores = sets_of(12), torch.randn(12, 4, generator=torch.Generator().manual_seed(0)) / 2
+    judged = judge(range(12), sets, scores, None, reader, False, True, 3, 4, fit_temperature=True)
+    disagreements = 0
+    for one, each, scores_N in zip(judged, sets, scores, strict=True):
+        best = scores_N.argsort(descending=True)[:3].tolist()
+        for read, temperature in zip(one.read, TEMPERATURES, strict=True):
+            (expected,) = MarginalReader(reader, "thorough", 4).read(
+                [each.question.text], [[each.passages[n] for n in best]], [(scores_N[best] / temperature).tolist()]
+            )
+            assert read.text == expected.text
+        disagreements += len({read.text for read in one.read}) > 1
+    assert TEMPERATURES[0] == 1  # the paper's, and the nearest to it come first: among equals the first is taken
+    assert list(TEMPERATURES) == sorted(TEMPERATURES, reverse=True)
+    assert disagreements  # a temperature matters
+
+
+def test_without_an_estimator_or_a_choice_there_is_one_reading(checkpoints: dict[str, Path]) -> None:
+    reader, sets, scores = generator(checkpoints).eval(), sets_of(3), torch.zeros(3, 4)
+    for ranked, fit in ((False, True), (True, False)):
+        judged = judge(range(3), sets, scores, None, reader, False, ranked, 3, 4, fit_temperature=fit)
+        assert [len(one.read) for one in judged] == [1, 1, 1]
+    assert summarise([], ranked=False, draw=False).facts == {"questions": 0}

@@ -20,8 +20,8 @@ from models.triples import TEXT_FORMAT
 from trainers import metrics
 from trainers.losses import triple_loss
 from trainers.model_card import model_card
+from trainers.optimizers import total_steps
 from trainers.plots import validation_figures
-from trainers.schedule import total_steps
 
 
 class DrRagTrainer(pl.LightningModule):

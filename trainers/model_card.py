@@ -38,8 +38,7 @@ tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
 - Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
   tokens; the passage is truncated, never the question.
 - Relevance score: logit("true") - logit("false"), or the single logit of an encoder-only estimator.
-- Calibration on validation: {calibration}; unanswerable below P = {threshold} for every context.
-- Weights of contexts: softmax(score / {temperature:.4g}).
+- Calibration on validation: {calibration}; unanswerable below P = {threshold} for every context{weights}.
 - Validation: {validation}.
 - Data: {data}.
 
@@ -94,7 +93,7 @@ def rerag_card(
         learnt: Calibration, refusal threshold and temperature, as far as there are.
         facts: What the export stores beside the weights.
     """
-    calibration = learnt.get("calibration")
+    calibration, temperature = learnt.get("calibration"), learnt.get("relevance_temperature")
     parts = [part for part in ("estimator", "generator") if hparams[part]]
     return RERAG_CARD.format(
         parts=" and ".join(f"{part} (`{part}/`, from `{hparams[part]}`)" for part in parts),
@@ -102,7 +101,7 @@ def rerag_card(
         max_tokens=hparams["max_tokens"],
         calibration="P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration) if calibration else "none",
         threshold=learnt.get("refusal_threshold"),
-        temperature=learnt.get("relevance_temperature", 1.0),
+        weights=f"; contexts weigh softmax(score / {temperature:.4g}) (`thorough`)" if temperature else "",
         validation=_figures(validation),
         data=_files(facts),
     )

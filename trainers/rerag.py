@@ -24,7 +24,8 @@ from models.rerag import ReRagModel
 from trainers.context_scores import ContextScores, score_contexts
 from trainers.memory_plan import memory_plan
 from trainers.model_card import rerag_card
-from trainers.precision import refuse_fp16
+from trainers.optimizers import decay_groups, total_steps
+from trainers.refusals import refuse_absent_metric, refuse_fp16
 from trainers.rerag_losses import (
     GenForm,
     KlDirection,
@@ -36,7 +37,6 @@ from trainers.rerag_losses import (
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import Judged, judge, summarise
-from trainers.schedule import total_steps
 
 
 class ReRagTrainer(pl.LightningModule):
@@ -63,7 +63,8 @@ class ReRagTrainer(pl.LightningModule):
         gen_form: `marginal` or `per_context`, L_gen.
         kl_direction: `generator_to_estimator` or `estimator_to_generator`, L_re.
         kl_weight: The paper's alpha_1.
-        token_weight: The paper's alpha_2; 1 when null, 0 for an encoder-only estimator, which has no such term.
+        token_weight: The paper's alpha_2; when null 1, but 0 for an encoder-only estimator, which has no such term, and where
+            labels alone train.
         label_weight: Weight of the supervision of the estimator by the data module's labels.
         label_form: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; a T5 alone has one).
         label_false_weight: Weight of an irrelevant context; not listwise.
@@ -155,7 +156,9 @@ class ReRagTrainer(pl.LightningModule):
             raise UserError(
                 f"{estimator} has no vocabulary to speak from: set label_form to pointwise or listwise, or name a T5."
             )
-        self.token_weight = (1.0 if token_weight is None else token_weight) if has_tokens else 0.0
+        self.token_weight = (
+            (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
+        )
         self.judged: list[Judged] = []
         self.chosen_reading = 0
         self.validation_facts: dict[str, float] = {}
@@ -186,11 +189,12 @@ class ReRagTrainer(pl.LightningModule):
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def on_fit_start(self) -> None:
-        """Refuse fp16, and say what memory a step takes."""
+        """Refuse fp16 and a checkpoint metric that will not be there, and say what memory a step takes."""
         refuse_fp16(self.trainer)
+        parts = {"estimator": self.estimator, "generator": self.generator}
+        refuse_absent_metric(self.trainer, parts)
         if self.trainer.is_global_zero:
             data, hparams = self.trainer.datamodule, self.hparams
-            parts = {"estimator": self.estimator, "generator": self.generator}
             questions = -(-data.questions_per_step // (self.trainer.world_size * self.trainer.accumulate_grad_batches))
             plan = memory_plan(
                 {name: part.network for name, part in parts.items() if part is not None},
@@ -288,16 +292,13 @@ class ReRagTrainer(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW; biases, norms and other vectors are not decayed; constant after warm-up, or linear decay to 0."""
-        groups = []
+        groups: list[dict[str, Any]] = []
         for part in self.parts:
             rate = self.hparams.learning_rate
             if part is self.estimator and self.hparams.estimator_learning_rate is not None:
                 rate = self.hparams.estimator_learning_rate
-            trained = [p for p in part.parameters() if p.requires_grad]
-            matrices, vectors = [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim <= 1]
-            groups.append({"params": matrices, "lr": rate, "weight_decay": self.hparams.weight_decay})
-            groups.append({"params": vectors, "lr": rate, "weight_decay": 0.0})
-        optimizer = AdamW([group for group in groups if group["params"]])
+            groups += decay_groups(part.parameters(), rate, self.hparams.weight_decay)
+        optimizer = AdamW(groups)
         if self.hparams.schedule == "constant":
             schedule = get_constant_schedule_with_warmup(optimizer, self.hparams.warmup_steps)
         else:
@@ -306,7 +307,7 @@ class ReRagTrainer(pl.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Calibration, threshold and the validation they come from travel with the weights."""
+        """Calibration, threshold, temperature and the validation they come from travel with the weights."""
         checkpoint["validation_facts"], checkpoint["served"] = dict(self.validation_facts), dict(self.served)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -314,7 +315,7 @@ class ReRagTrainer(pl.LightningModule):
         self.validation_facts, self.served = checkpoint["validation_facts"], checkpoint["served"]
 
     def model(self) -> ReRagModel:
-        """What is served: the parts with the calibration and threshold of the last validation."""
+        """What is served: the parts with the calibration, threshold and temperature of the last validation."""
         return ReRagModel.of(self.estimator, self.generator, self.served, self.hparams.max_answer_tokens)
 
     def export(self, folder: Path, facts: dict[str, Any]) -> None:

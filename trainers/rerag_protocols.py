@@ -24,7 +24,5 @@ class Choices:
 PROTOCOLS: dict[Protocol, Choices] = {
     "released": Choices("marginal", "generator_to_estimator", "re_rag_train", "Answer: ", 2.5),
     "paper": Choices("per_context", "estimator_to_generator"),
-    "ours": Choices(
-        "marginal", "generator_to_estimator", fit_temperature=True
-    ),  # the start; to be changed by a measurement
+    "ours": Choices("marginal", "generator_to_estimator", fit_temperature=True),
 }

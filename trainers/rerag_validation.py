@@ -124,7 +124,8 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
 def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
-    Of the temperatures tried, the one under which most questions are answered right; the nearest to 1 among equals.
+    Of the temperatures tried, the one under which most questions are answered right; the nearest to 1 among equals.  EM and F1
+    are then the best of those, on the questions they were chosen on.
 
     Args:
         judged: Each question once.
@@ -134,7 +135,7 @@ def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
     facts: dict[str, float] = {"questions": float(len(judged))}
     served: dict[str, Any] = {}
     chosen = 0
-    if judged[0].read:
+    if judged and judged[0].read:
         exact_TN = np.array([[one.exact for one in each.read] for each in judged]).T
         chosen = int(exact_TN.sum(axis=1).argmax())
         facts["em"] = 100 * float(exact_TN[chosen].mean())

@@ -30,8 +30,8 @@ from models.relevance import dropout_options
 from models.serving import write_manifest
 from models.span_corruption import TEXT_FORMAT
 from trainers.model_card import t5_card
-from trainers.precision import refuse_fp16
-from trainers.schedule import total_steps
+from trainers.optimizers import decay_groups, total_steps
+from trainers.refusals import refuse_fp16
 
 KIND = "t5"
 PART = "t5"
@@ -134,13 +134,8 @@ class SpanCorruptionTrainer(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW, norms not decayed; linear warm-up, then the schedule."""
-        parameters = [p for p in self.network.parameters() if p.requires_grad]
         optimizer = AdamW(
-            [
-                {"params": [p for p in parameters if p.ndim > 1], "weight_decay": self.hparams.weight_decay},
-                {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-            ],
-            lr=self.hparams.learning_rate,
+            decay_groups(self.network.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
         )
         warmup = self.hparams.warmup_steps
         if self.hparams.schedule == "inverse_sqrt":

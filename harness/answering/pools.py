@@ -49,7 +49,7 @@ class Pool:
     holds_C: NDArray[np.bool_]  # DPR's has-answer
     places: dict[int, int] = field(default_factory=dict)  # candidate -> its column in the matrix
     matrix: Matrix | None = None
-    relevance_temperature: float = 1.0  # divides the logits where they weigh answers
+    relevance_temperature: float = 1.0  # divides the logits where `thorough` weighs by them
 
     def order(self, by: Ranker) -> list[int]:
         """Candidates, best first; the retriever's order breaks ties."""
@@ -57,9 +57,11 @@ class Pool:
             return list(range(len(self.passages)))
         return _best_first(self.relevance_C)
 
-    def weights(self, by: Ranker) -> NDArray[np.float64]:
+    def weights(self, by: Ranker, marginal: Marginal) -> NDArray[np.float64]:
         """Logits of the prior over contexts."""
-        return self.retriever_C if by == "retriever" else self.relevance_C / self.relevance_temperature
+        if by == "retriever":
+            return self.retriever_C
+        return self.relevance_C / (self.relevance_temperature if marginal == "thorough" else 1.0)
 
     def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: Marginal) -> Reading:
         """The answer from the first `count` contexts of one ranker under the weights of one.
@@ -72,7 +74,7 @@ class Pool:
         matrix = self.matrix.subset([self.places[candidate] for candidate in chosen])
         if marginal == "fast":
             matrix = replace(matrix, answer_logp_AN=None)
-        return weigh(matrix, torch.tensor(self.weights(weights)[chosen], dtype=torch.float32))
+        return weigh(matrix, torch.tensor(self.weights(weights, marginal)[chosen], dtype=torch.float32))
 
 
 def retrieve(

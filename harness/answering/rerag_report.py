@@ -137,6 +137,7 @@ def evaluate(
     report.facts = [
         f"retriever's order and scores: {order}; temperature "
         + (f"{temperature:.4g}, fitted on {len(training):,} training questions" if training else "1, not fitted"),
+        f"temperature of the estimator's weights, `thorough`: {strategy.model.relevance_temperature:g}",
         "retriever's confidence: " + ("its cosine" if encoder else "its score, scaled to 0..1 over all candidates"),
         f"{np.mean([len(pool.passages) for pool in pools]):.1f} candidates per question, {strategy.contexts} contexts kept",
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
@@ -149,6 +150,7 @@ def evaluate(
         "threshold": strategy.threshold,
         "refuse": strategy.refuse,
         "temperature": temperature,
+        "relevance_temperature": strategy.model.relevance_temperature,
         "seconds": seconds,
     }
     return report

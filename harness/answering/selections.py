@@ -3,6 +3,7 @@
 Shape legend: N questions, R rows.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ from harness.answering import published
 from harness.answering.measures import MEASURES, Bootstrap, Protocol, judge, percent_cells
 from harness.answering.tables import Cell, Cells, Table
 from harness.evaluation import BASELINE, Evaluation, Outcome
-from harness.progress import track
+from harness.kept import Kept
 from harness.strategy import Reader
 
 SETS_AT_ONCE = 64
@@ -28,36 +29,40 @@ def check_answers(questions: Sequence[Question]) -> None:
     if not any(question.answers for question in questions):
         raise UserError(
             "None of these questions ships an answer, so a reader cannot be measured on them: name a file with answers, "
-            "or leave out --strategy.init_args.reader."
+            "or set --strategy.init_args.reader to null."
         )
 
 
-def read_selections(evaluation: Evaluation, reader: Reader) -> list[list[str]]:
-    """The reader's answers to every question from what each outcome chose; each distinct choice is read once.
+def read_selections(evaluation: Evaluation, reader: Reader, kept: Kept | None = None) -> list[list[str]]:
+    """The reader's answers to every question that has a gold one, from what each outcome chose; each distinct choice is read once.
 
     Args:
         evaluation: Outcomes over its questions.
         reader: Gets the documents in the order in which they were chosen, without scores: a selection has none of its own.
+        kept: Where finished batches outlive an interruption.
 
     Returns:
-        One list of N answers per outcome, in their order; an empty answer where nothing was chosen.
+        One list of N answers per outcome, in their order; an empty answer where nothing was read.
     """
-    choices = {
-        (number, documents): ""
-        for outcome in evaluation.outcomes
-        for number, documents in enumerate(outcome.documents)
-        if documents
-    }
-    asked = list(choices)
-    starts = range(0, len(asked), SETS_AT_ONCE)
-    for some in track((asked[start : start + SETS_AT_ONCE] for start in starts), len(starts), "reading, batches"):
-        given = reader.read(
-            [evaluation.questions[number] for number, _ in some],
-            [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in some],
+    asked = list(
+        dict.fromkeys(
+            (number, documents)
+            for outcome in evaluation.outcomes
+            for number, documents in enumerate(outcome.documents)
+            if documents and evaluation.questions[number].answers
         )
-        choices |= {choice: answer.text for choice, answer in zip(some, given, strict=True)}
+    )
+
+    def work(some: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
+        questions = [evaluation.questions[number] for number, _ in some]
+        evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in some]
+        return [answer.text for answer in reader.read(questions, evidence)]
+
+    batches = [asked[start : start + SETS_AT_ONCE] for start in range(0, len(asked), SETS_AT_ONCE)]
+    read = (kept or Kept()).each(batches, work, "reading, batches")
+    texts = dict(zip(asked, itertools.chain.from_iterable(read), strict=True))
     return [
-        [choices.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
+        [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
         for outcome in evaluation.outcomes
     ]
 

@@ -1,6 +1,7 @@
 """`infer.py evaluate`: recall of gold passages under every selection, and, with a reader, the answers read from them."""
 
-import shutil
+import hashlib
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,12 +13,13 @@ from datamodules.files import sha256, whole_folder, write_json, write_text
 from harness.progress import say
 from harness.published import DrRagDataset
 from harness.strategies.drrag import DrRag
-from harness.strategy import Retriever
+from harness.strategy import Reader, Retriever
 
 if TYPE_CHECKING:
     from datamodules.records import Question
     from harness.answering.tables import Table
     from harness.evaluation import Evaluation, Measured
+    from harness.kept import Kept
 
 REPORT = "report.json"
 ANSWER_NOTES = """\
@@ -89,11 +91,15 @@ def evaluate(
     evaluation = evaluating.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
     measured = evaluating.measure(evaluation, resamples, seed)
     tables: list[Table] = []
+    texts: list[list[str]] | None = None
     if strategy.reader is not None:
         from harness.answering.measures import YES_NO_LAYOUTS, Bootstrap
         from harness.answering.selections import read_selections, selection_tables
 
-        texts = read_selections(evaluation, strategy.reader)
+        reading = time.perf_counter()
+        kept = _kept(partial / "reading.jsonl", strategy.reader, evaluation)
+        texts = read_selections(evaluation, strategy.reader, kept)
+        evaluation.seconds["reading"] = time.perf_counter() - reading + kept.seconds
         tables = selection_tables(
             evaluation, texts, protocol, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
         )
@@ -112,14 +118,15 @@ def evaluate(
         "indexes": _fingerprints({"strategy": strategy.retriever, **baselines}),
         "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
         "recipe": asdict(strategy.recipe),
-        "reader": type(strategy.reader).__name__ if strategy.reader else None,
+        "reader": {"class": type(strategy.reader).__name__, "protocol": protocol} if strategy.reader else None,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
         "pairs scored": bank.scored if bank else 0,
         "seconds": seconds,
     }
-    _write(out, evaluation, measured, tables, paper, report)
-    if scores is None:
-        shutil.rmtree(partial, ignore_errors=True)
+    _write(out, evaluation, measured, texts, tables, paper, report)
+    from harness.kept import forget
+
+    forget(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
     for shown in ["table.md"] + ["answers.md"] * bool(tables):
         print((out / shown).read_text(encoding="utf-8"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
@@ -164,6 +171,20 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
         return {}
     lexical = Bm25Retriever(bm25)
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
+
+
+def _kept(file: Path, reader: Reader, evaluation: "Evaluation") -> "Kept":
+    """Where the reader's answers outlive an interruption; nowhere if nobody knows what the reader is made of."""
+    from harness.answering.rows import digest
+    from harness.configured import configuration
+    from harness.kept import Kept
+
+    made_of = configuration(reader)
+    if made_of is None:
+        return Kept()
+    choices = [[outcome.name, outcome.k, outcome.documents] for outcome in evaluation.outcomes]
+    chosen = hashlib.sha256(json.dumps(choices).encode()).hexdigest()
+    return Kept(file, {"reader": made_of, "questions": digest(evaluation.questions), "choices": chosen})
 
 
 def _indexes(retriever: Retriever) -> list:
@@ -212,6 +233,7 @@ def _write(
     out: Path,
     evaluation: "Evaluation",
     measured: "Sequence[Measured]",
+    texts: list[list[str]] | None,
     tables: "Sequence[Table]",
     paper: DrRagDataset | None,
     report: dict,
@@ -244,10 +266,11 @@ def _write(
             from harness.answering.tables import tables_csv, tables_markdown
 
             write_text(folder / "answers.csv", tables_csv(tables))
-            answered = f"Answers of {report['reader']}: {count:,} questions of {source}"
+            with_answers = sum(bool(question.answers) for question in evaluation.questions)
+            answered = f"Answers of {report['reader']['class']}: {with_answers:,} questions of {source} with answers"
             write_text(folder / "answers.md", tables_markdown(answered, facts, tables, ANSWER_NOTES))
         write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
         write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))
-        write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation)))
+        write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation, texts)))
         write_json(folder / REPORT, {**report, "rows": rows})
         plot_recall(evaluation, measured, folder / "recall.png", title)

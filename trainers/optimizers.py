@@ -1,8 +1,20 @@
-"""How long a run is: what a learning rate's schedule needs to know."""
+"""What optimizers and their schedules need to know: which weights decay, and how long a run is."""
+
+from collections.abc import Iterable
+from typing import Any
 
 import pytorch_lightning as pl
+from torch import nn
 
 from datamodules.errors import UserError
+
+
+def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
+    """Groups for AdamW: matrices decay; biases, norms and other vectors do not; what is frozen stays out.  No empty ones."""
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    matrices = {"params": [p for p in trained if p.ndim > 1], "lr": learning_rate, "weight_decay": weight_decay}
+    vectors = {"params": [p for p in trained if p.ndim <= 1], "lr": learning_rate, "weight_decay": 0.0}
+    return [group for group in (matrices, vectors) if group["params"]]
 
 
 def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:
