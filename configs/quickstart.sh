@@ -32,8 +32,7 @@ drrag() {
   stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world-dense
   stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
   rm -rf checkpoints/drrag-world # a quickstart starts over; a run of your own is never overwritten
-  # two processes: of one thread each, or they would fight for the cores; likewise below
-  stage train env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/drrag_world.yaml
+  stage train "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
   stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question test.json)"
@@ -45,6 +44,7 @@ rerag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m models.scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
+  # two processes each: of one thread, or they would fight for the cores
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
   stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
   mkdir -p reports
