@@ -29,7 +29,7 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 quickstart: install  ## DR-RAG from nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
 	@PYTHON=$(BIN)/python bash configs/quickstart.sh drrag
 
-quickstart-rerag: install  ## RE-RAG likewise: a T5 from nothing learns to read, then estimator and generator jointly
+quickstart-rerag: install  ## RE-RAG likewise: a T5 from nothing learns to read, then estimator and generator jointly (under 10 minutes)
 	@PYTHON=$(BIN)/python bash configs/quickstart.sh rerag
 
 test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
@@ -48,4 +48,4 @@ format: install  ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 
 clean:  ## Remove what quickstart and tests wrote, not the environment
-	@rm -rf data/world indexes/world-* checkpoints/{drrag,reader,rerag,t5}-world reports/{world,rerag-world,rerag-world-open} .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf data/world indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,rerag-world,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis
