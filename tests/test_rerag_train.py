@@ -137,8 +137,17 @@ def test_a_packed_reader_trains_alone(workplace: Path) -> None:
     assert served.relevance_temperature == 1  # there is nothing to weigh
 
 
-def test_an_estimator_trains_alone_on_labels(workplace: Path) -> None:
-    fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", "listwise",
+def test_a_run_without_a_validation_says_why_nothing_is_served(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit_here(workplace, "--trainer.max_steps", "1")
+    assert not (workplace / "checkpoints/tiny/serving").exists()
+    assert "serving: not written, for no validation was reached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["listwise", "vocabulary"])
+def test_an_estimator_trains_alone_on_labels(workplace: Path, form: str) -> None:
+    fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", form,
              "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1")  # fmt: skip
     assert ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu").generator is None
 

@@ -141,18 +141,25 @@ class ServingExport(Callback):
     """After training, write the best checkpoint to checkpoints/<name>/serving, proven to answer as the module does."""
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Export on rank 0.
+        """Export on rank 0; without a validation there is no best checkpoint, and a line says so.
 
         Raises:
             ArtifactError: If the exported folder's scores differ from the module's on a validation batch.
         """
         best_path = getattr(trainer.checkpoint_callback, "best_model_path", "")
-        if not (trainer.is_global_zero and best_path):
+        folder = Path(trainer.default_root_dir) / "serving"
+        if not trainer.is_global_zero:
+            return
+        if not best_path:
+            print(
+                f"{folder}: not written, for no validation was reached: resume with a larger --trainer.max_steps or "
+                "--trainer.max_epochs, or set --trainer.val_check_interval lower.",
+                flush=True,
+            )
             return
         best = trainer.strategy.checkpoint_io.load_checkpoint(best_path)
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
-        folder = Path(trainer.default_root_dir) / "serving"
         with whole_folder(folder) as temporary:
             module.export(temporary, run_facts(trainer))
             probe = next(iter(trainer.datamodule.val_dataloader()))
