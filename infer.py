@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not 
 
 from jsonargparse import ArgumentParser, auto_cli
 
-from datamodules.errors import BriefErrors, exit_code
+from common.errors import BriefErrors, exit_code
 from harness.commands.answers import answers
 from harness.commands.ask import ask
 from harness.commands.evaluate import evaluate

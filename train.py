@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not 
 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from datamodules.errors import exit_code
+from common.errors import exit_code
 from trainers.cli import TrainCLI
 
 PREEMPTED = 75  # exit code of a run that was told to stop and can be resumed

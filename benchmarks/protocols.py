@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.answers import exact_match
+from common.answer_metrics import exact_match
 from harness.answering.study import FULL
 from harness.bootstrap import paired_intervals
 

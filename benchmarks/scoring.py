@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from sentence_transformers import CrossEncoder
 
-from datamodules.records import Passage
+from common.records import Passage
 from models.classifier import PART, TripleClassifier
 from models.devices import resolve_device
 from models.pretrained import MINILM

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from datamodules.answers import has_answer
-from datamodules.records import Passage, Question
+from common.answer_metrics import has_answer
+from common.records import Passage, Question
 from datamodules.triples import Triple
 
 

@@ -10,6 +10,8 @@ from typing import Protocol
 import pytorch_lightning as pl
 import torch
 
+from common.errors import DataError, UserError
+from common.records import Passage, Question
 from datamodules.audit import lines
 from datamodules.batching import FixedBatches, StepLoader, plan_steps
 from datamodules.contexts import (
@@ -26,9 +28,7 @@ from datamodules.contexts import (
     substitute,
     swap_words,
 )
-from datamodules.errors import DataError, UserError
 from datamodules.mined import read_mined
-from datamodules.records import Passage, Question
 from datamodules.split import Source, refuse_no_split, split_questions
 from models.contexts import ContextEncoder
 from models.lengths import length_batches

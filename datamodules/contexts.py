@@ -11,8 +11,8 @@ from typing import Literal
 
 from torch import Tensor
 
-from datamodules.answers import has_answer
-from datamodules.records import Passage, Question
+from common.answer_metrics import has_answer
+from common.records import Passage, Question
 
 Pick = Literal["ranked", "sampled", "gold"]
 Labels = Literal["has_answer", "gold"]

@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from datamodules.errors import DataError
+from common.errors import DataError
+from common.records import Passage
 from datamodules.formats.reading import read_passages
-from datamodules.records import Passage
 from datamodules.split import Source
 
 Encode = Callable[[list[Passage]], list[list[int]]]  # tokens of each passage, without special ones

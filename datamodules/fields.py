@@ -8,8 +8,8 @@ absent: Parquet and Hugging Face copies fill with null what a row lacks.
 import hashlib
 from collections.abc import Iterable, Mapping
 
-from datamodules.errors import DataError
-from datamodules.records import Passage, clean
+from common.errors import DataError
+from common.records import Passage, clean
 
 Row = Mapping[str, object]
 

@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 
-from datamodules.errors import DataError
+from common.errors import DataError
 
 CHUNK_BYTES = 1 << 20
 

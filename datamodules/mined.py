@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from datamodules.errors import DataError, MissingInputError
-from datamodules.files import write_text
-from datamodules.records import Passage
+from common.errors import DataError, MissingInputError
+from common.files import write_text
+from common.records import Passage
 
 
 def write_mined(path: Path, mined: Iterable[tuple[str, Sequence[Passage]]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from datamodules.errors import DataError, MissingInputError, UserError
+from common.errors import DataError, MissingInputError, UserError
 from datamodules.fields import json_name
 from datamodules.json_rows import CHUNK_BYTES, TruncatedError, json_values
 

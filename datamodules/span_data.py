@@ -11,11 +11,11 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from common.errors import DataError, UserError
+from common.records import Passage
 from datamodules.audit import lines
 from datamodules.batching import FixedBatches, StepLoader
 from datamodules.corpus_stream import CorpusStream, held_out_share, read_corpora
-from datamodules.errors import DataError, UserError
-from datamodules.records import Passage
 from datamodules.split import Source
 from models.generator import IGNORE
 from models.lengths import pad

@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from datamodules.errors import UserError
+from common.errors import UserError
+from common.records import Question, clean
 from datamodules.formats.reading import read_questions
-from datamodules.records import Question, clean
 
 
 @dataclass

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytorch_lightning as pl
 import torch
 
+from common.errors import DataError
+from common.records import Question
 from datamodules.audit import audit, lines
 from datamodules.batching import FixedBatches, StepLoader, TripleBatch, plan_steps
-from datamodules.errors import DataError
 from datamodules.mined import read_mined
-from datamodules.records import Question
 from datamodules.split import Source, refuse_no_split, split_questions
 from datamodules.triples import Sampling, Triple, draw_all
 from models.lengths import length_batches

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, Question, clean
+from common.errors import UserError
+from common.records import Passage, Question, clean
 
 Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from datamodules.errors import ArtifactError, DataError, UserError
-from datamodules.records import Passage, Ranked, clean
+from common.errors import ArtifactError, DataError, UserError
+from common.records import Passage, Ranked, clean
 from harness.indexes import Verify, fingerprint, is_built, open_index, recipe_of, write_index
 from harness.passages import PassageStore, passage_text, write_passages
 from harness.progress import in_bytes, say, track

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from datamodules.files import sha256
+from common.files import sha256
 
 _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 

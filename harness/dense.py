@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.records import Passage, Ranked
+from common.errors import ArtifactError, UserError
+from common.records import Passage, Ranked
 from harness.indexes import Verify, is_built, open_index, recipe_of, write_index
 from harness.passages import PassageStore, write_passages
 from harness.progress import in_bytes, say, track

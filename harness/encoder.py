@@ -16,9 +16,9 @@ from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.files import sha256
-from datamodules.records import clean
+from common.errors import ArtifactError, UserError
+from common.files import sha256
+from common.records import clean
 from harness.indexes import fingerprint
 from models.devices import resolve_device
 from models.pretrained import MINILM, resolve

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.files import read_json, write_atomically, write_json
+from common.errors import ArtifactError, UserError
+from common.files import read_json, write_atomically, write_json
 from harness.distributed import World
 from harness.encoder import SentenceEncoder
 from harness.indexes import differences

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, Question
+from common.errors import UserError
+from common.records import Passage, Question
 from harness.bootstrap import paired_intervals
 from harness.demand import Pair, decide
 from harness.pair_bank import PairBank, Triple

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, Ranked
+from common.errors import UserError
+from common.records import Passage, Ranked
 from harness.strategy import Retriever
 
 Method = Literal["reciprocal_rank", "weighted_score"]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.files import digests, read_json, verify, whole_folder, write_json
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import digests, read_json, verify, whole_folder, write_json
 from harness.passages import OFFSETS, PASSAGES, TEXT_FORMAT
 from harness.progress import say
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.files import fsync_folder
+from common.errors import ArtifactError, UserError
+from common.files import fsync_folder
 from harness.indexes import differences
 from harness.progress import say, track
 

@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.files import whole_folder
-from datamodules.records import Passage
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import whole_folder
+from common.records import Passage
 from models.classifier import KIND, TripleClassifier
 from models.serving import read_manifest, write_manifest
 from models.triples import TEXT_FORMAT

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from datamodules.errors import ArtifactError
-from datamodules.records import Passage
+from common.errors import ArtifactError
+from common.records import Passage
 from harness.progress import say
 from harness.strategy import PairScorer
 

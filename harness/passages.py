@@ -9,9 +9,9 @@ from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from datamodules.errors import ArtifactError, DataError
-from datamodules.files import write_atomically
-from datamodules.records import Passage, clean
+from common.errors import ArtifactError, DataError
+from common.files import write_atomically
+from common.records import Passage, clean
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 

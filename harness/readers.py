@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question, Ranked
+from common.errors import UserError
+from common.records import Answer, Question, Ranked
 from harness.strategy import RelevanceModel
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Standard library only: a command line builds one before any model is loaded.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from harness import selection
 from harness.selection import Candidates, PairScore, Scope, Source, Take
 

@@ -5,8 +5,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, Ranked, clean
+from common.errors import UserError
+from common.records import Passage, Ranked, clean
 from harness.strategy import Retriever
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ All are batched.  Standard library only, so that a command line can show its hel
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from datamodules.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked
 
 if TYPE_CHECKING:
     from models.calibration import Calibration

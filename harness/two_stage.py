@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from datamodules.records import Passage, Ranked
+from common.records import Passage, Ranked
 from harness.passages import passage_text
 from harness.selection import Candidates
 from harness.strategy import Retriever

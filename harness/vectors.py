@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from datamodules.errors import ArtifactError, UserError
+from common.errors import ArtifactError, UserError
 from harness.progress import say
 
 FaissIndex = Literal["flat", "ivf", "hnsw"]

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from transformers import BigBirdModel
 from transformers.models.big_bird.modeling_big_bird import BigBirdSelfAttention
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 AttentionKind = Literal["auto", "fused", "full", "block_sparse"]
 FULL_UP_TO_TOKENS = 1024  # block-sparse attention pays only above one to two thousand tokens

@@ -20,8 +20,8 @@ from transformers import (
     PreTrainedModel,
 )
 
-from datamodules.errors import UserError
-from datamodules.records import Passage
+from common.errors import UserError
+from common.records import Passage
 from models.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
 from models.convert import convertible, to_bigbird
 from models.devices import resolve_device

@@ -15,8 +15,8 @@ from typing import Literal, get_args
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, clean
+from common.errors import UserError
+from common.records import Passage, clean
 from models.lengths import fair_shares, pad
 from models.triples import neutralise, passage_text
 

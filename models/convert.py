@@ -6,7 +6,7 @@ A warm start where no BigBird is at hand: at the source's own lengths the hidden
 from torch import Tensor, nn
 from transformers import BigBirdConfig, BigBirdModel, PreTrainedConfig, PreTrainedModel
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 FIRST_POSITION = {"bert": 0, "roberta": None, "xlm-roberta": None, "camembert": None}  # None: padding_idx + 1
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 
 def resolve_device(device: str = "auto") -> torch.device:

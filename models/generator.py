@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, clean
+from common.errors import UserError
+from common.records import Passage, clean
 from models.contexts import ContextEncoder, ContextFormat
 from models.lengths import length_batches
 from models.pretrained import resolve

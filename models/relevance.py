@@ -22,8 +22,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from datamodules.errors import UserError
-from datamodules.records import Passage
+from common.errors import UserError
+from common.records import Passage
 from models.attention import fuse
 from models.contexts import ContextEncoder, ContextFormat
 from models.lengths import length_batches

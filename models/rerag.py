@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self, get_args
 
-from datamodules.errors import ArtifactError
+from common.errors import ArtifactError
 from models.calibration import Calibration
 from models.contexts import ContextFormat, text_format
 from models.devices import resolve_device

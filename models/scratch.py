@@ -20,8 +20,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from jsonargparse import ArgumentParser
 
-from datamodules.errors import BriefErrors, MissingInputError, UserError, exit_code
-from datamodules.files import whole_folder
+from common.errors import BriefErrors, MissingInputError, UserError, exit_code
+from common.files import whole_folder
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 
 if TYPE_CHECKING:

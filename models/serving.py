@@ -8,8 +8,8 @@ serving/<part>/                 config.json, model.safetensors, tokenizer.json: 
 from pathlib import Path
 from typing import Any
 
-from datamodules.errors import ArtifactError, MissingInputError
-from datamodules.files import digests, read_json, verify, write_json
+from common.errors import ArtifactError, MissingInputError
+from common.files import digests, read_json, verify, write_json
 
 MANIFEST = "serving.json"
 CURE = "Export again: python train.py fit (its end writes serving/), or fetch the folder again."

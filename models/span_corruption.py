@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from itertools import groupby
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
 

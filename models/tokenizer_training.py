@@ -14,8 +14,8 @@ from itertools import chain
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from datamodules.errors import UserError
-from datamodules.records import clean
+from common.errors import UserError
+from common.records import clean
 from models.triples import neutralise
 
 SPECIALS = ["<pad>", "</s>", "<unk>"]  # ids 0, 1, 2

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, clean
+from common.errors import UserError
+from common.records import Passage, clean
 from models.lengths import fair_shares, pad
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"

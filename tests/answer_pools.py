@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from datamodules.records import Passage, Question
+from common.records import Passage, Question
 from harness.answering.measures import Bootstrap
 from harness.answering.pools import Pool
 from harness.answering.tables import Table

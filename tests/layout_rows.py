@@ -5,7 +5,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from datamodules.records import Passage
+from common.records import Passage
 
 HOTPOT = {
     "_id": "h1",

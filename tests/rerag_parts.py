@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from datamodules.records import Passage
+from common.records import Passage
 from models.generator import Generator
 from models.relevance import RelevanceEstimator
 from tests.conftest import NAMES

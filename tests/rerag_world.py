@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from datamodules.records import Passage, Question
+from common.records import Passage, Question
 from models.calibration import Calibration
 from models.contexts import ContextFormat
 from models.generator import Generator

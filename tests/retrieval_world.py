@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-from datamodules.records import Passage
+from common.records import Passage
 
 WORDS = [
     "amber",

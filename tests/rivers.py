@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from datamodules.records import Passage
+from common.records import Passage
 from harness.bm25 import build_bm25
 
 TEXTS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question
+from common.errors import UserError
+from common.records import Answer, Question
 from harness.answering import published, study
 from harness.answering.lexical import bm25_of_own
 from harness.answering.measures import answer_tables, judge

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import infer
-from datamodules.answers import exact_match, has_answer
-from datamodules.errors import UserError
+from common.answer_metrics import exact_match, has_answer
+from common.errors import UserError
+from common.records import Answer, Question
 from datamodules.formats.reading import read_questions
-from datamodules.records import Answer, Question
 from harness.answering import study
 from harness.answering.pools import gather, holding
 from harness.answering.refusing import Confident

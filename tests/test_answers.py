@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.answers import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
+from common.answer_metrics import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
 
 PROTOCOLS = pytest.mark.parametrize("normalise", [squad, triviaqa, re_rag])
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import infer
-from datamodules.records import Passage
+from common.records import Passage
 from harness.answering import pools
 from harness.bm25 import build_bm25
 from harness.commands import answers

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.errors import DataError, MissingInputError, UserError
+from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.reading import read_passages, read_questions
 from tests.layout_rows import CORPUS, FID, HOTPOT, JSON, MUSIQUE, ROWS, TWOWIKI, as_lines, as_list, source, without
 

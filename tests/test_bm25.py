@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from retrieval_world import corpus
 
-from datamodules.errors import DataError, UserError
-from datamodules.records import Passage
+from common.errors import DataError, UserError
+from common.records import Passage
 from harness.bm25 import Analyser, Bm25Retriever, best, build_bm25
 from harness.passages import passage_text
 
@@ -141,7 +141,7 @@ def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
     import subprocess
     import sys
 
-    from datamodules.files import digests
+    from common.files import digests
 
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, 'tests'); from retrieval_world import corpus;"

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, BigBirdModel
 
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.records import Passage
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Passage
 from models.attention import fuse, resolve_kind
 from models.classifier import TripleClassifier
 from models.convert import repeated, to_bigbird

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Passage
 from datamodules import json_rows
-from datamodules.errors import DataError, MissingInputError, UserError
 from datamodules.formats.reading import read_passages, read_questions
-from datamodules.records import Passage
 from tests.layout_rows import (
     CORPUS,
     GLOBE,

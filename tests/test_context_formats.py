@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import processors
 from transformers import AutoTokenizer, T5Tokenizer
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, clean
+from common.errors import UserError
+from common.records import Passage, clean
 from models.contexts import ContextEncoder, ContextFormat, text_format
 from models.lengths import pad
 from models.relevance import RelevanceEstimator, single_token

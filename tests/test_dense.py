@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from datamodules.errors import ArtifactError, DataError, UserError
-from datamodules.files import digests
-from datamodules.records import Passage
+from common.errors import ArtifactError, DataError, UserError
+from common.files import digests
+from common.records import Passage
 from harness.dense import DenseRetriever, build_dense
 from harness.encoder import SentenceEncoder
 from harness.encoding import partial_folder
@@ -190,7 +190,7 @@ def test_another_encoder_is_refused_and_the_same_one_elsewhere_is_not(tmp_path, 
 SCRIPT = """
 import sys
 from pathlib import Path
-from datamodules.errors import UserError
+from common.errors import UserError
 from harness.commands.index import index
 
 corpus, taken, out, encoder = sys.argv[1:]

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from datamodules.files import sha256
-from datamodules.records import Question
+from common.files import sha256
+from common.records import Question
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.evaluate import evaluate
 from harness.demand import decide

@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from datamodules.errors import MissingInputError, UserError
-from datamodules.records import Answer, Question, Ranked
+from common.errors import MissingInputError, UserError
+from common.records import Answer, Question, Ranked
 from harness.bm25 import Bm25Retriever
 from harness.commands.ask import ask
 from harness.strategies.drrag import DrRag, best_partner

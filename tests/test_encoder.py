@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from datamodules.errors import MissingInputError, UserError
+from common.errors import MissingInputError, UserError
 from harness.encoder import SentenceEncoder, by_length, pool
 from harness.passages import passage_text
 from models.pretrained import MINILM, resolve

@@ -8,8 +8,8 @@ import zlib
 import numpy as np
 import pytest
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.records import Passage, Question
+from common.errors import ArtifactError, UserError
+from common.records import Passage, Question
 from harness import evaluation as evaluating
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.evaluate import evaluate

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import infer
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question, Ranked
+from common.errors import UserError
+from common.records import Answer, Question, Ranked
 from harness.bm25 import Bm25Retriever
 from harness.commands.evaluate import evaluate
 from harness.readers import PackedReader

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from datamodules import files
-from datamodules.errors import ArtifactError, MissingInputError
+from common import files
+from common.errors import ArtifactError, MissingInputError
 
 ROOT = Path(__file__).parents[1]
 
@@ -132,7 +132,7 @@ SAVE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from datamodules import files
+from common import files
 left = int(sys.argv[2])
 def deadly(call):
     def counted(*args, **kwargs):
@@ -185,8 +185,8 @@ WRITE_PAST_THE_LIMIT = """
 import resource, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from datamodules import files
-from datamodules.errors import ArtifactError
+from common import files
+from common.errors import ArtifactError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 try:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.errors import UserError
-from datamodules.records import Passage, Ranked
+from common.errors import UserError
+from common.records import Passage, Ranked
 from harness.fusion import FusedRetriever, reciprocal_rank_fusion, weighted_score_fusion
 from harness.strategy import Retriever
 

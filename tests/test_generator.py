@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from models.generator import IGNORE, Generator
 from tests.rerag_parts import PAIRS, estimator, generator, reading_batch
 

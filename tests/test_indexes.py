@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from retrieval_world import corpus, write_jsonl
 
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.files import digests
-from datamodules.records import Passage
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import digests
+from common.records import Passage
 from harness import bm25, indexes, passages
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.index import index

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.records import Answer, Passage, Question, Ranked
+from common.errors import ArtifactError, UserError
+from common.records import Answer, Passage, Question, Ranked
 from harness.answering.rows import pack_answer, pack_matrix, unpack_answer, unpack_matrix
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.configured import configuration, construct

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.errors import DataError
+from common.errors import DataError
+from common.records import Passage, Question, clean
 from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
-from datamodules.records import Passage, Question, clean
 from tests.layout_rows import (
     CORPUS,
     FID,

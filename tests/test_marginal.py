@@ -8,7 +8,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import models.marginal
-from datamodules.records import Passage
+from common.records import Passage
 from models.marginal import MarginalReader, weigh
 from tests.conftest import NAMES
 from tests.rerag_parts import CROWD, generator

@@ -14,7 +14,7 @@ def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], 
         pytest.importorskip(package)
     import onnxruntime
 
-    from datamodules.records import Passage
+    from common.records import Passage
     from harness.onnx import export_onnx
 
     serving, out = tmp_path / "serving", tmp_path / "onnx"

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import infer
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.records import Question, Ranked
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Question, Ranked
 from harness import readers
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.readers import ContextReader, PackedReader, account

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
+from common.records import Passage, Question
 from datamodules.contexts import StandIns, shape, swap_words
-from datamodules.records import Passage, Question
 from models.neighbours import nearest_words
 from models.scratch import main
 from tests.conftest import word_level

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.records import Passage, Question, clean, passage_id
+from common.records import Passage, Question, clean, passage_id
 
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\u00ad"
 ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3000\t\n \x1c\u2028" + INVISIBLE))

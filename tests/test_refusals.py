@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import infer
-from datamodules.errors import exit_code
+from common.errors import exit_code
 from models.classifier import TripleClassifier
 from models.serving import write_manifest
 from models.triples import TEXT_FORMAT

@@ -13,7 +13,7 @@ from transformers import (
     BertForSequenceClassification,
 )
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from models.generator import Generator
 from models.lengths import pad
 from models.relevance import RelevanceEstimator

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from datamodules.errors import ArtifactError, MissingInputError
+from common.errors import ArtifactError, MissingInputError
 from models.calibration import Calibration
 from models.generator import Generator
 from models.rerag import ESTIMATOR, GENERATOR, ReRagModel

@@ -9,10 +9,10 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
+from common.errors import UserError
+from common.records import Passage, Question
 from datamodules.context_data import ContextData
 from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
-from datamodules.errors import UserError
-from datamodules.records import Passage, Question
 from tests.conftest import NAMES
 from tests.rerag_data import context_data, fid_rows
 from trainers.memory_plan import activation_bytes, saved_bytes

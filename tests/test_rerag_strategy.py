@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import infer
-from datamodules.errors import MissingInputError, UserError
-from datamodules.records import Answer, Passage, Question, Ranked
+from common.errors import MissingInputError, UserError
+from common.records import Answer, Passage, Question, Ranked
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.ask import readable
 from harness.readers import ContextReader

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 import train
-from datamodules.errors import UserError, exit_code
-from datamodules.records import Passage
+from common.errors import UserError, exit_code
+from common.records import Passage
 from models.rerag import ReRagModel
 from tests.rerag_data import fid_rows
 from tests.runs import done, fit, fit_here, largest_difference, metrics, weights

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from common.records import Question
 from datamodules.contexts import ContextSet
-from datamodules.records import Question
 from models.marginal import MarginalReader
 from tests.conftest import NAMES
 from tests.rerag_parts import CROWD, generator

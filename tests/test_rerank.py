@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from datamodules.errors import ArtifactError, MissingInputError, UserError
-from datamodules.records import Ranked
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Ranked
 from harness import rerank as reranking
 from harness.bm25 import Bm25Retriever, build_bm25
 from harness.rerank import RerankedRetriever, relevance, rerank

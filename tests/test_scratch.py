@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from datamodules.errors import MissingInputError, UserError
-from datamodules.files import digests
-from datamodules.records import Passage, clean
+from common.errors import MissingInputError, UserError
+from common.files import digests
+from common.records import Passage, clean
 from models.contexts import ContextEncoder
 from models.generator import Generator
 from models.relevance import RelevanceEstimator, single_token

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from harness import selection
 from harness.demand import decide
 from harness.recipe import Recipe

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from models.span_corruption import corrupt, random_mask, span_counts, text_length
 
 SENTINELS, END = list(range(1099, 999, -1)), 1

@@ -12,10 +12,10 @@ import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import train
+from common.errors import DataError, UserError
+from common.records import Passage
 from datamodules.batching import part
 from datamodules.corpus_stream import CorpusStream, held_out_share, read_corpora
-from datamodules.errors import DataError, UserError
-from datamodules.records import Passage
 from datamodules.span_data import SpanData
 from datamodules.split import Source
 from models.generator import IGNORE, Generator

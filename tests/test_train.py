@@ -13,7 +13,7 @@ import torch
 import yaml
 
 import train
-from datamodules.errors import exit_code
+from common.errors import exit_code
 from models.classifier import TripleClassifier
 from tests.runs import ONE_THREAD, ROOT, done, fit, fit_here, largest_difference, metrics, weights
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Passage, Question
 from datamodules.audit import audit
 from datamodules.batching import StepLoader, TripleBatch, part, plan_steps
-from datamodules.errors import DataError, MissingInputError, UserError
 from datamodules.mined import read_mined, write_mined
-from datamodules.records import Passage, Question
 from datamodules.triples import Sampling, draw, noise_of
 
 GOLD = [Passage.of(f"gold{i}", f"gold text {i}") for i in range(3)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from harness import vectors
 from harness.vectors import Vectors, check_parameters, write_vectors
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase, T5ForConditionalGeneration
 
-from datamodules.errors import MissingInputError
+from common.errors import MissingInputError
 from datamodules.world.world import Recipe, grow
 from models.neighbours import nearest_words
 from models.pretrained import MINILM, resolve

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from datamodules.files import digests
+from common.files import digests
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.__main__ import main
 from datamodules.world.phrases import SPLITS

@@ -12,8 +12,8 @@ import torch.distributed as dist
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from datamodules.errors import ArtifactError
-from datamodules.files import whole_folder, write_json
+from common.errors import ArtifactError
+from common.files import whole_folder, write_json
 from trainers.environment import commit, data_digests, hardware, versions
 from trainers.loggers import RunWandbLogger
 from trainers.plots import save_figures

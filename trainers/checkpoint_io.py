@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from lightning_fabric.plugins import CheckpointIO
 
-from datamodules.errors import ArtifactError, MissingInputError
-from datamodules.files import TEMPORARY, sha256, write_atomically, write_text
+from common.errors import ArtifactError, MissingInputError
+from common.files import TEMPORARY, sha256, write_atomically, write_text
 
 
 class DurableCheckpointIO(CheckpointIO):

@@ -9,8 +9,8 @@ import yaml
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 
-from datamodules.errors import BriefErrors, UserError
-from datamodules.files import write_text
+from common.errors import BriefErrors, UserError
+from common.files import write_text
 from trainers.callbacks import RandomState, RunRecord, ServingExport, Throughput
 from trainers.checkpoint_io import DurableCheckpointIO, verify_checkpoint
 from trainers.loggers import JsonlLogger, RunWandbLogger

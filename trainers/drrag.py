@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.optim import AdamW
 from transformers import get_linear_schedule_with_warmup
 
+from common.errors import UserError
 from datamodules.batching import TripleBatch
-from datamodules.errors import UserError
 from models.attention import AttentionKind
 from models.classifier import KIND, TripleClassifier
 from models.serving import write_manifest

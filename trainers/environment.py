@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from datamodules.files import sha256
+from common.files import sha256
 
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
 

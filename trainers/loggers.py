@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
-from datamodules.files import write_text
+from common.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
 WANDB_ID_FILE = "wandb_run_id"

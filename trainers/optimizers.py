@@ -6,7 +6,7 @@ from typing import Any
 import pytorch_lightning as pl
 from torch import nn
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:

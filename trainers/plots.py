@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from datamodules.files import write_atomically
+from common.files import write_atomically
 from trainers.metrics import Floats, average_precision, confusion, precision_recall, reliability
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytorch_lightning as pl
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 
 def refuse_fp16(trainer: pl.Trainer) -> None:

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.optim import AdamW
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
+from common.errors import UserError
 from datamodules.contexts import ContextBatch
-from datamodules.errors import UserError
 from models.contexts import ContextEncoder, ContextFormat
 from models.generator import Generator
 from models.neighbours import nearest_words

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from datamodules.answers import exact_match, f1
+from common.answer_metrics import exact_match, f1
 from datamodules.contexts import ContextSet
 from models.calibration import Calibration
 from models.generator import Generator

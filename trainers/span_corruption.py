@@ -22,7 +22,7 @@ from transformers import (
     get_linear_schedule_with_warmup,
 )
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from datamodules.span_data import SpanBatch
 from models.generator import IGNORE
 from models.pretrained import resolve

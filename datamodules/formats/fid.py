@@ -1,10 +1,10 @@
 """FiD's and DPR's retrieved files (Izacard and Grave, 2021; Karpukhin et al., 2020) and the `nq-open-*` files of "Lost in
 the Middle" (Liu et al., 2024): a question, its answers and `ctxs`."""
 
+from common.answer_metrics import has_answer
+from common.records import Passage, Question
 from datamodules import fields
-from datamodules.answers import has_answer
 from datamodules.fields import Row
-from datamodules.records import Passage, Question
 
 REQUIRED = ("question", "ctxs")
 SETTLED = ("answers",)
@@ -17,7 +17,7 @@ def question(row: Row) -> Question:
     """A question with retrieved passages.
 
     Gold are the passages marked `isgold`; where none is, those stored as holding an answer; where that is not stored,
-    those that hold one by DPR's rule (`datamodules.answers.has_answer`).
+    those that hold one by DPR's rule (`common.answer_metrics.has_answer`).
 
     Raises:
         DataError: If a field is missing or of the wrong type.

@@ -1,10 +1,10 @@
 """HotpotQA (Yang et al., 2018; hotpotqa.github.io): train v1.1, dev distractor and fullwiki v1, the test files without
 answers, and the Hugging Face copy's shape of the same rows; with its paragraphs or questions only."""
 
+from common.errors import DataError
+from common.records import Passage, Question, clean
 from datamodules import fields
-from datamodules.errors import DataError
 from datamodules.fields import Row
-from datamodules.records import Passage, Question, clean
 
 REQUIRED = ("_id|id", "question", "context|supporting_facts")
 SETTLED = ("context", "supporting_facts", "answer")

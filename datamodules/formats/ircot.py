@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from common.records import Passage, Question
 from datamodules import fields
 from datamodules.fields import Row
-from datamodules.records import Passage, Question
 
 REQUIRED = ("question_id", "question_text")
 SETTLED = ("contexts", "answers_objects")

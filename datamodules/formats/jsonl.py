@@ -1,9 +1,9 @@
 """Corpora with one passage per row: BEIR's `{_id, title, text}` and the like, or FlashRAG's `{id, contents}`, where the
 first line of `contents` is the quoted title.  JSON Lines or one JSON list."""
 
+from common.records import Passage
 from datamodules import fields
 from datamodules.fields import Row
-from datamodules.records import Passage
 
 REQUIRED = ("text|contents",)
 SETTLED = ()

@@ -16,10 +16,10 @@ from itertools import islice
 from types import ModuleType
 from typing import TypeVar
 
+from common.errors import DataError, UserError
+from common.records import Passage, Question
 from datamodules import formats
-from datamodules.errors import DataError, UserError
 from datamodules.fields import Row, key, spell
-from datamodules.records import Passage, Question
 from datamodules.sources import rows
 
 Record = TypeVar("Record", Question, Passage)

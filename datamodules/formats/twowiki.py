@@ -1,9 +1,9 @@
 """2WikiMultiHopQA (Ho et al., 2020; the `data_ids` release): HotpotQA's keys and evidence triples, with its paragraphs
 or questions only."""
 
+from common.records import Question
 from datamodules.fields import Row
 from datamodules.formats.hotpotqa import REQUIRED, SETTLED, multi_hop_question
-from datamodules.records import Question
 
 __all__ = ["REQUIRED", "SETTLED", "SIGNS", "question"]
 

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from datamodules.world.world import Recipe
 from datamodules.world.writing import write_world
 

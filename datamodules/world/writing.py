@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from datamodules.errors import ArtifactError
-from datamodules.files import digests, whole_folder
+from common.errors import ArtifactError
+from common.files import digests, whole_folder
 from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS

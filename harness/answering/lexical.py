@@ -6,7 +6,7 @@ import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.records import Question, clean
+from common.records import Question, clean
 from harness.bm25 import Analyser
 from harness.passages import passage_text
 

@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from datamodules.answers import Normalise, exact_match, f1, inclusion, re_rag, squad, triviaqa
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question
+from common.answer_metrics import Normalise, exact_match, f1, inclusion, re_rag, squad, triviaqa
+from common.errors import UserError
+from common.records import Answer, Question
 from harness.answering.tables import Cell, Table
 from harness.bootstrap import paired_intervals
 
@@ -44,7 +44,7 @@ class Judged:
 
 
 def normaliser(protocol: Protocol) -> Normalise:
-    """The normalisation of `datamodules.answers` with that name.
+    """The normalisation of `common.answer_metrics` with that name.
 
     Raises:
         UserError: If there is none.
@@ -76,7 +76,7 @@ def judge(texts: Sequence[str], questions: Sequence[Question], protocol: Protoco
         texts: What was answered.
         questions: All with answers.
         protocol: How both sides are normalised.
-        yes_no_rule: See `datamodules.answers.f1`.
+        yes_no_rule: See `common.answer_metrics.f1`.
     """
     normalise = normaliser(protocol)
 

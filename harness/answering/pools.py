@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from datamodules.answers import has_answer
-from datamodules.errors import UserError
-from datamodules.records import Passage, Question
+from common.answer_metrics import has_answer
+from common.errors import UserError
+from common.records import Passage, Question
 from harness.answering.rows import pack_matrix, pack_passages, unpack_matrix, unpack_passages
 from harness.encoder import SentenceEncoder
 from harness.kept import Kept

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.files import sha256
-from datamodules.records import Answer, Question, Ranked
+from common.files import sha256
+from common.records import Answer, Question, Ranked
 from harness.answering import published, study
 from harness.answering.lexical import bm25_of_own
 from harness.answering.measures import Bootstrap, Protocol

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from datamodules.records import Answer, Passage, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked
 
 if TYPE_CHECKING:
     from models.marginal import Matrix

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.errors import UserError
-from datamodules.records import Question, Ranked
+from common.errors import UserError
+from common.records import Question, Ranked
 from harness.answering import published
 from harness.answering.measures import MEASURES, Bootstrap, Protocol, judge, percent_cells
 from harness.answering.tables import Cell, Cells, Table
@@ -81,7 +81,7 @@ def selection_tables(
         evaluation: Whose outcomes were read; some of its questions have answers.
         texts: Their answers, as `read_selections` gives them.
         protocol: How both sides are normalised.
-        yes_no_rule: See `datamodules.answers.f1`.
+        yes_no_rule: See `common.answer_metrics.f1`.
         paper: Whose figures to print beside.
         bootstrap: For the intervals.
     """

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from datamodules.errors import UserError
+from common.errors import UserError
 
 _DECADES = 4  # on either side of the scores' own spread
 _GRID = 161

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from datamodules.errors import UserError
-from datamodules.files import sha256, whole_folder, write_json, write_text
+from common.errors import UserError
+from common.files import sha256, whole_folder, write_json, write_text
 from harness.kept import Kept, forget
 from harness.progress import say
 from harness.strategies.drrag import DrRag
@@ -16,7 +16,7 @@ from harness.strategies.rerag import ReRag
 from harness.strategy import Strategy
 
 if TYPE_CHECKING:
-    from datamodules.records import Answer, Question
+    from common.records import Answer, Question
     from harness.answering.measures import Judged
     from harness.answering.tables import Table
 

@@ -5,8 +5,8 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question, clean
+from common.errors import UserError
+from common.records import Answer, Question, clean
 from harness.strategy import Strategy
 
 _TEXT_CHARACTERS = 300  # of a document, in readable output

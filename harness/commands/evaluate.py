@@ -8,15 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from datamodules.errors import ArtifactError, UserError
-from datamodules.files import sha256, whole_folder, write_json, write_text
+from common.errors import ArtifactError, UserError
+from common.files import sha256, whole_folder, write_json, write_text
 from harness.progress import say
 from harness.published import DrRagDataset
 from harness.strategies.drrag import DrRag
 from harness.strategy import Reader, Retriever
 
 if TYPE_CHECKING:
-    from datamodules.records import Question
+    from common.records import Question
     from harness.answering.tables import Table
     from harness.evaluation import Evaluation, Measured
     from harness.kept import Kept

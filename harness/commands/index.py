@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from models.pretrained import MINILM
 
 

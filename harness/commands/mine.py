@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from datamodules.errors import UserError
+from common.errors import UserError
 from harness.strategy import Retriever
 
 
@@ -29,9 +29,9 @@ def mine(
         anchors: First-stage documents to join a question with.
         depth: Documents taken from each ranking.
     """
+    from common.records import Passage, Question, Ranked, clean
     from datamodules.formats.reading import read_questions
     from datamodules.mined import write_mined
-    from datamodules.records import Passage, Question, Ranked, clean
     from harness.progress import say, track
     from harness.two_stage import concatenate
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question, Ranked
+from common.errors import UserError
+from common.records import Answer, Question, Ranked
 from harness.demand import Decision, Pair, decide
 from harness.recipe import Recipe, SelectionName
 from harness.selection import Scope, Source, Take

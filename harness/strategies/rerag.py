@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from datamodules.errors import UserError
-from datamodules.records import Answer, Question, Ranked
+from common.errors import UserError
+from common.records import Answer, Question, Ranked
 from harness.readers import account, check_marginal, check_reads_one, read_contexts
 from harness.rerank import rerank
 from harness.strategy import RelevanceModel, Retriever

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from datamodules.errors import ArtifactError, MissingInputError
+from common.errors import ArtifactError, MissingInputError
 
 TEMPORARY = ".tmp-"  # prefix of everything half-written; swept by the next writer of the same name
 _OLD = ".old"  # marks a folder set aside while its successor takes its place
