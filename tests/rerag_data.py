@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 from types import SimpleNamespace
 
-from datamodules.context_data import ContextData
-from datamodules.split import Source
+from datamodules.examples.splits import Source
+from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
 from trainers.rerag import ReRagTrainer
 
@@ -33,9 +33,9 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
     return rows
 
 
-def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ContextData:
+def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
     """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside Lightning's trainer."""
-    data = ContextData(
+    data = ReRagData(
         [Source("fid", str(file))],
         **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
            "validation_fraction": 0.3, **options},

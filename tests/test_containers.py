@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage
-from datamodules import json_rows
+from datamodules.formats import json_stream as json_rows
 from datamodules.formats.reading import read_passages, read_questions
 from tests.layout_rows import (
     CORPUS,

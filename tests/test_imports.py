@@ -16,7 +16,7 @@ LAYERS = {
     "trainers": {"common", "models", "datamodules"},
     "harness": {"common", "models"},
 }
-PLAIN = {"formats", "mined"}  # datamodules that anyone may import
+PLAIN = {"formats"}  # datamodules that anyone may import
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for layer in LAYERS

@@ -168,7 +168,7 @@ def test_passages_are_pooled_in_first_seen_order(tmp_path: Path) -> None:
 
 @given(st.text(), st.text())
 def test_text_survives_but_for_cleaning(title: str, text: str) -> None:
-    from datamodules.formats.jsonl import passage
+    from datamodules.formats.layouts.jsonl import passage
 
     assert passage({"title": title, "text": text}) == Passage.of(title, text)
     assert passage({"title": title, "text": text}).text == clean(text)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from common.records import Passage, Question
-from datamodules.contexts import StandIns, shape, swap_words
+from datamodules.examples.context_augmentation import StandIns, shape, swap_words
 from models.neighbours import nearest_words
 from models.scratch import main
 from tests.conftest import word_level

@@ -11,8 +11,9 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from common.errors import UserError
 from common.records import Passage, Question
-from datamodules.context_data import ContextData
-from datamodules.contexts import ContextBatch, crop, pick_contexts, shape, substitute
+from datamodules.examples.context_augmentation import crop, shape, substitute
+from datamodules.examples.context_sets import ContextBatch, pick_contexts
+from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
 from tests.rerag_data import context_data, fid_rows
 from trainers.memory_plan import activation_bytes, saved_bytes
@@ -20,11 +21,11 @@ from trainers.rerag import ReRagTrainer
 
 
 @pytest.fixture
-def batch_of(tmp_path: Path) -> Callable[..., tuple[ContextData, ContextBatch]]:
+def batch_of(tmp_path: Path) -> Callable[..., tuple[ReRagData, ContextBatch]]:
     """Makes a module's first training batch, of all questions of a step, outside Lightning's trainer."""
     (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
 
-    def make(module: ReRagTrainer, **options: object) -> tuple[ContextData, ContextBatch]:
+    def make(module: ReRagTrainer, **options: object) -> tuple[ReRagData, ContextBatch]:
         data = context_data(tmp_path / "fid.json", module, **options)
         return data, next(iter(data.train_dataloader()))
 
@@ -83,7 +84,7 @@ def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkp
     )  # validation is as it is
 
 
-def plain_loss(module: ReRagTrainer, data: ContextData, batch: ContextBatch, models: dict, tokenizer) -> torch.Tensor:
+def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, models: dict, tokenizer) -> torch.Tensor:
     """Eq. 3-12 written out: every context alone through plain transformers, no buckets, no padding, float64 sums."""
     total = torch.zeros((), dtype=torch.float64)
     true_id, false_id = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))

@@ -28,7 +28,7 @@ model:
     dropout: {dropout}
     learning_rate: 3.0e-3
 data:
-  class_path: datamodules.context_data.ContextData
+  class_path: datamodules.rerag.ReRagData
   init_args:
     train: [{{layout: fid, path: {data}}}]
     validation_fraction: 0.3

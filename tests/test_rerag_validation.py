@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from common.records import Question
-from datamodules.contexts import ContextSet
+from datamodules.examples.context_sets import ContextSet
 from models.marginal import MarginalReader
 from tests.conftest import NAMES
 from tests.rerag_parts import CROWD, generator

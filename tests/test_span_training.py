@@ -14,10 +14,10 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 import train
 from common.errors import DataError, UserError
 from common.records import Passage
-from datamodules.batching import part
-from datamodules.corpus_stream import CorpusStream, held_out_share, read_corpora
-from datamodules.span_data import SpanData
-from datamodules.split import Source
+from datamodules.examples.splits import Source
+from datamodules.examples.step_loader import part
+from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.t5 import SpanCorruptionData
 from models.generator import IGNORE, Generator
 from models.serving import read_manifest
 from models.span_corruption import TEXT_FORMAT
@@ -84,7 +84,7 @@ model:
   class_path: trainers.span_corruption.SpanCorruptionTrainer
   init_args: {{pretrained: {model}, learning_rate: 5.0e-3, warmup_steps: 3, schedule: linear, dropout: {dropout}}}
 data:
-  class_path: datamodules.span_data.SpanData
+  class_path: datamodules.t5.SpanCorruptionData
   init_args:
     corpora: [{{layout: jsonl, path: {data}}}]
     max_tokens: 24
@@ -166,15 +166,15 @@ def test_accumulation_trains_as_one(workplace: Path) -> None:
 
 
 class _Bench:
-    """What SpanData needs of Lightning's trainer, for any rank."""
+    """What SpanCorruptionData needs of Lightning's trainer, for any rank."""
 
     def __init__(self, module: SpanCorruptionTrainer, rank: int, ranks: int) -> None:
         self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
         self.accumulate_grad_batches, self.is_global_zero = 1, False
 
 
-def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanData:
-    data = SpanData(
+def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanCorruptionData:
+    data = SpanCorruptionData(
         [Source("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
         validation_fraction=0.2, validation_sequences=5, sequences_per_validation_batch=2, block_passages=16,
     )  # fmt: skip

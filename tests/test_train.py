@@ -24,7 +24,7 @@ model:
   class_path: trainers.drrag.DrRagTrainer
   init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}
 data:
-  class_path: datamodules.triple_data.TripleData
+  class_path: datamodules.drrag.DrRagData
   init_args:
     train: [{{layout: hotpotqa, path: {data}}}]
     validation_fraction: 0.3

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, Question
-from datamodules.audit import audit
-from datamodules.batching import StepLoader, TripleBatch, part, plan_steps
-from datamodules.mined import read_mined, write_mined
-from datamodules.triples import Sampling, draw, noise_of
+from datamodules.examples.audit import audit
+from datamodules.examples.step_loader import StepLoader, TripleBatch, part, plan_steps
+from datamodules.examples.triples import Sampling, draw, noise_of
+from datamodules.formats.mined_negatives import read_mined, write_mined
 
 GOLD = [Passage.of(f"gold{i}", f"gold text {i}") for i in range(3)]
 OWN = [Passage.of(f"own{i}", f"own text {i}") for i in range(8)]

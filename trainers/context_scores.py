@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from datamodules.contexts import Bucket, ContextBatch
+from datamodules.examples.context_sets import Bucket, ContextBatch
 from models.generator import Generator
 from models.relevance import RelevanceEstimator
 

@@ -12,7 +12,7 @@ from torch.optim import AdamW
 from transformers import get_linear_schedule_with_warmup
 
 from common.errors import UserError
-from datamodules.batching import TripleBatch
+from datamodules.examples.step_loader import TripleBatch
 from models.attention import AttentionKind
 from models.classifier import KIND, TripleClassifier
 from models.serving import write_manifest

@@ -15,7 +15,7 @@ from torch.optim import AdamW
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from common.errors import UserError
-from datamodules.contexts import ContextBatch
+from datamodules.examples.context_sets import ContextBatch
 from models.contexts import ContextEncoder, ContextFormat
 from models.generator import Generator
 from models.neighbours import nearest_words

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
-from datamodules.contexts import ContextSet
+from datamodules.examples.context_sets import ContextSet
 from models.calibration import Calibration
 from models.generator import Generator
 from models.marginal import MarginalReader, weigh

@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from common.errors import UserError
-from datamodules.span_data import SpanBatch
+from datamodules.t5 import SpanBatch
 from models.generator import IGNORE
 from models.pretrained import resolve
 from models.relevance import dropout_options

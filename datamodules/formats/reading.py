@@ -1,6 +1,6 @@
 """Reads questions and passages from official data-set files.  Standard library only.
 
-A layout is a module of this package, found by its name.  It defines
+A layout is a module of `datamodules.formats.layouts`, found by its name.  It defines
 
     REQUIRED  fields of every row ("_id|id": either)
     SETTLED   fields that a release has in all rows or, like the answers of a test set, in none: the first row settles it
@@ -18,17 +18,16 @@ from typing import TypeVar
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question
-from datamodules import formats
-from datamodules.fields import Row, key, spell
-from datamodules.sources import rows
+from datamodules.formats import layouts as layout_modules
+from datamodules.formats.row_fields import Row, key, spell
+from datamodules.formats.sources import rows
 
 Record = TypeVar("Record", Question, Passage)
 
 
 def layouts() -> list[str]:
     """Names of all layouts, sorted."""
-    here = __name__.rpartition(".")[2]
-    return sorted(module.name for module in pkgutil.iter_modules(formats.__path__) if module.name != here)
+    return sorted(module.name for module in pkgutil.iter_modules(layout_modules.__path__))
 
 
 def read_questions(layout: str, source: str, limit: int | None = None) -> Iterator[Question]:
@@ -145,7 +144,7 @@ def _layout(name: str) -> ModuleType:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise UserError(f"unknown layout {name!r}: use one of {_list_of(known)}.{hint}")
-    return importlib.import_module(f"{formats.__name__}.{name}")
+    return importlib.import_module(f"{layout_modules.__name__}.{name}")
 
 
 def _name(module: ModuleType) -> str:

@@ -5,9 +5,9 @@ from itertools import pairwise
 from random import Random
 
 from datamodules.world.entities import Entity
+from datamodules.world.entity_naming import Namer
 from datamodules.world.facts import RELATIONS, relations_of
-from datamodules.world.names import RIVER_ENDINGS
-from datamodules.world.naming import Namer
+from datamodules.world.word_lists import RIVER_ENDINGS
 
 CORNER = 12  # entities of a corner of the world: a region and a theme; links stay inside a corner where they can
 TWINS = 0.2  # share of films, books and cities that bear the name of another one of their kind

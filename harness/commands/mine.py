@@ -30,8 +30,8 @@ def mine(
         depth: Documents taken from each ranking.
     """
     from common.records import Passage, Question, Ranked, clean
+    from datamodules.formats.mined_negatives import write_mined
     from datamodules.formats.reading import read_questions
-    from datamodules.mined import write_mined
     from harness.progress import say, track
     from harness.two_stage import concatenate
 

@@ -1,8 +1,8 @@
 """MuSiQue (Trivedi et al., 2022): Answerable and Full, with its paragraphs or questions only."""
 
 from common.records import Passage, Question
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("id", "question", "paragraphs|answer_aliases")
 SETTLED = ("paragraphs", "answer")

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError, UserError
-from datamodules.fields import json_name
-from datamodules.json_rows import CHUNK_BYTES, TruncatedError, json_values
+from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
+from datamodules.formats.row_fields import json_name
 
 HUB = "hf:"  # prefix of a Hugging Face data set; write HUB_FORM
 HUB_FORM = "hf:<id or folder>[:<config>]:<split>"

@@ -12,24 +12,12 @@ import torch
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question
-from datamodules.audit import lines
-from datamodules.batching import FixedBatches, StepLoader, plan_steps
-from datamodules.contexts import (
-    LOWER_WORD,
-    Bucket,
-    ContextBatch,
-    ContextSet,
-    Labels,
-    Pick,
-    StandIns,
-    crop,
-    pick_contexts,
-    relevant,
-    substitute,
-    swap_words,
-)
-from datamodules.mined import read_mined
-from datamodules.split import Source, refuse_no_split, split_questions
+from datamodules.examples.audit import lines
+from datamodules.examples.context_augmentation import LOWER_WORD, StandIns, crop, substitute, swap_words
+from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
+from datamodules.examples.splits import Source, refuse_no_split, split_questions
+from datamodules.examples.step_loader import FixedBatches, StepLoader, plan_steps
+from datamodules.formats.mined_negatives import read_mined
 from models.contexts import ContextEncoder
 from models.lengths import length_batches
 
@@ -50,7 +38,7 @@ class ContextModel(Protocol):
         """For words, the words nearest by embedding."""
 
 
-class ContextData(pl.LightningDataModule):
+class ReRagData(pl.LightningDataModule):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
 
     The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to

@@ -9,11 +9,11 @@ import torch
 
 from common.errors import DataError
 from common.records import Question
-from datamodules.audit import audit, lines
-from datamodules.batching import FixedBatches, StepLoader, TripleBatch, plan_steps
-from datamodules.mined import read_mined
-from datamodules.split import Source, refuse_no_split, split_questions
-from datamodules.triples import Sampling, Triple, draw_all
+from datamodules.examples.audit import audit, lines
+from datamodules.examples.splits import Source, refuse_no_split, split_questions
+from datamodules.examples.step_loader import FixedBatches, StepLoader, TripleBatch, plan_steps
+from datamodules.examples.triples import Sampling, Triple, draw_all
+from datamodules.formats.mined_negatives import read_mined
 from models.lengths import length_batches
 from models.triples import SPECIAL_TOKENS, TripleEncoder, passage_text
 
@@ -25,7 +25,7 @@ BALANCED = Sampling()  # the paper's 1:1
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly noise, much of it beside gold
 
 
-class TripleData(pl.LightningDataModule):
+class DrRagData(pl.LightningDataModule):
     """Training and validation triples of one or several data sets.
 
     The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from common.records import Passage, Question
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("question_id", "question_text")
 SETTLED = ("contexts", "answers_objects")

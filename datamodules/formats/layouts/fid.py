@@ -3,8 +3,8 @@ the Middle" (Liu et al., 2024): a question, its answers and `ctxs`."""
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Question
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("question", "ctxs")
 SETTLED = ("answers",)

@@ -3,8 +3,8 @@ answers, and the Hugging Face copy's shape of the same rows; with its paragraphs
 
 from common.errors import DataError
 from common.records import Passage, Question, clean
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("_id|id", "question", "context|supporting_facts")
 SETTLED = ("context", "supporting_facts", "answer")

@@ -1,8 +1,8 @@
 """FlashRAG's question files (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`.  They ship no passages."""
 
 from common.records import Question
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("question", "golden_answers")
 SETTLED = ("id",)

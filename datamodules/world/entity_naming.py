@@ -3,7 +3,8 @@ their words, neighbouring model numbers."""
 
 from random import Random
 
-from datamodules.world.names import (
+from datamodules.world.themes import THEMES
+from datamodules.world.word_lists import (
     ADJECTIVES,
     CITY_ENDINGS,
     GIVEN_NAMES,
@@ -12,7 +13,6 @@ from datamodules.world.names import (
     SURNAME_ENDINGS,
     NameMaker,
 )
-from datamodules.world.themes import THEMES
 
 HOUSES = ("Brothers", "Works", "House", "Group", "Union", "Partners", "Company", "Sons")
 SHARED_BY = 2  # corners that have their surnames, roots and brands in common

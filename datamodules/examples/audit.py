@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Question
-from datamodules.triples import Triple
+from datamodules.examples.triples import Triple
 
 
 def audit(

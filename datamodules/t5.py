@@ -13,10 +13,10 @@ from torch import Tensor
 
 from common.errors import DataError, UserError
 from common.records import Passage
-from datamodules.audit import lines
-from datamodules.batching import FixedBatches, StepLoader
-from datamodules.corpus_stream import CorpusStream, held_out_share, read_corpora
-from datamodules.split import Source
+from datamodules.examples.audit import lines
+from datamodules.examples.splits import Source
+from datamodules.examples.step_loader import FixedBatches, StepLoader
+from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.generator import IGNORE
 from models.lengths import pad
 from models.span_corruption import corrupt, random_mask, span_counts, text_length
@@ -48,7 +48,7 @@ class SpanBatch:
         return self.ids_PT.numel() + self.labels_PA.numel()
 
 
-class SpanData(pl.LightningDataModule):
+class SpanCorruptionData(pl.LightningDataModule):
     """Training and validation sequences of one or several corpora, streamed: the files may be larger than memory.
 
     The corpora are repeated without end; an epoch is a number of steps, after which the run validates.  Row r of the run

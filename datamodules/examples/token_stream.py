@@ -11,8 +11,8 @@ from itertools import islice
 
 from common.errors import DataError
 from common.records import Passage
+from datamodules.examples.splits import Source
 from datamodules.formats.reading import read_passages
-from datamodules.split import Source
 
 Encode = Callable[[list[Passage]], list[list[int]]]  # tokens of each passage, without special ones
 

@@ -2,8 +2,8 @@
 or questions only."""
 
 from common.records import Question
-from datamodules.fields import Row
-from datamodules.formats.hotpotqa import REQUIRED, SETTLED, multi_hop_question
+from datamodules.formats.layouts.hotpotqa import REQUIRED, SETTLED, multi_hop_question
+from datamodules.formats.row_fields import Row
 
 __all__ = ["REQUIRED", "SETTLED", "SIGNS", "question"]
 

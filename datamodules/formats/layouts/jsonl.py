@@ -2,8 +2,8 @@
 first line of `contents` is the quoted title.  JSON Lines or one JSON list."""
 
 from common.records import Passage
-from datamodules import fields
-from datamodules.fields import Row
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
 
 REQUIRED = ("text|contents",)
 SETTLED = ()
