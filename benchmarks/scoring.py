@@ -18,10 +18,10 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from common.records import Passage
-from models.classifier import PART, TripleClassifier
 from models.devices import resolve_device
+from models.drrag.triple_classifier import PART, TripleClassifier
 from models.pretrained import MINILM
-from models.triples import passage_text
+from models.text_formats import passage_text
 
 Triples = list[tuple[str, Passage, Passage]]
 

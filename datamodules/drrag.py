@@ -14,11 +14,12 @@ from datamodules.examples.splits import Source, refuse_no_split, split_questions
 from datamodules.examples.step_loader import FixedBatches, StepLoader, TripleBatch, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
-from models.lengths import length_batches
-from models.triples import SPECIAL_TOKENS, TripleEncoder, passage_text
+from models.drrag.triple_tokenizer import SPECIAL_TOKENS, TripleEncoder
+from models.length_batching import length_batches
+from models.text_formats import passage_text
 
 if TYPE_CHECKING:
-    from models.classifier import TripleClassifier
+    from models.drrag.triple_classifier import TripleClassifier
 
 
 BALANCED = Sampling()  # the paper's 1:1

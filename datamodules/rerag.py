@@ -18,8 +18,8 @@ from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, 
 from datamodules.examples.splits import Source, refuse_no_split, split_questions
 from datamodules.examples.step_loader import FixedBatches, StepLoader, plan_steps
 from datamodules.formats.mined_negatives import read_mined
-from models.contexts import ContextEncoder
-from models.lengths import length_batches
+from models.length_batching import length_batches
+from models.rerag.context_tokenizer import ContextEncoder
 
 
 class ContextModel(Protocol):

@@ -17,11 +17,10 @@ from datamodules.examples.audit import lines
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import FixedBatches, StepLoader
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
-from models.generator import IGNORE
-from models.lengths import pad
-from models.span_corruption import corrupt, random_mask, span_counts, text_length
-from models.tokenizer_training import sentinel_ids
-from models.triples import neutralise, passage_text
+from models.length_batching import IGNORE, pad
+from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
+from models.t5.tokenizer_training import sentinel_ids
+from models.text_formats import neutralise, passage_text
 
 LEAST_TOKENS = 8  # of the last validation sequence
 

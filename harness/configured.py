@@ -60,7 +60,7 @@ def _plain(value: object) -> Any:
 def _on_disk(path: Path) -> object:
     """What stands for a file or folder: the digest of its manifest, or sizes in bytes and times of change."""
     from harness.indexes import MANIFEST as INDEX
-    from models.serving import MANIFEST as SERVING
+    from models.serving_manifest import MANIFEST as SERVING
 
     for manifest in (path / SERVING, path / INDEX):
         if manifest.is_file():

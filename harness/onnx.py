@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import whole_folder
 from common.records import Passage
-from models.classifier import KIND, TripleClassifier
-from models.serving import read_manifest, write_manifest
-from models.triples import TEXT_FORMAT
+from models.drrag.triple_classifier import KIND, TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.serving_manifest import read_manifest, write_manifest
 
 if TYPE_CHECKING:
-    from models.triples import TripleEncoder
+    from models.drrag.triple_tokenizer import TripleEncoder
 
 MODEL_FILE = "model.onnx"
 PROBES = (

@@ -12,9 +12,9 @@ from common.records import Answer, Question, Ranked
 from harness.strategy import RelevanceModel
 
 if TYPE_CHECKING:
-    from models.calibration import Calibration
-    from models.generator import Generator
-    from models.marginal import Reading
+    from models.rerag.calibration import Calibration
+    from models.rerag.generator import Generator
+    from models.rerag.marginal_reader import Reading
 
 MARGINALS = ("thorough", "fast")
 _QUESTIONS_AT_ONCE = 256  # encoded together: enough to sort by length, few enough to hold in memory
@@ -38,7 +38,7 @@ class PackedReader:
     def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
         if max_passages is not None and max_passages < 1:
             raise UserError(f"max_passages must be at least 1, or left out to read all evidence; got {max_passages}.")
-        from models.rerag import GENERATOR, ReRagModel
+        from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
         assert model.generator is not None  # asked for above
@@ -88,7 +88,7 @@ class ContextReader:
 
     def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
         check_marginal(marginal)
-        from models.rerag import ESTIMATOR, GENERATOR, ReRagModel
+        from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
         assert model.estimator is not None  # asked for above
@@ -128,7 +128,7 @@ def read_contexts(
     The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.  The model's
     temperature was chosen for `thorough`, and holds there alone.
     """
-    from models.marginal import MarginalReader
+    from models.rerag.marginal_reader import MarginalReader
 
     assert model.generator is not None
     tempered = marginal == "thorough" and model.estimator is not None

@@ -10,7 +10,7 @@ from common.records import Passage, Ranked, clean
 from harness.strategy import Retriever
 
 if TYPE_CHECKING:
-    from models.relevance import RelevanceEstimator
+    from models.rerag.estimator import RelevanceEstimator
 
 _PAIRS_AT_ONCE = 16_384  # encoded together: enough to sort by length, few enough to hold in memory
 
@@ -65,7 +65,7 @@ class RerankedRetriever:
     def __init__(self, retriever: Retriever, serving: Path, candidates: int = 100, device: str = "auto") -> None:
         if candidates < 1:
             raise UserError(f"candidates must be at least 1, got {candidates}.")
-        from models.rerag import ESTIMATOR, ReRagModel
+        from models.rerag.model import ESTIMATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,))
         assert model.estimator is not None  # asked for above

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from common.records import Answer, Passage, Question, Ranked
 
 if TYPE_CHECKING:
-    from models.calibration import Calibration
-    from models.generator import Generator
-    from models.relevance import RelevanceEstimator
+    from models.rerag.calibration import Calibration
+    from models.rerag.estimator import RelevanceEstimator
+    from models.rerag.generator import Generator
 
 
 @runtime_checkable
@@ -35,7 +35,7 @@ class Strategy(Protocol):
 
 @runtime_checkable
 class PairScorer(Protocol):
-    """DR-RAG's C(q, d1, d2), as `models.classifier.TripleClassifier` is."""
+    """DR-RAG's C(q, d1, d2), as `models.drrag.triple_classifier.TripleClassifier` is."""
 
     threshold: float  # P(positive) from which a pair counts as positive, chosen on validation
 
@@ -45,7 +45,7 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class RelevanceModel(Protocol):
-    """RE-RAG's learned parts, at least one of the two, as `models.rerag.ReRagModel` is."""
+    """RE-RAG's learned parts, at least one of the two, as `models.rerag.model.ReRagModel` is."""
 
     estimator: "RelevanceEstimator | None"
     generator: "Generator | None"

@@ -94,3 +94,9 @@ def _download(name: str) -> Path:
         raise MissingInputError(
             f"{name}: cannot download from the Hugging Face hub ({reason}). Name a folder."
         ) from error
+
+
+def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:
+    """The config keys that set every dropout of a model."""
+    names = ("dropout_rate",) if encoder_decoder else ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    return dict.fromkeys(names, rate)

@@ -9,7 +9,7 @@ from common.records import Passage, Question
 from harness.answering.measures import Bootstrap
 from harness.answering.pools import Pool
 from harness.answering.tables import Table
-from models.marginal import Matrix
+from models.rerag.marginal_reader import Matrix
 
 FEW = Bootstrap(resamples=200)
 NAN = float("nan")

@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 
 from common.records import Passage
-from models.generator import Generator
-from models.relevance import RelevanceEstimator
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
 from tests.conftest import NAMES
 
 QUESTION = "where was name1 born"

@@ -7,11 +7,11 @@ import torch
 from transformers import PreTrainedModel
 
 from common.records import Passage, Question
-from models.calibration import Calibration
-from models.contexts import ContextFormat
-from models.generator import Generator
-from models.relevance import RelevanceEstimator
-from models.rerag import ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.context_tokenizer import ContextFormat
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.rerag.model import ReRagModel
 from tests.conftest import NAMES
 
 _RELATIONS = ["was born in the city of", "is the director of the film", "is in the film of", "was in the city of"]

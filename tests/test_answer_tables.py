@@ -14,7 +14,7 @@ from harness.answering.measures import answer_tables, judge
 from harness.answering.tables import Cell, Table, tables_csv, tables_markdown
 from harness.answering.temperature import fit_temperature
 from harness.bm25 import Bm25Retriever, build_bm25
-from models.calibration import Calibration
+from models.rerag.calibration import Calibration
 from tests.answer_pools import FEW, NAN, POOLS, values
 from tests.rerag_world import corpus, questions
 

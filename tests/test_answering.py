@@ -21,9 +21,9 @@ from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.answers import answers
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
-from models.calibration import Calibration
-from models.marginal import MarginalReader, weigh
-from models.rerag import ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import MarginalReader, weigh
+from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.rerag_world import corpus, write_serving
 

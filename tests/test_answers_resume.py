@@ -18,8 +18,8 @@ from harness.answering import pools
 from harness.bm25 import build_bm25
 from harness.commands import answers
 from harness.strategies.drrag import DrRag
-from models.calibration import Calibration
-from models.rerag import ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.mortal import DIES_AT, Mortal
 from tests.rerag_world import write_serving

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.calibration import Calibration
+from models.rerag.calibration import Calibration
 
 
 def platt_loss(scale: float, offset: float, scores: np.ndarray, labels: np.ndarray) -> float:

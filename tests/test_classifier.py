@@ -13,13 +13,14 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage
-from models.attention import fuse, resolve_kind
-from models.classifier import TripleClassifier
-from models.convert import repeated, to_bigbird
-from models.lengths import fair_shares, length_batches
+from models.bigbird.attention import fuse, resolve_kind
+from models.bigbird.conversion import repeated, to_bigbird
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.length_batching import fair_shares, length_batches
 from models.pretrained import MINILM, resolve
-from models.serving import write_manifest
-from models.triples import TEXT_FORMAT, TripleEncoder, neutralise
+from models.serving_manifest import write_manifest
+from models.text_formats import neutralise
 from tests.conftest import NAMES
 
 HAMLET = Passage.of("name1", "name1 was born in the city .")

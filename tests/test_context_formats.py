@@ -12,9 +12,10 @@ from transformers import AutoTokenizer, T5Tokenizer
 
 from common.errors import UserError
 from common.records import Passage, clean
-from models.contexts import ContextEncoder, ContextFormat, text_format
-from models.lengths import pad
-from models.relevance import RelevanceEstimator, single_token
+from models.length_batching import pad
+from models.rerag.context_tokenizer import ContextEncoder, ContextFormat, text_format
+from models.rerag.estimator import RelevanceEstimator
+from models.text_formats import single_token
 from tests.conftest import SENTINELS, save_t5, save_t5_tokenizer
 from tests.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 

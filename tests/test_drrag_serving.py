@@ -26,9 +26,9 @@ QUESTIONS = [
 def folders(tmp_path_factory):
     import torch
 
-    from models.classifier import KIND, TripleClassifier
-    from models.serving import write_manifest
-    from models.triples import TEXT_FORMAT
+    from models.drrag.triple_classifier import KIND, TripleClassifier
+    from models.drrag.triple_tokenizer import TEXT_FORMAT
+    from models.serving_manifest import write_manifest
 
     folder = tmp_path_factory.mktemp("drrag")
     build_bm25(PASSAGES, folder / "index")

@@ -14,7 +14,7 @@ from harness.bm25 import Bm25Retriever
 from harness.commands.evaluate import evaluate
 from harness.readers import PackedReader
 from harness.strategies.drrag import DrRag
-from models.generator import Generator
+from models.rerag.generator import Generator
 from tests.rerag_world import write_serving
 from tests.rivers import QUESTIONS, gold_scorer, write_index, write_questions
 

@@ -7,7 +7,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from common.errors import UserError
-from models.generator import IGNORE, Generator
+from models.length_batching import IGNORE
+from models.rerag.generator import Generator
 from tests.rerag_parts import PAIRS, estimator, generator, reading_batch
 
 

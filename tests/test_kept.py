@@ -18,7 +18,7 @@ from harness.bm25 import Bm25Retriever, build_bm25
 from harness.configured import configuration, construct
 from harness.fusion import FusedRetriever
 from harness.kept import Kept
-from models.marginal import Matrix
+from models.rerag.marginal_reader import Matrix
 from tests.rerag_world import corpus
 
 BATCHES = ["ab", "cd", "ef", "g"]

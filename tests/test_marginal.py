@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-import models.marginal
+import models.rerag.marginal_reader
 from common.records import Passage
-from models.marginal import MarginalReader, weigh
+from models.rerag.marginal_reader import MarginalReader, weigh
 from tests.conftest import NAMES
 from tests.rerag_parts import CROWD, generator
 
@@ -43,7 +43,7 @@ def brute_reading(
 
 
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
-def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.marginal.Marginal) -> None:
+def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal) -> None:
     reader = MarginalReader(generator(checkpoints), kind, max_answer_tokens=5, tokens_per_batch=100)
     readings = reader.read(QUESTIONS, SETS, SCORES)
     most = 0
@@ -66,10 +66,10 @@ def test_marginals_equal_brute_force(checkpoints: dict[str, Path], kind: models.
 
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
 def test_neither_batches_nor_groups_nor_company_change_a_reading(
-    checkpoints: dict[str, Path], kind: models.marginal.Marginal, monkeypatch: pytest.MonkeyPatch
+    checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(budget: int | None, group: int, several: bool = True) -> list[models.marginal.Reading]:
-        monkeypatch.setattr(models.marginal, "TOKENS_PER_GROUP", group)
+    def read(budget: int | None, group: int, several: bool = True) -> list[models.rerag.marginal_reader.Reading]:
+        monkeypatch.setattr(models.rerag.marginal_reader, "TOKENS_PER_GROUP", group)
         reader = MarginalReader(generator(checkpoints), kind, 5, budget)
         if several:
             return reader.read(QUESTIONS, SETS, SCORES)
@@ -97,7 +97,7 @@ def test_the_order_of_contexts_changes_only_the_order_of_shares(checkpoints: dic
 @pytest.mark.parametrize("kind", ["thorough", "fast"])
 @pytest.mark.parametrize("chosen", [[2, 0], [1], [3, 1, 2], [0, 1, 2, 3, 4, 5, 6, 7]])
 def test_a_subset_is_read_as_if_it_were_all(
-    checkpoints: dict[str, Path], kind: models.marginal.Marginal, chosen: list[int]
+    checkpoints: dict[str, Path], kind: models.rerag.marginal_reader.Marginal, chosen: list[int]
 ) -> None:
     reader = MarginalReader(generator(checkpoints), kind, max_answer_tokens=5)
     question, passages, scores = QUESTIONS[3], SETS[3], SCORES[3]

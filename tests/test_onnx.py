@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from models.classifier import TripleClassifier
-from models.serving import write_manifest
-from models.triples import TEXT_FORMAT
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
 
 
 def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from harness.bm25 import Bm25Retriever, build_bm25
 from harness.readers import ContextReader, PackedReader, account
 from harness.strategies.drrag import DrRag
 from harness.strategy import Reader
-from models.calibration import Calibration
-from models.marginal import Reading
-from models.rerag import ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import Reading
+from models.rerag.model import ReRagModel
 from tests.rerag_world import corpus, questions, write_serving
 
 PASSAGES = corpus()

@@ -14,8 +14,8 @@ from transformers import PreTrainedTokenizerFast
 
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import StandIns, shape, swap_words
-from models.neighbours import nearest_words
-from models.scratch import main
+from models.t5.from_scratch import main
+from models.t5.word_neighbours import nearest_words
 from tests.conftest import word_level
 from tests.rerag_data import context_data, fid_rows
 from trainers.rerag import ReRagTrainer

@@ -15,9 +15,9 @@ import pytest
 
 import infer
 from common.errors import exit_code
-from models.classifier import TripleClassifier
-from models.serving import write_manifest
-from models.triples import TEXT_FORMAT
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
 from tests.conftest import hotpot_rows
 
 ROOT = Path(__file__).parent.parent

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from harness.answering import study
 from harness.answering.refusing import Confident, coverage_curves, refusal_tables, resampled_interval
-from models.calibration import Calibration
-from models.refusal import auroc, best_refusal_threshold, detection, risk_coverage, sweep
+from models.metrics import auroc
+from models.rerag.calibration import Calibration
+from models.rerag.unanswerable import best_refusal_threshold, detection, risk_coverage, sweep
 from tests.answer_pools import FEW, NAN, POOLS, values
 
 

@@ -14,9 +14,9 @@ from transformers import (
 )
 
 from common.errors import UserError
-from models.generator import Generator
-from models.lengths import pad
-from models.relevance import RelevanceEstimator
+from models.length_batching import pad
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
 from tests.conftest import save_t5, save_tokenizer
 from tests.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
 from trainers.rerag_losses import label_loss

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.mixture import fast_marginal, log_mixture, log_prior, thorough_marginal
+from models.rerag.marginal_likelihood import fast_marginal, log_mixture, log_prior, thorough_marginal
 from tests.loss_cases import ALL2, LN2, LN3, LOSSES, Sets, batches, every_loss, row, sets, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 

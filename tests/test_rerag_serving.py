@@ -9,9 +9,9 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from common.errors import ArtifactError, MissingInputError
-from models.calibration import Calibration
-from models.generator import Generator
-from models.rerag import ESTIMATOR, GENERATOR, ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.generator import Generator
+from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from tests.rerag_parts import HAMLET, PAIRS, estimator
 
 

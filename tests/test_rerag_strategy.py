@@ -18,8 +18,8 @@ from harness.readers import ContextReader
 from harness.rerank import RerankedRetriever
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from harness.strategy import RelevanceModel, Strategy
-from models.calibration import Calibration
-from models.rerag import ReRagModel
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
 from tests.rerag_world import corpus, questions, write_serving
 
 ROOT = Path(__file__).parent.parent

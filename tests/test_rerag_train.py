@@ -11,7 +11,7 @@ from transformers import AutoModelForSeq2SeqLM
 import train
 from common.errors import UserError, exit_code
 from common.records import Passage
-from models.rerag import ReRagModel
+from models.rerag.model import ReRagModel
 from tests.rerag_data import fid_rows
 from tests.runs import done, fit, fit_here, largest_difference, metrics, weights
 

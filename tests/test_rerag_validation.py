@@ -9,7 +9,7 @@ import torch
 
 from common.records import Question
 from datamodules.examples.context_sets import ContextSet
-from models.marginal import MarginalReader
+from models.rerag.marginal_reader import MarginalReader
 from tests.conftest import NAMES
 from tests.rerag_parts import CROWD, generator
 from tests.rerag_world import vary

@@ -13,7 +13,7 @@ from harness.bm25 import Bm25Retriever, build_bm25
 from harness.rerank import RerankedRetriever, relevance, rerank
 from harness.strategies.drrag import DrRag
 from harness.strategy import Retriever
-from models.rerag import ReRagModel
+from models.rerag.model import ReRagModel
 from tests.rerag_world import corpus, questions, write_serving
 
 PASSAGES = corpus()

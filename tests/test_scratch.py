@@ -15,12 +15,12 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokeniz
 from common.errors import MissingInputError, UserError
 from common.files import digests
 from common.records import Passage, clean
-from models.contexts import ContextEncoder
-from models.generator import Generator
-from models.relevance import RelevanceEstimator, single_token
-from models.scratch import main
-from models.tokenizer_training import sentinel_ids, train_tokenizer
-from models.triples import neutralise
+from models.rerag.context_tokenizer import ContextEncoder
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.t5.from_scratch import main
+from models.t5.tokenizer_training import sentinel_ids, train_tokenizer
+from models.text_formats import neutralise, single_token
 
 ROOT = Path(__file__).parent.parent
 PASSAGES = [
@@ -105,7 +105,7 @@ def test_the_models_build_score_and_write(folder: Path) -> None:
 
 
 def test_the_same_corpus_and_seed_give_the_same_bytes(folder: Path, corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "models.scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
+    command = [sys.executable, "-m", "models.t5.from_scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
     sizes = ["--d-model", "32", "--d-ff", "64", "--layers", "1", "--out", str(tmp_path / "again")]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     subprocess.run([*command, *sizes], cwd=ROOT, check=True, capture_output=True, env=environment)

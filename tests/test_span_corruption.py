@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from models.span_corruption import corrupt, random_mask, span_counts, text_length
+from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
 
 SENTINELS, END = list(range(1099, 999, -1)), 1
 

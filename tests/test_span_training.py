@@ -18,9 +18,10 @@ from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import part
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from datamodules.t5 import SpanCorruptionData
-from models.generator import IGNORE, Generator
-from models.serving import read_manifest
-from models.span_corruption import TEXT_FORMAT
+from models.length_batching import IGNORE
+from models.rerag.generator import Generator
+from models.serving_manifest import read_manifest
+from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
 from tests.runs import largest_difference
 from trainers.span_corruption import KIND, SpanCorruptionTrainer, token_nll

@@ -14,7 +14,7 @@ import yaml
 
 import train
 from common.errors import exit_code
-from models.classifier import TripleClassifier
+from models.drrag.triple_classifier import TripleClassifier
 from tests.runs import ONE_THREAD, ROOT, done, fit, fit_here, largest_difference, metrics, weights
 
 CONFIG = """

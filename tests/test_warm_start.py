@@ -16,11 +16,11 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokeniz
 
 from common.errors import MissingInputError
 from datamodules.world.world import Recipe, grow
-from models.neighbours import nearest_words
 from models.pretrained import MINILM, resolve
-from models.scratch import Sizes, main, random_t5
-from models.tokenizer_training import train_tokenizer
-from models.warm_start import semantic_embeddings, start_by_copying
+from models.t5.from_scratch import Sizes, main, random_t5
+from models.t5.tokenizer_training import train_tokenizer
+from models.t5.warm_start import semantic_embeddings, start_by_copying
+from models.t5.word_neighbours import nearest_words
 
 WORDS = ["teacher", "tutor", "taught", "river", "lake", "company", "employer", "mayor", "bridge", "painter"]
 WIDTH = 256

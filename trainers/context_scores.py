@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from datamodules.examples.context_sets import Bucket, ContextBatch
-from models.generator import Generator
-from models.relevance import RelevanceEstimator
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
 
 
 @dataclass

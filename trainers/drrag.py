@@ -13,10 +13,10 @@ from transformers import get_linear_schedule_with_warmup
 
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
-from models.attention import AttentionKind
-from models.classifier import KIND, TripleClassifier
-from models.serving import write_manifest
-from models.triples import TEXT_FORMAT
+from models.bigbird.attention import AttentionKind
+from models.drrag.triple_classifier import KIND, TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
 from trainers import metrics
 from trainers.losses import triple_loss
 from trainers.model_card import model_card

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from models.refusal import auroc
+from models.metrics import auroc
 
 Floats = NDArray[np.floating[Any]]
 Criterion = Literal["f1", "f2", "balanced_accuracy"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from models.triples import TEXT_FORMAT
+from models.drrag.triple_tokenizer import TEXT_FORMAT
 
 CARD = """---
 license: apache-2.0
@@ -22,7 +22,7 @@ the logit of label 1 minus the logit of label 0, and a pair counts as positive f
 - Validation (a part of the training files held out by hash, or the file the config names): {validation}.
 - Data: {data}.
 
-Load it with `models.classifier.TripleClassifier.load(folder)`, or `classifier/` alone with transformers'
+Load it with `models.drrag.triple_classifier.TripleClassifier.load(folder)`, or `classifier/` alone with transformers'
 `AutoModelForSequenceClassification`.
 """
 
@@ -42,7 +42,7 @@ tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
 - Validation: {validation}.
 - Data: {data}.
 
-Load it with `models.rerag.ReRagModel.load(folder)`; each part also loads alone with transformers' Auto classes.
+Load it with `models.rerag.model.ReRagModel.load(folder)`; each part also loads alone with transformers' Auto classes.
 """
 
 

@@ -16,11 +16,11 @@ from transformers import get_constant_schedule_with_warmup, get_linear_schedule_
 
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextBatch
-from models.contexts import ContextEncoder, ContextFormat
-from models.generator import Generator
-from models.neighbours import nearest_words
-from models.relevance import RelevanceEstimator
-from models.rerag import ReRagModel
+from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.rerag.model import ReRagModel
+from models.t5.word_neighbours import nearest_words
 from trainers.context_scores import ContextScores, score_contexts
 from trainers.memory_plan import memory_plan
 from trainers.model_card import rerag_card

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from models.mixture import log_mixture, log_prior
+from models.rerag.marginal_likelihood import log_mixture, log_prior
 
 GenForm = Literal["marginal", "per_context"]
 KlDirection = Literal["generator_to_estimator", "estimator_to_generator"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from models.contexts import ContextFormat
+from models.rerag.context_tokenizer import ContextFormat
 from trainers.rerag_losses import GenForm, KlDirection
 
 Protocol = Literal["ours", "released", "paper"]

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
 from datamodules.examples.context_sets import ContextSet
-from models.calibration import Calibration
-from models.generator import Generator
-from models.marginal import MarginalReader, weigh
-from models.refusal import auroc, best_refusal_threshold
+from models.metrics import auroc
+from models.rerag.calibration import Calibration
+from models.rerag.generator import Generator
+from models.rerag.marginal_reader import MarginalReader, weigh
+from models.rerag.unanswerable import best_refusal_threshold
 from trainers.metrics import expected_calibration_error
 from trainers.plots import validation_figures
 

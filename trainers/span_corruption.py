@@ -24,11 +24,10 @@ from transformers import (
 
 from common.errors import UserError
 from datamodules.t5 import SpanBatch
-from models.generator import IGNORE
-from models.pretrained import resolve
-from models.relevance import dropout_options
-from models.serving import write_manifest
-from models.span_corruption import TEXT_FORMAT
+from models.length_batching import IGNORE
+from models.pretrained import dropout_options, resolve
+from models.serving_manifest import write_manifest
+from models.t5.span_corruption import TEXT_FORMAT
 from trainers.model_card import t5_card
 from trainers.optimizers import decay_groups, total_steps
 from trainers.refusals import refuse_fp16
@@ -42,7 +41,7 @@ class SpanCorruptionTrainer(pl.LightningModule):
     """Cross-entropy of the target tokens, averaged over those of the whole optimizer step; AdamW; warm-up, then decay.
 
     Args:
-        pretrained: Folder (python -m models.scratch writes one) or hub id of the T5 to start from.
+        pretrained: Folder (python -m models.t5.from_scratch writes one) or hub id of the T5 to start from.
         learning_rate: Peak learning rate, per optimizer step.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: After it: inverse_sqrt (T5's; needs no end) or linear, to 0 at the end of training.

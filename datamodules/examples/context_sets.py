@@ -42,7 +42,9 @@ class ContextBatch:
 
     buckets: list[Bucket]  # in the generator's format, or in the estimator's where there is no generator
     estimator_buckets: list[Bucket]  # empty where the estimator reads the same tokens
-    answers_BA: Tensor  # token ids of the answers, padded with models.generator.IGNORE; (B, 0) without a generator
+    answers_BA: (
+        Tensor  # token ids of the answers, padded with models.rerag.generator.IGNORE; (B, 0) without a generator
+    )
     real_BN: Tensor  # True where a context exists
     labels_BN: Tensor  # True where it is relevant
     weight: float  # 1.0, or 0.0 for a batch that only keeps an otherwise empty part going

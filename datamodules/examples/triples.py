@@ -32,7 +32,7 @@ class Triple:
 
     @property
     def texts(self) -> tuple[str, Passage, Passage]:
-        """What `models.triples.TripleEncoder` takes."""
+        """What `models.drrag.triple_tokenizer.TripleEncoder` takes."""
         return self.question.text, self.first, self.second
 
 

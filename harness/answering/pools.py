@@ -23,7 +23,7 @@ from harness.kept import Kept
 from harness.passages import passage_text
 from harness.rerank import relevance
 from harness.strategy import RelevanceModel, Retriever
-from models.marginal import Marginal, MarginalReader, Matrix, Reading, weigh
+from models.rerag.marginal_reader import Marginal, MarginalReader, Matrix, Reading, weigh
 
 Ranker = Literal["retriever", "estimator"]
 STAGES = ("retrieval", "scoring", "reading")

@@ -14,7 +14,8 @@ from harness.answering import published
 from harness.answering.measures import Bootstrap, percent_cells
 from harness.answering.pools import Pool, Ranker
 from harness.answering.tables import Cell, Cells, Table
-from models.refusal import THRESHOLDS, Detection, auroc, best_refusal_threshold, detection, risk_coverage, sweep
+from models.metrics import auroc
+from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, risk_coverage, sweep
 
 
 @dataclass(frozen=True, slots=True)

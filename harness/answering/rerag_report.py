@@ -24,7 +24,7 @@ from harness.kept import Kept
 from harness.readers import account
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.pretrained import MINILM
-from models.serving import MANIFEST
+from models.serving_manifest import MANIFEST
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from common.records import Answer, Passage, Question, Ranked
 
 if TYPE_CHECKING:
-    from models.marginal import Matrix
+    from models.rerag.marginal_reader import Matrix
 
 
 def digest(questions: Iterable[Question]) -> str:
@@ -51,7 +51,7 @@ def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
         return None
     import torch
 
-    from models.marginal import Matrix
+    from models.rerag.marginal_reader import Matrix
 
     written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
     if packed["answer_logp"] is None:

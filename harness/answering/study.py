@@ -15,8 +15,8 @@ from harness.answering import published
 from harness.answering.measures import Bootstrap, Protocol, judge, percent_cells
 from harness.answering.pools import Pool, Ranker
 from harness.answering.tables import Cell, Cells, Table
-from models.calibration import Calibration
-from models.marginal import Marginal, Reading
+from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import Marginal, Reading
 
 QUALITY_BINS = 10  # of the share of relevant contexts, above the bin of exactly none
 RELEVANT = 0.5  # calibrated P from which a context counts as relevant (Section 5.1)

@@ -106,7 +106,7 @@ class DrRag:
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
         self.scorer = scorer
         if serving is not None:
-            from models.classifier import TripleClassifier
+            from models.drrag.triple_classifier import TripleClassifier
 
             self.scorer = TripleClassifier.load(Path(serving), device)
         if threshold is None and self.scorer is not None:

@@ -16,7 +16,7 @@ from harness.rerank import rerank
 from harness.strategy import RelevanceModel, Retriever
 
 if TYPE_CHECKING:
-    from models.marginal import Reading
+    from models.rerag.marginal_reader import Reading
 
 UNANSWERABLE = "unanswerable"
 
@@ -77,7 +77,7 @@ class ReRag:
                 "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
             )
         if model is None:
-            from models.rerag import ReRagModel
+            from models.rerag.model import ReRagModel
 
             assert serving is not None
             model = ReRagModel.load(Path(serving), device)

@@ -1,7 +1,7 @@
 """A T5 from nothing: a tokenizer trained on a corpus, and a random network of any size.
 
-    python -m models.scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
-    python -m models.scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --d-model 512 --layers 6
+    python -m models.t5.from_scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
+    python -m models.t5.from_scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --d-model 512 --layers 6
 
 A trainer's `estimator` or `generator` names the folder; its network knows nothing yet.  Train it right away on a task, or
 first on the corpus: python train.py fit --config configs/train/t5_corpus.yaml.  Two starts spare a reader most of the way:
@@ -27,7 +27,7 @@ from datamodules.formats.reading import question_layouts, read_passages, read_qu
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, T5ForConditionalGeneration
 
-COMMAND = "python -m models.scratch"
+COMMAND = "python -m models.t5.from_scratch"
 FeedForward = Literal["relu", "gated-gelu"]
 
 
@@ -93,7 +93,7 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
     """
     from transformers import AutoTokenizer, T5TokenizerFast
 
-    from models.relevance import single_token
+    from models.text_formats import single_token
 
     path = Path(name).expanduser()
     folder = path.parent if path.name == "spiece.model" else path
@@ -166,18 +166,18 @@ def scratch(
     if tokenizer:
         made = load_tokenizer(tokenizer)
     else:
-        from models.tokenizer_training import train_tokenizer
+        from models.t5.tokenizer_training import train_tokenizer
 
         made = train_tokenizer(corpus_texts(layout, corpus, limit), vocabulary)
         if len(made) < vocabulary:
             print(f"vocabulary: {len(made)} instead of {vocabulary}, the corpus holds no more distinct pieces")
     network = random_t5(made, sizes or Sizes(), seed)
     if embeddings is not None:
-        from models.warm_start import semantic_embeddings
+        from models.t5.warm_start import semantic_embeddings
 
         network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
     if copying:
-        from models.warm_start import start_by_copying
+        from models.t5.warm_start import start_by_copying
 
         start_by_copying(network, seed)
     with whole_folder(out) as folder:
@@ -189,7 +189,7 @@ def scratch(
 class Parser(BriefErrors, ArgumentParser):
     """jsonargparse's parser with brief errors."""
 
-    command = "-m models.scratch"
+    command = "-m models.t5.from_scratch"
 
 
 def main(arguments: list[str] | None = None) -> None:

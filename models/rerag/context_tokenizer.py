@@ -17,8 +17,8 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import Passage, clean
-from models.lengths import fair_shares, pad
-from models.triples import neutralise, passage_text
+from models.length_batching import fair_shares, pad
+from models.text_formats import neutralise, passage_text
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"

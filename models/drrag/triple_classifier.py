@@ -22,13 +22,13 @@ from transformers import (
 
 from common.errors import UserError
 from common.records import Passage
-from models.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
-from models.convert import convertible, to_bigbird
+from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
+from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import resolve_device
-from models.lengths import length_batches
+from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.length_batching import length_batches
 from models.pretrained import resolve
-from models.serving import read_manifest
-from models.triples import TEXT_FORMAT, TripleEncoder
+from models.serving_manifest import read_manifest
 
 KIND = "triple_classifier"
 PART = "classifier"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from models.metrics import check_scores, scores_and_labels
+
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)  # what the paper sweeps
 
 
@@ -34,7 +36,7 @@ def detection(max_probability_N: ArrayLike, answerable_N: ArrayLike, threshold: 
     Raises:
         ValueError: If there is no question, a confidence is NaN or the lengths differ.
     """
-    max_probability_N, answerable_N = _pair(max_probability_N, answerable_N)
+    max_probability_N, answerable_N = scores_and_labels(max_probability_N, answerable_N)
     refused_N = max_probability_N < threshold
     hits = int((refused_N & ~answerable_N).sum())
     refused, unanswerable = int(refused_N.sum()), int((~answerable_N).sum())
@@ -70,25 +72,6 @@ def best_refusal_threshold(
     return best.threshold, best.f1
 
 
-def auroc(score_N: ArrayLike, positive_N: ArrayLike) -> float:
-    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting half (Mann-Whitney).
-
-    NaN when a class is missing.
-
-    Raises:
-        ValueError: If there is no question, a score is NaN or the lengths differ.
-    """
-    score_N, positive_N = _pair(score_N, positive_N)
-    positives = int(positive_N.sum())
-    negatives = len(positive_N) - positives
-    if not positives or not negatives:
-        return float("nan")
-    _, place_N, count = np.unique(score_N, return_inverse=True, return_counts=True)
-    midrank = count.cumsum() - (count - 1) / 2  # 1-based; equals share their mean rank
-    rank_sum = midrank[place_N][positive_N].sum()
-    return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
-
-
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
     """Error among the questions answered, when the most confident are answered first (El-Yaniv and Wiener 2010)."""
@@ -114,22 +97,9 @@ def risk_coverage(confidence_N: ArrayLike, error_N: ArrayLike) -> RiskCoverage:
     """
     confidence_N = np.asarray(confidence_N, dtype=np.float64)
     error_N = np.asarray(error_N, dtype=np.float64)
-    _check(confidence_N, error_N)
+    check_scores(confidence_N, error_N)
     _, place_N, count = np.unique(-confidence_N, return_inverse=True, return_counts=True)
     mean_error = np.bincount(place_N, weights=error_N) / count
     spread_N = np.repeat(mean_error, count)
     asked_N = np.arange(1, len(error_N) + 1)
     return RiskCoverage(asked_N / len(error_N), spread_N.cumsum() / asked_N)
-
-
-def _pair(score_N: ArrayLike, label_N: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    scores, labels = np.asarray(score_N, dtype=np.float64), np.asarray(label_N, dtype=bool)
-    _check(scores, labels)
-    return scores, labels
-
-
-def _check(scores: NDArray, labels: NDArray) -> None:
-    if scores.ndim != 1 or scores.shape != labels.shape or not len(scores):
-        raise ValueError(f"as many scores as labels are needed, at least one; got {scores.shape} and {labels.shape}")
-    if np.isnan(scores).any():
-        raise ValueError("a score is NaN")

@@ -19,15 +19,15 @@ from transformers import (
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
-    PreTrainedTokenizerBase,
 )
 
 from common.errors import UserError
 from common.records import Passage
-from models.attention import fuse
-from models.contexts import ContextEncoder, ContextFormat
-from models.lengths import length_batches
-from models.pretrained import resolve
+from models.bigbird.attention import fuse
+from models.length_batching import length_batches
+from models.pretrained import dropout_options, resolve
+from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.text_formats import single_token
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
@@ -186,28 +186,7 @@ class RelevanceEstimator(nn.Module):
         self.encode.tokenizer.save_pretrained(folder)
 
 
-def single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
-    """Id of a word that must be a single token.
-
-    Raises:
-        UserError: If it is not.
-    """
-    ids = tokenizer.encode(word, add_special_tokens=False)
-    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
-        raise UserError(
-            f"{word!r} must be one token of {tokenizer.name_or_path}, but is {len(ids)}: {ids}. Take another T5, or make a "
-            "tokenizer that holds it: python -m models.scratch."
-        )
-    return int(ids[0])
-
-
 def positions(config: PretrainedConfig) -> int:
     """Longest input of an encoder-only model, in tokens; RoBERTa counts positions from its padding id on."""
     taken = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
     return int(config.max_position_embeddings) - taken
-
-
-def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:
-    """The config keys that set every dropout of a model."""
-    names = ("dropout_rate",) if encoder_decoder else ("hidden_dropout_prob", "attention_probs_dropout_prob")
-    return dict.fromkeys(names, rate)

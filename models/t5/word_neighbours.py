@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import PreTrainedTokenizerBase
 
-from models.tokenizer_training import WORDS
+from models.t5.tokenizer_training import WORDS
 
 LEAST_LETTERS = 3
 WORDS_AT_ONCE = 1024  # bounds the memory of their cosines

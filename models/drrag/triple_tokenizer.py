@@ -14,17 +14,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import Passage, clean
-from models.lengths import fair_shares, pad
+from models.length_batching import fair_shares, pad
+from models.text_formats import neutralise, passage_text
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4
-
-
-def neutralise(text: str, specials: Sequence[str]) -> str:
-    """Split special-token strings inside user text by a blank, so that no passage can speak as the format."""
-    for special in specials:
-        text = text.replace(special, f"{special[0]} {special[1:]}")
-    return text
 
 
 class TripleEncoder:
@@ -101,10 +95,5 @@ class TripleEncoder:
         return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
 
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
-        """Right-padded token ids and attention mask, both (P, T) int64; T is `length`, or follows `models.lengths.pad`."""
+        """Right-padded token ids and attention mask, both (P, T) int64; T is `length`, or follows `models.length_batching.pad`."""
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens, length)
-
-
-def passage_text(passage: Passage) -> str:
-    """What the classifier reads of a passage."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text

@@ -17,12 +17,10 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.errors import UserError
 from common.records import Passage, clean
-from models.contexts import ContextEncoder, ContextFormat
-from models.lengths import length_batches
-from models.pretrained import resolve
-from models.relevance import TOKENS_PER_BATCH, dropout_options
-
-IGNORE = -100  # label of a padded answer token, as in torch.nn.functional.cross_entropy
+from models.length_batching import IGNORE, length_batches
+from models.pretrained import dropout_options, resolve
+from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.rerag.estimator import TOKENS_PER_BATCH
 
 
 @dataclass

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from common.errors import UserError
 from common.records import clean
-from models.triples import neutralise
+from models.text_formats import neutralise
 
 SPECIALS = ["<pad>", "</s>", "<unk>"]  # ids 0, 1, 2
 SENTINELS = [f"<extra_id_{number}>" for number in range(99, -1, -1)]  # in the order of their ids
@@ -77,7 +77,7 @@ def sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     if not ids:
         raise UserError(
             f"the tokenizer {tokenizer.name_or_path} has no sentinels <extra_id_0>, ...: take one of the T5 family, or "
-            "make one: python -m models.scratch."
+            "make one: python -m models.t5.from_scratch."
         )
     return ids
 

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from common.records import Passage
-from models.generator import Encoded, Generator
-from models.lengths import length_batches
-from models.mixture import fast_marginal, log_prior, thorough_marginal
-from models.relevance import TOKENS_PER_BATCH
+from models.length_batching import length_batches
+from models.rerag.estimator import TOKENS_PER_BATCH
+from models.rerag.generator import Encoded, Generator
+from models.rerag.marginal_likelihood import fast_marginal, log_prior, thorough_marginal
 
 Marginal = Literal["thorough", "fast"]
 TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are held at once

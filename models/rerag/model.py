@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Self, get_args
 
 from common.errors import ArtifactError
-from models.calibration import Calibration
-from models.contexts import ContextFormat, text_format
 from models.devices import resolve_device
-from models.generator import Generator
-from models.relevance import RelevanceEstimator
-from models.serving import read_manifest, write_manifest
+from models.rerag.calibration import Calibration
+from models.rerag.context_tokenizer import ContextFormat, text_format
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.serving_manifest import read_manifest, write_manifest
 
 KIND = "re_rag"
 ESTIMATOR, GENERATOR = "estimator", "generator"

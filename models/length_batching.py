@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 PAD_TO_MULTIPLE = 8
+IGNORE = -100  # label of a padded target token, as in torch.nn.functional.cross_entropy
 
 
 def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
