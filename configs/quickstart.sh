@@ -42,7 +42,7 @@ drrag() {
 rerag() {
   rm -rf checkpoints/reader-world checkpoints/rerag-world
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
-  stage t5 "$python" -m models.t5.from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
+  stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
   # two processes each: of one thread, or they would fight for the cores
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml

@@ -30,6 +30,6 @@ def single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
     if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
         raise UserError(
             f"{word!r} must be one token of {tokenizer.name_or_path}, but is {len(ids)}: {ids}. Take another T5, or make a "
-            "tokenizer that holds it: python -m models.t5.from_scratch."
+            "tokenizer that holds it: python -m trainers.t5_from_scratch."
         )
     return int(ids[0])

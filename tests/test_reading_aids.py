@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerFast
 
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import StandIns, shape, swap_words
-from models.t5.from_scratch import main
 from models.t5.word_neighbours import nearest_words
 from tests.conftest import word_level
 from tests.rerag_data import context_data, fid_rows
 from trainers.rerag import ReRagTrainer
+from trainers.t5_from_scratch import main
 
 PIECES = ["<pad>", "</s>", "<unk>", "▁teacher", "▁tutor", "▁coach", "▁lake", "▁river"]
 NO_WORDS = ["▁Teacher", "▁1987", "teach", "▁of", "▁question", "▁true", "▁a1b", "▁", "▁co-op", "<extra_id_0>"]
@@ -96,7 +96,18 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReRagTrainer
     """A file of questions, and a reader that has neighbours for its words."""
     folder = tmp_path_factory.mktemp("reader")
     (folder / "fid.json").write_text(json.dumps(fid_rows(24)))
-    sizes = ["--vocabulary", "600", "--d-model", "16", "--d-ff", "16", "--layers", "1", "--out", str(folder / "t5")]
+    sizes = [
+        "--vocabulary",
+        "600",
+        "--sizes.d_model",
+        "16",
+        "--sizes.d_ff",
+        "16",
+        "--sizes.layers",
+        "1",
+        "--out",
+        str(folder / "t5"),
+    ]
     main(["--corpus", str(folder / "fid.json"), "--layout", "fid", *sizes])
     return folder / "fid.json", ReRagTrainer(None, str(folder / "t5"), max_tokens=128)
 

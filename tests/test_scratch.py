@@ -18,9 +18,9 @@ from common.records import Passage, clean
 from models.rerag.context_tokenizer import ContextEncoder
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
-from models.t5.from_scratch import main
 from models.t5.tokenizer_training import sentinel_ids, train_tokenizer
 from models.text_formats import neutralise, single_token
+from trainers.t5_from_scratch import main
 
 ROOT = Path(__file__).parent.parent
 PASSAGES = [
@@ -43,7 +43,18 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(corpus: Path) -> Path:
     """What the command writes for it."""
     out = corpus.parent / "t5"
-    arguments = ["--corpus", str(corpus), "--vocabulary", "600", "--d-model", "32", "--d-ff", "64", "--layers", "1"]
+    arguments = [
+        "--corpus",
+        str(corpus),
+        "--vocabulary",
+        "600",
+        "--sizes.d_model",
+        "32",
+        "--sizes.d_ff",
+        "64",
+        "--sizes.layers",
+        "1",
+    ]
     main([*arguments, "--out", str(out)])
     return out
 
@@ -105,8 +116,8 @@ def test_the_models_build_score_and_write(folder: Path) -> None:
 
 
 def test_the_same_corpus_and_seed_give_the_same_bytes(folder: Path, corpus: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "models.t5.from_scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
-    sizes = ["--d-model", "32", "--d-ff", "64", "--layers", "1", "--out", str(tmp_path / "again")]
+    command = [sys.executable, "-m", "trainers.t5_from_scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
+    sizes = ["--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers", "1", "--out", str(tmp_path / "again")]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     subprocess.run([*command, *sizes], cwd=ROOT, check=True, capture_output=True, env=environment)
     assert digests(tmp_path / "again") == digests(folder)
@@ -121,7 +132,7 @@ def test_the_same_corpus_and_seed_give_the_same_bytes(folder: Path, corpus: Path
 def test_a_vocabulary_beyond_the_corpus_is_smaller_and_says_so(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["--corpus", str(corpus), "--out", str(tmp_path / "t5"), "--vocabulary", "90000", "--d-model", "8"])
+    main(["--corpus", str(corpus), "--out", str(tmp_path / "t5"), "--vocabulary", "90000", "--sizes.d_model", "8"])
     assert "instead of 90000" in capsys.readouterr().out
     assert 456 < len(AutoTokenizer.from_pretrained(tmp_path / "t5")) < 1000
 
@@ -131,18 +142,29 @@ def test_questions_and_answers_count_as_text(hotpot_file: Path, tmp_path: Path) 
     for row in rows:
         row["question"], row["answer"] = "sphinx quartz " + row["question"], "vodka"
     hotpot_file.write_text(json.dumps(rows))
-    main(["--corpus", str(hotpot_file), "--layout", "hotpotqa", "--out", str(tmp_path / "t5"), "--d-model", "8"])
+    main(["--corpus", str(hotpot_file), "--layout", "hotpotqa", "--out", str(tmp_path / "t5"), "--sizes.d_model", "8"])
     assert {"▁sphinx", "▁quartz", "▁vodka"} <= set(AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab())
 
 
 def test_a_tokenizer_can_be_given(folder: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    main(["--tokenizer", str(checkpoints["t5"]), "--out", str(tmp_path / "t5"), "--d-model", "8"])
+    main(["--tokenizer", str(checkpoints["t5"]), "--out", str(tmp_path / "t5"), "--sizes.d_model", "8"])
     given_vocab = AutoTokenizer.from_pretrained(checkpoints["t5"]).get_vocab()
     assert AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab() == given_vocab
 
 
 def test_a_decoder_of_its_own_depth_that_copies(folder: Path, tmp_path: Path) -> None:
-    options = ["--tokenizer", str(folder), "--d-model", "32", "--d-ff", "64", "--layers", "1", "--decoder-layers", "2"]
+    options = [
+        "--tokenizer",
+        str(folder),
+        "--sizes.d_model",
+        "32",
+        "--sizes.d_ff",
+        "64",
+        "--sizes.layers",
+        "1",
+        "--sizes.decoder_layers",
+        "2",
+    ]
     for name, more in {"plain": [], "copies": ["--copying", "true"]}.items():
         main([*options, *more, "--out", str(tmp_path / name)])
     plain, copies = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name) for name in ("plain", "copies"))
@@ -160,7 +182,7 @@ def test_a_decoder_of_its_own_depth_that_copies(folder: Path, tmp_path: Path) ->
 @pytest.mark.skipif("LIGHTNING_RAG_DATA" not in os.environ, reason="LIGHTNING_RAG_DATA names no folder with t5/")
 def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
     spiece = Path(os.environ["LIGHTNING_RAG_DATA"]) / "t5" / "spiece.model"
-    main(["--tokenizer", str(spiece), "--out", str(tmp_path / "t5"), "--d-model", "8", "--layers", "1"])
+    main(["--tokenizer", str(spiece), "--out", str(tmp_path / "t5"), "--sizes.d_model", "8", "--sizes.layers", "1"])
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "t5")
     assert len(tokenizer) == 32100
     assert sentinel_ids(tokenizer)[0] == 32099
@@ -173,11 +195,11 @@ def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
         ([], "give either --corpus"),
         (["--corpus", "{corpus}", "--tokenizer", "{folder}"], "give either --corpus"),
         (["--corpus", "{corpus}", "--vocabulary", "100"], "at least 512"),
-        (["--corpus", "{corpus}", "--d-model", "30"], "divisible by heads"),
-        (["--corpus", "{corpus}", "--layers", "0"], "layers must be at least 1"),
-        (["--corpus", "{corpus}", "--decoder-layers", "0"], "decoder_layers must be at least 1"),
+        (["--corpus", "{corpus}", "--sizes.d_model", "30"], "divisible by heads"),
+        (["--corpus", "{corpus}", "--sizes.layers", "0"], "layers must be at least 1"),
+        (["--corpus", "{corpus}", "--sizes.decoder_layers", "0"], "decoder_layers must be at least 1"),
         (["--corpus", "{corpus}", "--embeddings", "nowhere/encoder"], "nowhere/encoder: no such folder"),
-        (["--corpus", "{corpus}", "--dropout", "1"], r"dropout must lie in \[0, 1\)"),
+        (["--corpus", "{corpus}", "--sizes.dropout", "1"], r"dropout must lie in \[0, 1\)"),
         (["--tokenizer", "nowhere"], "does not exist"),
         (["--tokenizer", "{corpus_folder}"], "no tokenizer.json and no spiece.model"),
     ],

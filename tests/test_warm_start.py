@@ -17,10 +17,11 @@ from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokeniz
 from common.errors import MissingInputError
 from datamodules.world.world import Recipe, grow
 from models.pretrained import MINILM, resolve
-from models.t5.from_scratch import Sizes, main, random_t5
+from models.t5.from_scratch import Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
 from models.t5.warm_start import semantic_embeddings, start_by_copying
 from models.t5.word_neighbours import nearest_words
+from trainers.t5_from_scratch import main
 
 WORDS = ["teacher", "tutor", "taught", "river", "lake", "company", "employer", "mayor", "bridge", "painter"]
 WIDTH = 256
@@ -108,7 +109,7 @@ def start(passages: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path
     """What the command writes with both starts."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "corpus.jsonl").write_text("".join(json.dumps({"title": "", "text": text}) + "\n" for text in passages))
-    sizes = [part for name, size in SIZES.items() for part in (f"--{name.replace('_', '-')}", str(size))]
+    sizes = [part for name, size in SIZES.items() for part in (f"--sizes.{name}", str(size))]
     main(["--corpus", str(folder / "corpus.jsonl"), "--vocabulary", "1000", *sizes, "--out", str(folder / "t5"),
           "--embeddings", MINILM, "--copying", "true"])  # fmt: skip
     return folder / "t5"

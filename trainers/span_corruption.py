@@ -41,7 +41,7 @@ class SpanCorruptionTrainer(pl.LightningModule):
     """Cross-entropy of the target tokens, averaged over those of the whole optimizer step; AdamW; warm-up, then decay.
 
     Args:
-        pretrained: Folder (python -m models.t5.from_scratch writes one) or hub id of the T5 to start from.
+        pretrained: Folder (python -m trainers.t5_from_scratch writes one) or hub id of the T5 to start from.
         learning_rate: Peak learning rate, per optimizer step.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: After it: inverse_sqrt (T5's; needs no end) or linear, to 0 at the end of training.

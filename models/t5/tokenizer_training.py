@@ -77,7 +77,7 @@ def sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
     if not ids:
         raise UserError(
             f"the tokenizer {tokenizer.name_or_path} has no sentinels <extra_id_0>, ...: take one of the T5 family, or "
-            "make one: python -m models.t5.from_scratch."
+            "make one: python -m trainers.t5_from_scratch."
         )
     return ids
 

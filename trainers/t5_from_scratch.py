@@ -1,0 +1,121 @@
+"""Command that makes a T5 to start from: a tokenizer trained on a corpus, and a random network of any size.
+
+    python -m trainers.t5_from_scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
+    python -m trainers.t5_from_scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --sizes.d_model 512
+
+A trainer's `estimator` or `generator` names the folder.  The network knows nothing yet: train it on a task right away, or
+first on the corpus by `python train.py fit --config configs/train/t5_corpus.yaml`.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from jsonargparse import ArgumentParser, auto_cli
+
+from common.errors import BriefErrors, UserError, exit_code
+from common.files import whole_folder
+from datamodules.formats.reading import question_layouts, read_passages, read_questions
+from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
+
+COMMAND = "-m trainers.t5_from_scratch"
+
+
+def corpus_texts(layout: str, sources: Sequence[str], limit: int | None = None) -> Iterator[str]:
+    """Titles and texts of the passages, then, where the layout has them, questions and answers.
+
+    Args:
+        layout: Of all files.
+        sources: At least one file.
+        limit: Read only the first so many passages and questions; all when None.
+
+    Raises:
+        UserError: If the layout is unknown; other errors as in `datamodules.formats.reading`.
+    """
+    for passage in islice(read_passages(layout, sources), limit):
+        yield from (text for text in (passage.title, passage.text) if text)
+    if layout in question_layouts():
+        for source in sources:
+            for question in islice(read_questions(layout, source), limit):
+                yield from (question.text, *question.answers)
+
+
+def t5_from_scratch(
+    out: Path,
+    corpus: list[str] | str | None = None,
+    layout: str = "jsonl",
+    limit: int | None = 1_000_000,
+    vocabulary: int = 8000,
+    tokenizer: str | None = None,
+    seed: int = 0,
+    sizes: Sizes = Sizes(),  # noqa: B008 (frozen; these are the defaults that --help shows)
+    embeddings: str | None = None,
+    copying: bool = False,
+) -> None:
+    """Write config.json, model.safetensors and the tokenizer of a random T5 into a folder, whole or not at all.
+
+    Args:
+        out: The folder; a model in it is replaced.
+        corpus: File to train the tokenizer on, or several as '[FILE, FILE]'; none with `tokenizer`.
+        layout: Layout of these files: jsonl, hotpotqa, fid, ...
+        limit: Read only the first so many passages and questions; all when null.
+        vocabulary: Ids of the trained tokenizer, sentinels included.
+        tokenizer: Folder or spiece.model of an existing tokenizer, instead of training one.
+        seed: Seed of the weights.
+        sizes: Sizes of the network; the defaults train on two cores.
+        embeddings: Folder or hub id of a sentence encoder whose word vectors the embeddings start from; random when null.
+        copying: Whether attention starts with the circuit that copies tokens of the context.
+
+    Raises:
+        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds something else.
+        MissingInputError: If a file or a model is missing.
+    """
+    files = [corpus] if isinstance(corpus, str) else corpus or []
+    if bool(files) == bool(tokenizer):
+        raise UserError(
+            "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
+        )
+    if out.exists() and not (out.is_dir() and ((out / "config.json").is_file() or not any(out.iterdir()))):
+        raise UserError(f"--out {out} is something else than a model folder: name another.")
+    if tokenizer:
+        made = load_tokenizer(tokenizer)
+    else:
+        from models.t5.tokenizer_training import train_tokenizer
+
+        made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
+        if len(made) < vocabulary:
+            print(f"vocabulary: {len(made)} instead of {vocabulary}, the corpus holds no more distinct pieces")
+    network = random_t5(made, sizes, seed)
+    if embeddings is not None:
+        from models.t5.warm_start import semantic_embeddings
+
+        network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
+    if copying:
+        from models.t5.warm_start import start_by_copying
+
+        start_by_copying(network, seed)
+    with whole_folder(out) as folder:
+        network.save_pretrained(folder)
+        made.save_pretrained(folder)
+    print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
+
+
+class Parser(BriefErrors, ArgumentParser):
+    """jsonargparse's parser with brief errors."""
+
+    command = COMMAND
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command."""
+    auto_cli(
+        t5_from_scratch, args=args, as_positional=False, allow_abbrev=False, description=__doc__, parser_class=Parser
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(exit_code(f"python {COMMAND}", main))
