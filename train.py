@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from common.errors import exit_code
-from trainers.cli import TrainCLI
+from trainers.run.cli import TrainCLI
 
 PREEMPTED = 75  # exit code of a run that was told to stop and can be resumed
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainers import metrics
-from trainers.losses import triple_loss
+from trainers.drrag_losses import triple_loss
+from trainers.run import classification_metrics as metrics
 
 
 def test_triple_loss_by_hand() -> None:

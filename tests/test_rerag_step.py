@@ -16,8 +16,8 @@ from datamodules.examples.context_sets import ContextBatch, pick_contexts
 from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
 from tests.rerag_data import context_data, fid_rows
-from trainers.memory_plan import activation_bytes, saved_bytes
 from trainers.rerag import ReRagTrainer
+from trainers.run.memory_estimate import activation_bytes, saved_bytes
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
 from tests.runs import largest_difference
-from trainers.span_corruption import KIND, SpanCorruptionTrainer, token_nll
+from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ CONFIG = """
 name: tiny
 seed_everything: 0
 model:
-  class_path: trainers.span_corruption.SpanCorruptionTrainer
+  class_path: trainers.t5.SpanCorruptionTrainer
   init_args: {{pretrained: {model}, learning_rate: 5.0e-3, warmup_steps: 3, schedule: linear, dropout: {dropout}}}
 data:
   class_path: datamodules.t5.SpanCorruptionData

@@ -144,7 +144,7 @@ def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     monkeypatch.setenv("HOME", str(workplace))
-    logger = ("--trainer.logger", "trainers.loggers.RunWandbLogger")
+    logger = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
     run = fit(workplace, *logger, "--trainer.max_epochs", "1")
     done(run)
     assert "W&B offline (no key set)" in run.stderr

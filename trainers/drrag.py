@@ -17,11 +17,11 @@ from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
-from trainers import metrics
-from trainers.losses import triple_loss
-from trainers.model_card import model_card
-from trainers.optimizers import total_steps
-from trainers.plots import validation_figures
+from trainers.drrag_losses import triple_loss
+from trainers.run import classification_metrics as metrics
+from trainers.run.model_card import model_card
+from trainers.run.optimizers import total_steps
+from trainers.run.validation_plots import validation_figures
 
 
 class DrRagTrainer(pl.LightningModule):

@@ -21,11 +21,7 @@ from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.t5.word_neighbours import nearest_words
-from trainers.context_scores import ContextScores, score_contexts
-from trainers.memory_plan import memory_plan
-from trainers.model_card import rerag_card
-from trainers.optimizers import decay_groups, total_steps
-from trainers.refusals import refuse_absent_metric, refuse_fp16
+from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_losses import (
     GenForm,
     KlDirection,
@@ -37,6 +33,10 @@ from trainers.rerag_losses import (
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import Judged, judge, summarise
+from trainers.run.memory_estimate import memory_plan
+from trainers.run.model_card import rerag_card
+from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
 
 
 class ReRagTrainer(pl.LightningModule):

@@ -19,8 +19,8 @@ from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.unanswerable import best_refusal_threshold
-from trainers.metrics import expected_calibration_error
-from trainers.plots import validation_figures
+from trainers.run.classification_metrics import expected_calibration_error
+from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
 TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # of P_RE, that are tried; the paper's first

@@ -28,9 +28,9 @@ from models.length_batching import IGNORE
 from models.pretrained import dropout_options, resolve
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
-from trainers.model_card import t5_card
-from trainers.optimizers import decay_groups, total_steps
-from trainers.refusals import refuse_fp16
+from trainers.run.model_card import t5_card
+from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.preflight_checks import refuse_fp16
 
 KIND = "t5"
 PART = "t5"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.files import write_atomically
-from trainers.metrics import Floats, average_precision, confusion, precision_recall, reliability
+from trainers.run.classification_metrics import Floats, average_precision, confusion, precision_recall, reliability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,9 +14,9 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from common.errors import ArtifactError
 from common.files import whole_folder, write_json
-from trainers.environment import commit, data_digests, hardware, versions
-from trainers.loggers import RunWandbLogger
-from trainers.plots import save_figures
+from trainers.run.environment import commit, data_digests, hardware, versions
+from trainers.run.loggers import RunWandbLogger
+from trainers.run.validation_plots import save_figures
 
 PROOF_TOLERANCE_NATS = 1e-5
 EXAMPLES = 16  # fixed validation triples shown in W&B
