@@ -26,7 +26,7 @@ from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.mine import mine
-from harness.configured import construct
+from harness.runtime.provenance import construct
 
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.answer_metrics import exact_match
-from harness.answering.study import FULL
-from harness.bootstrap import paired_intervals
+from harness.evaluation.bootstrap import paired_intervals
+from harness.evaluation.rerag.tables import FULL
 
 REPORT = re.compile(r"rerag-(?P<protocol>\w+)-(?P<seed>\d+)-(?P<file>\w+)")
 OPEN = "_open"  # end of the name of a file that holds questions without an answer among their passages

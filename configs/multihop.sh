@@ -17,7 +17,7 @@ musique musique ${musique}_train.jsonl.gz ${musique}_dev.jsonl.gz"
 while read -r -u 3 name layout train dev; do
   for kind in dense bm25; do
     index=indexes/$name-$kind
-    retriever=$([ $kind = dense ] && echo harness.dense.DenseRetriever || echo harness.bm25.Bm25Retriever)
+    retriever=$([ $kind = dense ] && echo harness.retrievers.dense.DenseRetriever || echo harness.retrievers.bm25.Bm25Retriever)
     "$python" infer.py index --corpus "[$train, $dev]" --layout "$layout" --kind $kind --out "$index"
     "$python" infer.py mine --retriever "$retriever" --retriever.index "$index" --questions "[$train]" \
       --layout "$layout" --anchors 2 --out "data/mined/$name-$kind.jsonl"

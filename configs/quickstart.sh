@@ -56,7 +56,7 @@ rerag() {
     --temperature_questions $questions/fid_train.json --temperature_limit 200
   stage refuse finished $refusing reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
-    --strategy.init_args.retriever harness.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
+    --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'
 }
 

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from common.records import Passage, Question
-from harness.answering.measures import Bootstrap
-from harness.answering.pools import Pool
-from harness.answering.tables import Table
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.rerag.candidates import Pool
+from harness.evaluation.tables import Table
 from models.rerag.marginal_reader import Matrix
 
 FEW = Bootstrap(resamples=200)

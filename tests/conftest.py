@@ -27,7 +27,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from harness.encoder import SentenceEncoder
+from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.retrieval_world import write_encoder
 
 NAMES = [f"name{i}" for i in range(60)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.records import Ranked
-from harness.bm25 import Bm25Retriever
+from harness.retrievers.bm25 import Bm25Retriever
 
 DIES_AT = "MORTAL_DIES_AT"  # environment variable: the number, from 0, of the search that does not end
 

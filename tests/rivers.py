@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from common.records import Passage
-from harness.bm25 import build_bm25
+from harness.retrievers.bm25 import build_bm25
 
 TEXTS = {
     "Alba": "alba river joins brune",

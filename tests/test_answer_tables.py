@@ -8,12 +8,13 @@ import pytest
 
 from common.errors import UserError
 from common.records import Answer, Question
-from harness.answering import published, study
-from harness.answering.lexical import bm25_of_own
-from harness.answering.measures import answer_tables, judge
-from harness.answering.tables import Cell, Table, tables_csv, tables_markdown
-from harness.answering.temperature import fit_temperature
-from harness.bm25 import Bm25Retriever, build_bm25
+from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import answer_tables, judge
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.bm25_baseline import bm25_of_own
+from harness.evaluation.rerag.temperature import fit_temperature
+from harness.evaluation.tables import Cell, Table, tables_csv, tables_markdown
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.rerag.calibration import Calibration
 from tests.answer_pools import FEW, NAN, POOLS, values
 from tests.rerag_world import corpus, questions
@@ -33,7 +34,7 @@ def test_temperature_matches_the_frequency_of_hits() -> None:
 
 
 def test_recall_table_by_hand() -> None:
-    table = study.recall_table(POOLS, (1, 2, 3), FEW, "nq")
+    table = rerag_tables.recall_table(POOLS, (1, 2, 3), FEW, "nq")
     assert values(table, "retriever") == [50, 50, 75, 75]
     assert values(table, "RE") == [50, 50, 75, 75]
     assert values(table, "RE - retriever") == [0, 0, 0, 0]
@@ -45,7 +46,7 @@ def test_recall_table_by_hand() -> None:
 
 def test_recall_beside_another_order() -> None:
     backwards = [[2, 1, 0]] * 4
-    table = study.recall_table(POOLS, (1, 2), FEW, None, {"backwards": backwards})
+    table = rerag_tables.recall_table(POOLS, (1, 2), FEW, None, {"backwards": backwards})
     assert list(table.rows) == ["retriever", "backwards", "RE", "RE - retriever", "RE - backwards"]
     assert values(table, "backwards") == [25, 25, 75]
     assert values(table, "RE - backwards") == [25, 25, 0]
@@ -65,10 +66,10 @@ def test_bm25_of_own_passages_is_that_of_an_index_of_all(tmp_path: Path) -> None
 
 
 def test_ablation_by_hand() -> None:
-    judging = study.Judge("squad", FEW)
+    judging = rerag_tables.Judge("squad", FEW)
     # of two contexts; question 0 needs the estimator's contexts and weights, 1 the estimator's weights or two contexts
-    table = study.ablation_table(POOLS, study.read_settings(POOLS, 2), judging, 2, "triviaqa")
-    exact = {name: [c.value if c else None for c in table.rows[name]][::2] for name in study.ABLATION}
+    table = rerag_tables.ablation_table(POOLS, rerag_tables.read_settings(POOLS, 2), judging, 2, "triviaqa")
+    exact = {name: [c.value if c else None for c in table.rows[name]][::2] for name in rerag_tables.ABLATION}
     # question 0: the estimator keeps 2, 1; the retriever's weights (1 against 2) then prefer the wrong one
     # question 1: gold and one wrong: gold wins by 1.0 against 0.9; question 3: the estimator keeps the wrong ones
     assert exact["Baseline"] == [50, 50]  # 1 and 3
@@ -82,27 +83,27 @@ def test_ablation_by_hand() -> None:
 
 
 def test_contexts_table_by_hand() -> None:
-    table = study.contexts_table(POOLS, study.Judge("squad", FEW), 3)
+    table = rerag_tables.contexts_table(POOLS, rerag_tables.Judge("squad", FEW), 3)
     assert list(table.rows) == ["1", "2", "3"]
     assert table.columns == tuple(f"EM %, {n}, {m}" for n in ("RE", "retriever") for m in ("thorough", "fast"))
     assert values(table, "1") == [50, 50, 50, 50]
     # with three contexts two wrong ones outvote gold in question 1 for the retriever, and in 0 they always did
     assert values(table, "3") == [50, 50, 25, 25]
-    assert study.context_counts(25) == [1, 2, 5, 10, 15, 20, 25]
-    assert study.context_counts(7) == [1, 2, 5, 7]
-    assert study.context_counts(1) == [1]
+    assert rerag_tables.context_counts(25) == [1, 2, 5, 10, 15, 20, 25]
+    assert rerag_tables.context_counts(7) == [1, 2, 5, 7]
+    assert rerag_tables.context_counts(1) == [1]
 
 
 def test_quality_by_hand() -> None:
     confidences = {
-        "estimator": study.calibrated(POOLS, Calibration(1.0, 0.0)),
-        "retriever": study.retriever_confidence(POOLS, False, 2.0),
+        "estimator": rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0)),
+        "retriever": rerag_tables.retriever_confidence(POOLS, False, 2.0),
     }
     # scores run from 0.9 to 3 (times the temperature): (score - 0.9) / 2.1
     assert confidences["retriever"][0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
-    assert study.retriever_confidence(POOLS, True, 0.1)[0] == pytest.approx([0.3, 0.2, 0.1])
+    assert rerag_tables.retriever_confidence(POOLS, True, 0.1)[0] == pytest.approx([0.3, 0.2, 0.1])
     exact = {"estimator": np.array([1.0, 1, 0, 0]), "retriever": np.array([0.0, 0, 0, 1])}
-    table = study.quality_table(POOLS, confidences, exact, 3)
+    table = rerag_tables.quality_table(POOLS, confidences, exact, 3)
     assert values(table, "none")[:2] == [1, 0]
     assert values(table, "30-40%")[:2] == [2, 100]  # one of three contexts, in 0 and 1
     assert values(table, "60-70%") == [1, 0, 3, pytest.approx(33.3333)]
@@ -149,13 +150,15 @@ def test_tables_as_files() -> None:
 
 
 def test_published_figures() -> None:
-    assert [c.value for c in published.answers("hotpotqa", 4)["Llama3-8B, CFS, k = 4 (Table 3)"]] == [
+    assert [c.value for c in paper_figures.answers("hotpotqa", 4)["Llama3-8B, CFS, k = 4 (Table 3)"]] == [
         48.30,
         62.81,
         55.22,
     ]
-    assert "Llama3-8B, CIS w/o QDC, k = 4 (Table 4)" in published.answers("hotpotqa", 4)
-    assert not [name for name in published.answers("musique") if "Table 4" in name]
-    assert published.answers("triviaqa")["RE-RAG mixed, 25"][0].value == 69.5
-    assert [c and c.value for c in published.refusal("nq")["RE-RAG base"]] == [None, 58.3, 54.9, None, 51.3]
-    assert published.recall("hotpotqa", (1,)) == published.ablation(None) == published.detection("2wiki") == {}
+    assert "Llama3-8B, CIS w/o QDC, k = 4 (Table 4)" in paper_figures.answers("hotpotqa", 4)
+    assert not [name for name in paper_figures.answers("musique") if "Table 4" in name]
+    assert paper_figures.answers("triviaqa")["RE-RAG mixed, 25"][0].value == 69.5
+    assert [c and c.value for c in paper_figures.refusal("nq")["RE-RAG base"]] == [None, 58.3, 54.9, None, 51.3]
+    assert (
+        paper_figures.recall("hotpotqa", (1,)) == paper_figures.ablation(None) == paper_figures.detection("2wiki") == {}
+    )

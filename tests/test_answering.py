@@ -14,11 +14,11 @@ from common.answer_metrics import exact_match, has_answer
 from common.errors import UserError
 from common.records import Answer, Question
 from datamodules.formats.reading import read_questions
-from harness.answering import study
-from harness.answering.pools import gather, holding
-from harness.answering.refusing import Confident
-from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.answers import answers
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.candidates import gather, holding
+from harness.evaluation.rerag.unanswerable import Confident
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 from models.rerag.calibration import Calibration
@@ -132,8 +132,11 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
     assert set(seconds) == {"retrieval", "scoring", "reading"}
     (nothing,), _ = gather([Question("q", "zebra", ("x",))], model, retriever, None, 7, 3)
     assert nothing.read("estimator", "retriever", 3, "thorough").text == ""
-    study.quality_table(
-        [nothing], {key: [np.array([])] for key in study.RANKERS}, dict.fromkeys(study.RANKERS, np.zeros(1)), 3
+    rerag_tables.quality_table(
+        [nothing],
+        {key: [np.array([])] for key in rerag_tables.RANKERS},
+        dict.fromkeys(rerag_tables.RANKERS, np.zeros(1)),
+        3,
     )
     empty = Confident.of("RE", "estimator", [nothing], [np.array([])], 3, np.zeros(1))
     assert (empty.max_N[0], empty.answerable_N[0]) == (-np.inf, False)

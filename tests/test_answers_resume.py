@@ -14,9 +14,9 @@ import torch
 
 import infer
 from common.records import Passage
-from harness.answering import pools
-from harness.bm25 import build_bm25
 from harness.commands import answers
+from harness.evaluation.rerag import candidates
+from harness.retrievers.bm25 import build_bm25
 from harness.strategies.drrag import DrRag
 from models.rerag.calibration import Calibration
 from models.rerag.model import ReRagModel
@@ -45,7 +45,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 
 def in_twos(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine questions make five batches."""
-    monkeypatch.setattr(pools, "QUESTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(candidates, "QUESTIONS_AT_ONCE", 2)
     monkeypatch.setattr(answers, "QUESTIONS_AT_ONCE", 2)
 
 
@@ -79,8 +79,8 @@ def drrag(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
     """Arguments of a strategy that is asked for nothing but answers."""
     return [
         "answers", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection", "sm", "--strategy.k", "3",
-        "--strategy.retriever", "harness.bm25.Bm25Retriever", "--strategy.retriever.index", str(folders["index"]),
-        "--strategy.reader", "harness.readers.PackedReader", "--strategy.reader.serving", str(folders["packed"]),
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(folders["index"]),
+        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(folders["packed"]),
         "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20",
         *more,
     ]  # fmt: skip
@@ -126,7 +126,7 @@ class Interrupt:
 
 
 def reading(monkeypatch: pytest.MonkeyPatch, at: int) -> Interrupt:
-    return Interrupt(monkeypatch, pools.MarginalReader, "matrices", at)
+    return Interrupt(monkeypatch, candidates.MarginalReader, "matrices", at)
 
 
 def test_a_killed_process_goes_on_where_it_stopped(
@@ -154,7 +154,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert "2 of 3 batches of an earlier run are used again" in said
     assert not partial(tmp_path / "out").exists()
     spent = json.loads((tmp_path / "out" / "answers.json").read_text())["study"]["seconds"]
-    assert all(spent[stage] > sum(each[stage] for each in before) for stage in pools.STAGES)
+    assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
 
     infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
     assert Mortal.searches == searches + 1 + 4
@@ -228,7 +228,7 @@ def test_other_work_starts_over(
     ):
         said = stops_at_once(rerag(folders, out, "", *more), interrupted, capsys)
         assert said == f"an interrupted run that differs in: {differs}. Starting over."
-    said = stops_at_once(rerag(folders, out, "harness.bm25.Bm25Retriever"), interrupted, capsys)
+    said = stops_at_once(rerag(folders, out, "harness.retrievers.bm25.Bm25Retriever"), interrupted, capsys)
     assert "differs in: encoder, retriever" in said
     rows = hotpot_rows(9)
     rows[8]["question"] += " exactly"

@@ -13,8 +13,8 @@ from retrieval_world import corpus
 
 from common.errors import DataError, UserError
 from common.records import Passage
-from harness.bm25 import Analyser, Bm25Retriever, best, build_bm25
-from harness.passages import passage_text
+from harness.indexing.passage_store import passage_text
+from harness.retrievers.bm25 import Analyser, Bm25Retriever, best, build_bm25
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "harbour zebra"]
 
@@ -145,7 +145,7 @@ def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
 
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, 'tests'); from retrieval_world import corpus;"
-        "from harness.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
+        "from harness.retrievers.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
     )
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}

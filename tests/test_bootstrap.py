@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from harness import bootstrap
-from harness.bootstrap import paired_intervals
+from harness.evaluation import bootstrap
+from harness.evaluation.bootstrap import paired_intervals
 
 
 def test_equals_a_plain_loop_over_the_same_draws():

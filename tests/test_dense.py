@@ -12,11 +12,11 @@ import torch
 from common.errors import ArtifactError, DataError, UserError
 from common.files import digests
 from common.records import Passage
-from harness.dense import DenseRetriever, build_dense
-from harness.encoder import SentenceEncoder
-from harness.encoding import partial_folder
-from harness.passages import passage_text
-from harness.strategy import Retriever
+from harness.indexing.corpus_encoding import partial_folder
+from harness.indexing.passage_store import passage_text
+from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.interfaces import Retriever
+from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]

@@ -7,11 +7,11 @@ import pytest
 
 from common.files import sha256
 from common.records import Question
-from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.evaluate import evaluate
-from harness.demand import decide
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.two_stage import search_twice
+from harness.selection.lazy_scoring import decide
 from harness.strategies.drrag import DrRag
-from harness.two_stage import search_twice
 from tests.retrieval_world import WORDS, corpus, write_encoder
 
 PASSAGES = corpus(60, seed=1, longest=12)
@@ -82,7 +82,7 @@ class Breaks:
 
 
 def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.pair_bank._PAIRS_PER_CHUNK", 16)
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 16)
     rows = [
         {
             "_id": question.id,

@@ -7,10 +7,10 @@ import pytest
 
 from common.errors import MissingInputError, UserError
 from common.records import Answer, Question, Ranked
-from harness.bm25 import Bm25Retriever
 from harness.commands.ask import ask
+from harness.interfaces import PairScorer, Reader, Strategy
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.strategies.drrag import DrRag, best_partner
-from harness.strategy import PairScorer, Reader, Strategy
 from tests.rivers import IDS, PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index
 
 ASKED = [Question(id=id_, text=text) for id_, text, *_ in QUESTIONS]

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from common.errors import MissingInputError, UserError
-from harness.encoder import SentenceEncoder, by_length, pool
-from harness.passages import passage_text
+from harness.indexing.passage_store import passage_text
+from harness.indexing.sentence_encoder import SentenceEncoder, by_length, pool
 from models.pretrained import MINILM, resolve
 from tests.retrieval_world import WORDS, corpus, write_encoder
 

@@ -10,11 +10,11 @@ import pytest
 
 from common.errors import ArtifactError, UserError
 from common.records import Passage, Question
-from harness import evaluation as evaluating
-from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.evaluate import evaluate
-from harness.pair_bank import PairBank
-from harness.published import dr_rag_table_5
+from harness.evaluation.drrag import recall
+from harness.evaluation.paper_figures import dr_rag_table_5
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.score_cache import PairBank
 from harness.strategies.drrag import DrRag
 from tests.rivers import PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index, write_questions
 
@@ -104,11 +104,11 @@ def test_every_row_equals_the_strategy_run_alone(index):
     """What is shared between rows (retrieval depth, pair scores) changes no choice and no count of pairs."""
     questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
     strategy = DrRag(Bm25Retriever(index), scorer=Digest())
-    recipes = evaluating.table_recipes(strategy.recipe, True)
-    whole = evaluating.run(questions, strategy.retriever, {}, recipes, (1, 2, 3, 5), PairBank(strategy.scorer))
+    recipes = recall.table_recipes(strategy.recipe, True)
+    whole = recall.run(questions, strategy.retriever, {}, recipes, (1, 2, 3, 5), PairBank(strategy.scorer))
     compared = 0
     for outcome in whole.outcomes:
-        if outcome.name in evaluating.ORACLES:
+        if outcome.name in recall.ORACLES:
             continue
         recipe = recipes[outcome.name]
         alone = DrRag(
@@ -148,9 +148,9 @@ def test_questions_without_all_their_gold_are_left_out_and_counted():
     gold = Passage.of("A", "a")
     kept = Question("1", "q", passages=(gold,), support=(gold.id,))
     others = [Question("2", "q"), Question("3", "q", support=(gold.id,), unshipped_support=("B",))]
-    assert evaluating.with_gold([kept, *others]) == [kept]
+    assert recall.with_gold([kept, *others]) == [kept]
     with pytest.raises(UserError, match="None of the 2 questions ships its gold passages"):
-        evaluating.with_gold(others)
+        recall.with_gold(others)
 
 
 def test_an_index_of_another_corpus_is_refused_and_a_gap_counts_as_missed(tmp_path, capsys):
@@ -200,7 +200,7 @@ def triples(count):
 
 
 def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.pair_bank._PAIRS_PER_CHUNK", 4)
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
     file, wanted = tmp_path / "partial" / "scores.jsonl", triples(10)
     interrupted = Stops(after=8)
     with pytest.raises(KeyboardInterrupt):
@@ -216,7 +216,7 @@ def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
 
 
 def test_a_torn_last_line_is_dropped_and_a_corrupt_one_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.pair_bank._PAIRS_PER_CHUNK", 4)
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
     file, wanted = tmp_path / "scores.jsonl", triples(8)
     PairBank(TableScorer(), file).probabilities(wanted)
     whole = file.read_bytes()
@@ -244,12 +244,12 @@ def test_interval_is_of_the_difference_to_sm_at_the_same_k(strategy):
     questions = [
         Question(id_, text, support=tuple(PASSAGES[title].id for title in gold)) for id_, text, _, gold in QUESTIONS
     ]
-    recipes = evaluating.table_recipes(strategy.recipe, True)
-    whole = evaluating.run(questions, strategy.retriever, {}, recipes, (1, 2), PairBank(strategy.scorer))
-    measured = evaluating.measure(whole, 4000, seed=2)
+    recipes = recall.table_recipes(strategy.recipe, True)
+    whole = recall.run(questions, strategy.retriever, {}, recipes, (1, 2), PairBank(strategy.scorer))
+    measured = recall.measure(whole, 4000, seed=2)
     figures = {(outcome.name, outcome.k): m for outcome, m in zip(whole.outcomes, measured, strict=True)}
-    for k, recall in (1, 0.5), (2, 2 / 3):
-        assert figures["SM", k].recall == pytest.approx(recall)
+    for k, share in (1, 0.5), (2, 2 / 3):
+        assert figures["SM", k].recall == pytest.approx(share)
         assert (figures["SM", k].difference, figures["SM", k].interval) == (0, (0, 0))
     # differences are 1/2, 1/2, 0: the mean of three draws is 0 with probability 1/27 and 1/2 with 8/27
     np.testing.assert_allclose(figures["CFS", 2].interval, (0, 0.5))

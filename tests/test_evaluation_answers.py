@@ -10,9 +10,9 @@ import pytest
 import infer
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
-from harness.bm25 import Bm25Retriever
 from harness.commands.evaluate import evaluate
-from harness.readers import PackedReader
+from harness.readers.t5 import PackedReader
+from harness.retrievers.bm25 import Bm25Retriever
 from harness.strategies.drrag import DrRag
 from models.rerag.generator import Generator
 from tests.rerag_world import write_serving
@@ -102,11 +102,11 @@ def test_an_interrupted_reading_goes_on(
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     questions = with_answers(tmp_path, ["a", "b", "c"])
     arguments = [
-        "evaluate", "--strategy.selection", "qdc", "--strategy.retriever", "harness.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
-        "--strategy.reader", "harness.readers.PackedReader", "--strategy.reader.serving", str(serving), "--ks", "[1,2,3]",
+        "evaluate", "--strategy.selection", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
+        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--ks", "[1,2,3]",
         "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
-    monkeypatch.setattr("harness.answering.selections.SETS_AT_ONCE", 2)
+    monkeypatch.setattr("harness.evaluation.drrag.answers.SETS_AT_ONCE", 2)
     calls = []
     answers = Generator.answers
 

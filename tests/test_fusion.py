@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from common.records import Passage, Ranked
-from harness.fusion import FusedRetriever, reciprocal_rank_fusion, weighted_score_fusion
-from harness.strategy import Retriever
+from harness.interfaces import Retriever
+from harness.retrievers.fusion import FusedRetriever, reciprocal_rank_fusion, weighted_score_fusion
 
 
 def ranked(**scores: float) -> list[Ranked]:

@@ -10,12 +10,13 @@ from retrieval_world import corpus, write_jsonl
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
-from harness import bm25, indexes, passages
-from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.index import index
-from harness.dense import DenseRetriever, build_dense
-from harness.indexes import open_index
-from harness.passages import PassageStore, corpus_fingerprint, write_passages
+from harness.indexing import index_folder
+from harness.indexing.index_folder import open_index
+from harness.indexing.passage_store import PassageStore, corpus_fingerprint, write_passages
+from harness.retrievers import bm25
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
 
 CORPUS = corpus(30)
 
@@ -115,11 +116,11 @@ def test_another_corpus_kind_or_format_is_refused(folder, monkeypatch) -> None:
         Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in reversed(CORPUS)))
     with pytest.raises(ArtifactError, match="is a bm25 index, and a dense index is needed"):
         DenseRetriever(folder)
-    monkeypatch.setattr(indexes, "TEXT_FORMAT", "text alone")
+    monkeypatch.setattr(index_folder, "TEXT_FORMAT", "text alone")
     with pytest.raises(ArtifactError, match="text format"):
         Bm25Retriever(folder)
     monkeypatch.undo()
-    monkeypatch.setattr(indexes, "FORMAT", 2)
+    monkeypatch.setattr(index_folder, "FORMAT", 2)
     with pytest.raises(ArtifactError, match="index format 1, this version reads 2"):
         Bm25Retriever(folder)
 
@@ -131,7 +132,7 @@ def test_another_analyser_is_refused(folder, monkeypatch) -> None:
 
 
 def builders(encoder_folder: str) -> dict[str, Callable]:
-    from harness.encoder import SentenceEncoder
+    from harness.indexing.sentence_encoder import SentenceEncoder
 
     encoder = SentenceEncoder(encoder_folder, "cpu")
     return {"bm25": build_bm25, "dense": lambda *args, **options: build_dense(*args, encoder, **options)}
@@ -205,7 +206,7 @@ def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
 
 
 def test_offsets_that_do_not_fit_are_found_even_unverified(folder) -> None:
-    text = folder / passages.PASSAGES
+    text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes()[:-5])
     with pytest.raises(ArtifactError, match="does not fit its table"):
         Bm25Retriever(folder, verify="off")

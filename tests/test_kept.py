@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from common.errors import ArtifactError, UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.answering.rows import pack_answer, pack_matrix, unpack_answer, unpack_matrix
-from harness.bm25 import Bm25Retriever, build_bm25
-from harness.configured import configuration, construct
-from harness.fusion import FusedRetriever
-from harness.kept import Kept
+from harness.evaluation.serialization import pack_answer, pack_matrix, unpack_answer, unpack_matrix
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.fusion import FusedRetriever
+from harness.runtime.provenance import configuration, construct
+from harness.runtime.resumable import Kept
 from models.rerag.marginal_reader import Matrix
 from tests.rerag_world import corpus
 

@@ -15,7 +15,7 @@ def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], 
     import onnxruntime
 
     from common.records import Passage
-    from harness.onnx import export_onnx
+    from harness.serving.onnx_export import export_onnx
 
     serving, out = tmp_path / "serving", tmp_path / "onnx"
     TripleClassifier.build(str(checkpoints["bert"]), 96).save(serving)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.protocols import table
-from harness.answering.study import FULL
+from harness.evaluation.rerag.tables import FULL
 
 
 def write_report(folder: Path, name: str, found: list[bool], right: list[bool], auroc: float | None = None) -> None:

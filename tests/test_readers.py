@@ -11,11 +11,11 @@ import torch
 import infer
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
-from harness import readers
-from harness.bm25 import Bm25Retriever, build_bm25
-from harness.readers import ContextReader, PackedReader, account
+from harness.interfaces import Reader
+from harness.readers import t5 as readers
+from harness.readers.t5 import ContextReader, PackedReader, account
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.strategies.drrag import DrRag
-from harness.strategy import Reader
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import Reading
 from models.rerag.model import ReRagModel
@@ -176,7 +176,7 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
 
 def test_a_packed_generator_is_not_read_one_context_at_a_time(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", generator="packed")
-    with pytest.raises(UserError, match=r"use harness\.readers\.PackedReader"):
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
         ContextReader(serving, device="cpu")
 
 
@@ -191,12 +191,12 @@ strategy:
   class_path: harness.strategies.drrag.DrRag
   init_args:
     retriever:
-      class_path: harness.bm25.Bm25Retriever
+      class_path: harness.retrievers.bm25.Bm25Retriever
       init_args: {{index: {folders["bm25"]}}}
     selection: qdc
     k: 3
     reader:
-      class_path: harness.readers.{kind}
+      class_path: harness.readers.t5.{kind}
       init_args: {{serving: {folders[name]}, device: cpu}}
 """
     )

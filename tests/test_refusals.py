@@ -68,7 +68,7 @@ def place(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
 INDEX = ("index", "--kind", "bm25", "--layout", "hotpotqa", "--out", "bm25")
 STRATEGY = (
     "--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", "serving", "--strategy.device", "cpu",
-    "--strategy.retriever", "harness.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25",
+    "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25",
 )  # fmt: skip
 EVALUATE = ("evaluate", *STRATEGY, "--out", "report", "--resamples", "50")
 ASK = ("ask", *STRATEGY, "--question", "where was name1 born")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.answering import study
-from harness.answering.refusing import Confident, coverage_curves, refusal_tables, resampled_interval
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.unanswerable import Confident, coverage_curves, refusal_tables, resampled_interval
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
 from models.rerag.unanswerable import best_refusal_threshold, detection, risk_coverage, sweep
@@ -60,7 +60,7 @@ def test_risk_coverage_by_hand() -> None:
 
 def test_refusal_by_hand() -> None:
     exact = np.array([1.0, 1, 0, 0])
-    confidences = study.calibrated(POOLS, Calibration(1.0, 0.0))
+    confidences = rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0))
     system = Confident.of("RE", "estimator", POOLS, confidences, 2, exact, 0.9)
     # of the two kept, question 3 has no answer either; its best P is sigmoid(2) = 0.88, question 0's sigmoid(4) = 0.98
     assert system.answerable_N.tolist() == [True, True, False, False]

@@ -12,12 +12,12 @@ import pytest
 import infer
 from common.errors import MissingInputError, UserError
 from common.records import Answer, Passage, Question, Ranked
-from harness.bm25 import Bm25Retriever, build_bm25
 from harness.commands.ask import readable
-from harness.readers import ContextReader
-from harness.rerank import RerankedRetriever
+from harness.interfaces import RelevanceModel, Strategy
+from harness.readers.t5 import ContextReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever
 from harness.strategies.rerag import UNANSWERABLE, ReRag
-from harness.strategy import RelevanceModel, Strategy
 from models.rerag.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.rerag_world import corpus, questions, write_serving
@@ -220,7 +220,7 @@ def test_refusals_come_before_any_search(
     with pytest.raises(MissingInputError, match="nowhere"):
         ReRag(bm25, tmp_path / "nowhere", device="cpu")
     packed = write_serving(checkpoints["t5"], tmp_path / "packed", generator="packed")
-    with pytest.raises(UserError, match=r"use harness\.readers\.PackedReader"):
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
         ReRag(bm25, packed, device="cpu")
     assert isinstance(model, RelevanceModel)
 
@@ -249,7 +249,7 @@ strategy:
   class_path: harness.strategies.rerag.ReRag
   init_args:
     retriever:
-      class_path: harness.bm25.Bm25Retriever
+      class_path: harness.retrievers.bm25.Bm25Retriever
       init_args: {{index: {folders["bm25"]}}}
     serving: {folders["both"]}
     candidates: 9

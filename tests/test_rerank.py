@@ -8,11 +8,11 @@ import pytest
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Ranked
-from harness import rerank as reranking
-from harness.bm25 import Bm25Retriever, build_bm25
-from harness.rerank import RerankedRetriever, relevance, rerank
+from harness.interfaces import Retriever
+from harness.retrievers import rerank as reranking
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever, relevance, rerank
 from harness.strategies.drrag import DrRag
-from harness.strategy import Retriever
 from models.rerag.model import ReRagModel
 from tests.rerag_world import corpus, questions, write_serving
 

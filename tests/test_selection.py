@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from harness import selection
-from harness.demand import decide
-from harness.recipe import Recipe
-from harness.selection import Candidates, filled
+from harness.selection import algorithms
+from harness.selection.algorithms import Candidates, filled
+from harness.selection.lazy_scoring import decide
+from harness.selection.options import Recipe
 
 FIRST, POOLS = ["a", "b"], [["x", "y", "z"], ["x", "w", "y"]]
 
@@ -24,56 +24,56 @@ def only(*pairs):
 
 
 def test_first_stage_takes_the_greater_half():
-    assert [selection.first_stage_size(k) for k in (1, 2, 3, 4, 6)] == [1, 1, 2, 2, 3]
+    assert [algorithms.first_stage_size(k) for k in (1, 2, 3, 4, 6)] == [1, 1, 2, 2, 3]
 
 
 def test_second_stage_counts_depth_after_removing_the_first_stage():
     candidates = Candidates(tuple("abcdef"), (tuple("abxcyz"), tuple("baxwcy")))
-    assert selection.second_stage(candidates, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
-    assert selection.second_stage(candidates, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
-    assert selection.second_stage(candidates, 2, 2, "both") == [["x", "c", "d"], ["x", "w", "c", "d"]]
+    assert algorithms.second_stage(candidates, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
+    assert algorithms.second_stage(candidates, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
+    assert algorithms.second_stage(candidates, 2, 2, "both") == [["x", "c", "d"], ["x", "w", "c", "d"]]
 
 
 def test_qdc_goes_round_the_first_stage():
-    assert selection.qdc(FIRST, POOLS, 3) == ["a", "b", "x"]
-    assert selection.qdc(FIRST, POOLS, 4) == ["a", "b", "x", "w"]  # b's first candidate not in Cnt
-    assert selection.qdc(FIRST, POOLS, 5) == ["a", "b", "x", "w", "y"]  # round again
-    assert selection.qdc(FIRST, POOLS, 9) == ["a", "b", "x", "w", "y", "z"]  # candidates run out
-    assert selection.qdc(["a"], [["x", "y", "z"]], 3) == ["a", "x", "y"]  # k1 = 1 fills k2 alone
+    assert algorithms.qdc(FIRST, POOLS, 3) == ["a", "b", "x"]
+    assert algorithms.qdc(FIRST, POOLS, 4) == ["a", "b", "x", "w"]  # b's first candidate not in Cnt
+    assert algorithms.qdc(FIRST, POOLS, 5) == ["a", "b", "x", "w", "y"]  # round again
+    assert algorithms.qdc(FIRST, POOLS, 9) == ["a", "b", "x", "w", "y", "z"]  # candidates run out
+    assert algorithms.qdc(["a"], [["x", "y", "z"]], 3) == ["a", "x", "y"]  # k1 = 1 fills k2 alone
 
 
 def test_cfs_walks_down_to_the_first_positive():
     positive = only(("a", "y"), ("a", "z"), ("b", "y"), ("b", "x"))
-    assert selection.cfs(FIRST, POOLS, 4, positive) == ["a", "b", "y", "x"]
-    assert selection.cfs(FIRST, POOLS, 3, positive) == ["a", "b", "y"]  # the budget ends the walk
-    assert selection.cfs(FIRST, POOLS, 4, positive, take="all") == ["a", "b", "y", "z"]
-    assert selection.cfs(FIRST, POOLS, 6, positive, take="all") == ["a", "b", "y", "z", "x"]
-    assert selection.cfs(FIRST, POOLS, 4, only()) == ["a", "b"]  # fewer than k
+    assert algorithms.cfs(FIRST, POOLS, 4, positive) == ["a", "b", "y", "x"]
+    assert algorithms.cfs(FIRST, POOLS, 3, positive) == ["a", "b", "y"]  # the budget ends the walk
+    assert algorithms.cfs(FIRST, POOLS, 4, positive, take="all") == ["a", "b", "y", "z"]
+    assert algorithms.cfs(FIRST, POOLS, 6, positive, take="all") == ["a", "b", "y", "z", "x"]
+    assert algorithms.cfs(FIRST, POOLS, 4, only()) == ["a", "b"]  # fewer than k
 
 
 def test_cfs_passes_over_what_an_earlier_document_brought():
-    assert selection.cfs(FIRST, POOLS, 4, only(("a", "x"), ("b", "x"), ("b", "y"))) == ["a", "b", "x", "y"]
+    assert algorithms.cfs(FIRST, POOLS, 4, only(("a", "x"), ("b", "x"), ("b", "y"))) == ["a", "b", "x", "y"]
 
 
 def test_cfs_asks_in_the_order_of_equation_4_and_no_more_than_it_needs():
     asked = []
-    selection.cfs(FIRST, POOLS, 3, lambda d1, d2: asked.append((d1, d2)) or (d1, d2) == ("a", "y"))
+    algorithms.cfs(FIRST, POOLS, 3, lambda d1, d2: asked.append((d1, d2)) or (d1, d2) == ("a", "y"))
     assert asked == [("a", "x"), ("a", "y")]
 
 
 def test_cis_drops_second_stage_documents_negative_with_every_first_stage_one():
     chosen = ["a", "b", "x", "w"]
-    assert selection.cis(chosen, FIRST, only(("x", "b"))) == ["a", "b", "x"]
-    assert selection.cis(chosen, FIRST, only(("b", "x"), ("x", "w"))) == ["a", "b"]  # order and stage count
-    assert selection.cis(chosen, FIRST, only()) == ["a", "b"]
+    assert algorithms.cis(chosen, FIRST, only(("x", "b"))) == ["a", "b", "x"]
+    assert algorithms.cis(chosen, FIRST, only(("b", "x"), ("x", "w"))) == ["a", "b"]  # order and stage count
+    assert algorithms.cis(chosen, FIRST, only()) == ["a", "b"]
 
 
 def test_cis_over_all_judges_each_pair_once_against_the_whole_set():
     chosen = ["a", "b", "x", "w"]
-    assert selection.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), scope="all") == ["a", "x", "w"]
-    assert selection.cis(chosen, FIRST, only(), scope="all") == []
+    assert algorithms.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), scope="all") == ["a", "x", "w"]
+    assert algorithms.cis(chosen, FIRST, only(), scope="all") == []
     asked = set()
-    selection.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, scope="all")
+    algorithms.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, scope="all")
     assert asked == {(later, earlier) for earlier, later in itertools.combinations(chosen, 2)}
 
 
@@ -81,7 +81,7 @@ def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage
     table = {("a", "z"): 0.9, ("b", "w"): 0.8, ("a", "b"): 0.7}
     score = lambda d1, d2: table.get((d1, d2), 0.1)  # noqa: E731
     ranking = ["a", "b", "c", "x"]
-    choose = lambda k, **options: selection.ranked(ranking, FIRST, POOLS, k, score, **options)  # noqa: E731
+    choose = lambda k, **options: algorithms.ranked(ranking, FIRST, POOLS, k, score, **options)  # noqa: E731
     assert choose(2) == ["a", "z"]
     assert choose(3) == ["a", "z", "b"]
     assert choose(4) == ["a", "z", "b", "w"]
@@ -95,12 +95,12 @@ def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage
 def test_ranked_pairs_first_stage_documents_with_each_other():
     first, pools = ["a", "b", "c"], [["x"], ["x"], ["x"]]
     score = lambda d1, d2: 0.9 if (d1, d2) == ("b", "c") else 0.5  # noqa: E731
-    assert selection.ranked(first, first, pools, 2, score, keep_first=0) == ["b", "c"]
+    assert algorithms.ranked(first, first, pools, 2, score, keep_first=0) == ["b", "c"]
 
 
 def test_ranked_is_filled_up_from_the_first_stage():
-    assert selection.ranked(["a", "b", "c", "d"], ["a"], [["x"]], 4, lambda d1, d2: 0.9) == ["a", "x", "b", "c"]
-    assert selection.ranked([], [], [], 4, lambda d1, d2: 0.9) == []
+    assert algorithms.ranked(["a", "b", "c", "d"], ["a"], [["x"]], 4, lambda d1, d2: 0.9) == ["a", "x", "b", "c"]
+    assert algorithms.ranked([], [], [], 4, lambda d1, d2: 0.9) == []
 
 
 def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
@@ -110,7 +110,7 @@ def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
     even = (log_odds["a", "x"] - log_odds["a", "c"]) * 3  # c is at rank 3, x is not in the ranking
 
     def third(weight):
-        return selection.ranked(ranking, FIRST, pools, 2, lambda d1, d2: table[d1, d2], prior_weight=weight)[1]
+        return algorithms.ranked(ranking, FIRST, pools, 2, lambda d1, d2: table[d1, d2], prior_weight=weight)[1]
 
     assert third(even * 0.99) == "x"
     assert third(even * 1.01) == "c"
@@ -119,18 +119,18 @@ def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
 def test_ranked_symmetric_averages_the_log_odds_of_both_orders():
     table = {("a", "x"): 0.9, ("x", "a"): 0.1, ("a", "y"): 0.6, ("y", "a"): 0.6}
     score = lambda d1, d2: table[d1, d2]  # noqa: E731
-    assert selection.ranked(["a"], ["a"], [["x", "y"]], 2, score) == ["a", "x"]
-    assert selection.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score) == ["a", "x"]
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
 
 
 def test_ranked_tells_saturated_probabilities_apart_from_the_rest():
     table = {("a", "x"): 1.0, ("a", "y"): 0.999, ("a", "z"): 0.0}
-    assert selection.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
+    assert algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
 
 
 def test_oracle_takes_what_gold_there_is():
-    assert selection.oracle(FIRST, POOLS, 2, {"b", "y", "w", "missing"}) == ["b", "y"]
-    assert selection.oracle(FIRST, POOLS, 9, {"b", "y", "w", "missing"}) == ["b", "y", "w"]
+    assert algorithms.oracle(FIRST, POOLS, 2, {"b", "y", "w", "missing"}) == ["b", "y"]
+    assert algorithms.oracle(FIRST, POOLS, 9, {"b", "y", "w", "missing"}) == ["b", "y", "w"]
 
 
 IDS = [f"d{i}" for i in range(14)]
@@ -213,7 +213,7 @@ def test_cfs_equals_a_literal_reading_of_equation_4(problem):
     for i, d_i in enumerate(first):
         eligible = [d for d in pools[i] if d not in expected and scores[d_i, d] >= 0.5]
         expected = (expected + eligible[:1])[:k]
-    assert selection.cfs(first, pools, k, lambda d1, d2: scores[d1, d2] >= 0.5) == expected
+    assert algorithms.cfs(first, pools, k, lambda d1, d2: scores[d1, d2] >= 0.5) == expected
 
 
 def test_lookahead_trades_rounds_for_pairs():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from harness import vectors
-from harness.vectors import Vectors, check_parameters, write_vectors
+from harness.indexing import vector_search
+from harness.indexing.vector_search import Vectors, check_parameters, write_vectors
 
 
 def write(folder: Path, vectors_ND: np.ndarray, **parameters) -> Vectors:
@@ -36,8 +36,8 @@ def test_numpy_finds_what_faiss_finds(tmp_path, monkeypatch, block) -> None:
     rng = np.random.default_rng(1)
     vectors_ND, queries_QD = (rng.standard_normal((n, 8), dtype=np.float32) for n in (60, 5))
     with_faiss = write(tmp_path, vectors_ND)
-    monkeypatch.setattr(vectors, "import_faiss", lambda: None)
-    monkeypatch.setattr(vectors, "_BLOCK", block)
+    monkeypatch.setattr(vector_search, "import_faiss", lambda: None)
+    monkeypatch.setattr(vector_search, "_BLOCK", block)
     without = Vectors(tmp_path, {"faiss_index": "flat"})
     for k in (1, 10, 60, 100):
         assert without.search(queries_QD, k) == with_faiss.search(queries_QD, k)
@@ -78,7 +78,7 @@ def test_a_forked_process_is_told_instead_of_hanging(tmp_path) -> None:
 
 @pytest.mark.gpu
 def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path) -> None:
-    faiss = vectors.import_faiss()
+    faiss = vector_search.import_faiss()
     if faiss is None or faiss.get_num_gpus() == 0:
         pytest.skip("FAISS sees no GPU: pip install faiss-gpu")
     rng = np.random.default_rng(0)
@@ -91,6 +91,6 @@ def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path) -> None:
 
 
 def test_two_faiss_distributions_are_refused(monkeypatch) -> None:
-    monkeypatch.setattr(vectors, "_DISTRIBUTIONS", ("numpy", "faiss-cpu", "torch"))
+    monkeypatch.setattr(vector_search, "_DISTRIBUTIONS", ("numpy", "faiss-cpu", "torch"))
     with pytest.raises(UserError, match="pip uninstall -y numpy faiss-cpu torch"):
-        vectors.import_faiss()
+        vector_search.import_faiss()

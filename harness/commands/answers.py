@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
-from harness.kept import Kept, forget
-from harness.progress import say
+from harness.interfaces import Strategy
+from harness.runtime.progress import say
+from harness.runtime.resumable import Kept, forget
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
-from harness.strategy import Strategy
 
 if TYPE_CHECKING:
     from common.records import Answer, Question
-    from harness.answering.measures import Judged
-    from harness.answering.tables import Table
+    from harness.evaluation.answer_scores import Judged
+    from harness.evaluation.tables import Table
 
 REPORT = "answers.json"
 QUESTIONS_AT_ONCE = 64
@@ -70,8 +70,15 @@ def answers(
     started = time.perf_counter()
     _check(strategy, out, ks, resamples, temperature_questions)
     from datamodules.formats.reading import read_questions
-    from harness.answering import published
-    from harness.answering.measures import YES_NO_LAYOUTS, Bootstrap, answer_tables, judge, normaliser, with_answers
+    from harness.evaluation import paper_figures
+    from harness.evaluation.answer_scores import (
+        YES_NO_LAYOUTS,
+        Bootstrap,
+        answer_tables,
+        judge,
+        normaliser,
+        with_answers,
+    )
 
     normaliser(protocol)
     bootstrap = Bootstrap(resamples, seed)
@@ -87,7 +94,7 @@ def answers(
     given: Sequence[Answer] | None
     partial = out.with_name(out.name + ".partial")
     if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
-        from harness.answering import rerag_report
+        from harness.evaluation.rerag import report as rerag_report
 
         study = rerag_report.evaluate(strategy, usable, training, encoder, protocol, ks, paper, bootstrap, partial)
         given, seconds_before = study.answers, study.seconds_before
@@ -102,7 +109,7 @@ def answers(
         tables = answer_tables(usable, given, protocol, yes_no_rule, bootstrap)
         judged = judge([answer.text for answer in given], usable, protocol, yes_no_rule)
         if paper is not None:
-            tables[0].paper = published.answers(paper, strategy.recipe.k if isinstance(strategy, DrRag) else None)
+            tables[0].paper = paper_figures.answers(paper, strategy.recipe.k if isinstance(strategy, DrRag) else None)
     tables += study.tables if study else []
 
     seconds = seconds_before + time.perf_counter() - started
@@ -128,9 +135,9 @@ def answers(
         "study": study.settings if study else None,
         "seconds": seconds,
     }
-    notes = NOTES.format(paper=published.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
+    notes = NOTES.format(paper=paper_figures.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
     with whole_folder(out) as folder:
-        from harness.answering.tables import tables_csv, tables_markdown
+        from harness.evaluation.tables import tables_csv, tables_markdown
 
         write_text(folder / "answers.csv", tables_csv(tables))
         write_text(
@@ -165,8 +172,8 @@ def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, tem
 
 def _ask(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":
     """All answers, and the seconds of those that an interrupted run had given; finished batches outlive the next one too."""
-    from harness.answering.rows import digest, pack_answer, unpack_answer
-    from harness.configured import configuration
+    from harness.evaluation.serialization import digest, pack_answer, unpack_answer
+    from harness.runtime.provenance import configuration
     from models.devices import resolve_device
 
     def work(batch: "Sequence[Question]") -> list[dict]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from common.errors import UserError
 from common.records import Answer, Question, clean
-from harness.strategy import Strategy
+from harness.interfaces import Strategy
 
 _TEXT_CHARACTERS = 300  # of a document, in readable output
 _RIVALS = 3  # candidate answers shown beside the answer

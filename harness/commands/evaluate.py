@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import ArtifactError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
-from harness.progress import say
-from harness.published import DrRagDataset
+from harness.evaluation.paper_figures import DrRagPaper
+from harness.interfaces import Reader, Retriever
+from harness.runtime.progress import say
 from harness.strategies.drrag import DrRag
-from harness.strategy import Reader, Retriever
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.answering.tables import Table
-    from harness.evaluation import Evaluation, Measured
-    from harness.kept import Kept
+    from harness.evaluation.drrag.recall import Evaluation, Measured
+    from harness.evaluation.tables import Table
+    from harness.runtime.resumable import Kept
 
 REPORT = "report.json"
 ANSWER_NOTES = """\
@@ -37,7 +37,7 @@ def evaluate(
     bm25: Path | None = None,
     ks: tuple[int, ...] = (3, 4, 6),
     rows: list[str] | None = None,
-    paper: DrRagDataset | None = None,
+    paper: DrRagPaper | None = None,
     limit: int | None = None,
     protocol: Literal["squad", "triviaqa", "re_rag"] = "squad",
     resamples: int = 10_000,
@@ -67,16 +67,16 @@ def evaluate(
     started = time.perf_counter()
     _check(out, ks, resamples)
     from datamodules.formats.reading import read_questions
-    from harness import evaluation as evaluating
-    from harness.pair_bank import PairBank
+    from harness.evaluation.drrag import recall
+    from harness.selection.score_cache import PairBank
 
-    recipes = _chosen(evaluating.table_recipes(strategy.recipe, strategy.scorer is not None), rows)
+    recipes = _chosen(recall.table_recipes(strategy.recipe, strategy.scorer is not None), rows)
     asked = list(read_questions(layout, questions, limit=limit))
-    usable = evaluating.with_gold(asked)
+    usable = recall.with_gold(asked)
     if len(usable) < len(asked):
         say(f"{len(asked) - len(usable)} of {len(asked)} questions do not ship all their gold passages: left out.")
     if strategy.reader is not None:
-        from harness.answering.selections import check_answers
+        from harness.evaluation.drrag.answers import check_answers
 
         check_answers(usable)
     absent = _gold_not_in_index(strategy.retriever, usable)
@@ -88,13 +88,13 @@ def evaluate(
         if strategy.serving is not None:
             classifier = sha256(Path(strategy.serving) / "serving.json")
         bank = PairBank(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
-    evaluation = evaluating.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
-    measured = evaluating.measure(evaluation, resamples, seed)
+    evaluation = recall.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
+    measured = recall.measure(evaluation, resamples, seed)
     tables: list[Table] = []
     texts: list[list[str]] | None = None
     if strategy.reader is not None:
-        from harness.answering.measures import YES_NO_LAYOUTS, Bootstrap
-        from harness.answering.selections import read_selections, selection_tables
+        from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
+        from harness.evaluation.drrag.answers import read_selections, selection_tables
 
         reading = time.perf_counter()
         kept = _kept(partial / "reading.jsonl", strategy.reader, evaluation)
@@ -124,7 +124,7 @@ def evaluate(
         "seconds": seconds,
     }
     _write(out, evaluation, measured, texts, tables, paper, report)
-    from harness.kept import forget
+    from harness.runtime.resumable import forget
 
     forget(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
     for shown in ["table.md"] + ["answers.md"] * bool(tables):
@@ -144,7 +144,7 @@ def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
 
 def _chosen(recipes: dict, rows: Sequence[str] | None) -> dict:
     """The rows asked for, SM always among them."""
-    from harness.evaluation import BASELINE
+    from harness.evaluation.drrag.recall import BASELINE
 
     unknown = [name for name in rows or () if name not in recipes]
     if unknown:
@@ -157,8 +157,8 @@ def _chosen(recipes: dict, rows: Sequence[str] | None) -> dict:
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     """Further first stages: the parts of a fused retriever; BM25 and its fusion with one that is not fused."""
-    from harness.bm25 import Bm25Retriever
-    from harness.fusion import FusedRetriever
+    from harness.retrievers.bm25 import Bm25Retriever
+    from harness.retrievers.fusion import FusedRetriever
 
     if isinstance(retriever, FusedRetriever):
         parts = [*retriever.retrievers, *([Bm25Retriever(bm25)] if bm25 else [])]
@@ -175,9 +175,9 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
 
 def _kept(file: Path, reader: Reader, evaluation: "Evaluation") -> "Kept":
     """Where the reader's answers outlive an interruption; nowhere if nobody knows what the reader is made of."""
-    from harness.answering.rows import digest
-    from harness.configured import configuration
-    from harness.kept import Kept
+    from harness.evaluation.serialization import digest
+    from harness.runtime.provenance import configuration
+    from harness.runtime.resumable import Kept
 
     made_of = configuration(reader)
     if made_of is None:
@@ -208,7 +208,7 @@ def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) ->
     Raises:
         ArtifactError: If that is all of them: the index is of another corpus.
     """
-    from harness.passages import PassageStore
+    from harness.indexing.passage_store import PassageStore
 
     indexes = _indexes(retriever)
     if not indexes:
@@ -235,12 +235,12 @@ def _write(
     measured: "Sequence[Measured]",
     texts: list[list[str]] | None,
     tables: "Sequence[Table]",
-    paper: DrRagDataset | None,
+    paper: DrRagPaper | None,
     report: dict,
 ) -> None:
     """The report folder, whole or not at all."""
-    from harness.evaluation import recall_by_kind
-    from harness.report import plot_recall, question_records, table_csv, table_markdown
+    from harness.evaluation.drrag.recall import recall_by_kind
+    from harness.evaluation.drrag.report import plot_recall, question_records, table_csv, table_markdown
 
     count, source = report["questions"]["measured"], Path(report["questions"]["source"]).name
     title = f"Recall of gold passages: {count:,} questions of {source}"
@@ -263,7 +263,7 @@ def _write(
     ]
     with whole_folder(out) as folder:
         if tables:
-            from harness.answering.tables import tables_csv, tables_markdown
+            from harness.evaluation.tables import tables_csv, tables_markdown
 
             write_text(folder / "answers.csv", tables_csv(tables))
             with_answers = sum(bool(question.answers) for question in evaluation.questions)

@@ -13,6 +13,6 @@ def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: 
         form: What to write.
         tolerance: Largest difference in log-odds (nats) allowed between both forms on probe triples.
     """
-    from harness.onnx import export_onnx
+    from harness.serving.onnx_export import export_onnx
 
     export_onnx(serving, out, tolerance)

@@ -60,13 +60,13 @@ def index(
         raise UserError("No corpus was given. Type --corpus FILE, more than one as '[FILE, FILE]'.")
     passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus)
     if kind == "bm25":
-        from harness.bm25 import build_bm25
+        from harness.retrievers.bm25 import build_bm25
 
         build_bm25(passages, out, k1, b, stop_words, overwrite)
         return
-    from harness.dense import build_dense
-    from harness.distributed import local_device
-    from harness.encoder import SentenceEncoder
+    from harness.indexing.sentence_encoder import SentenceEncoder
+    from harness.retrievers.dense import build_dense
+    from harness.runtime.distributed import local_device
 
     model = SentenceEncoder(
         encoder, local_device(device), max_tokens, query_prefix, passage_prefix, dtype, batch_tokens

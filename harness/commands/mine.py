@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from common.errors import UserError
-from harness.strategy import Retriever
+from harness.interfaces import Retriever
 
 
 def mine(
@@ -21,7 +21,7 @@ def mine(
     Retriever(Concat(q, d)) for the first `anchors` documents d and for each gold document.
 
     Args:
-        retriever: Finds them, e.g. harness.dense.DenseRetriever.
+        retriever: Finds them, e.g. harness.retrievers.dense.DenseRetriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write; training reads it as data.mined.
         layout: Which official layout the files have.
@@ -32,8 +32,8 @@ def mine(
     from common.records import Passage, Question, Ranked, clean
     from datamodules.formats.mined_negatives import write_mined
     from datamodules.formats.reading import read_questions
-    from harness.progress import say, track
-    from harness.two_stage import concatenate
+    from harness.retrievers.two_stage import concatenate
+    from harness.runtime.progress import say, track
 
     if min(per_question, anchors, depth) < 1:
         raise UserError("per_question, anchors and depth must be at least 1.")

@@ -11,11 +11,11 @@ from typing import Literal
 
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
-from harness.demand import Decision, Pair, decide
-from harness.recipe import Recipe, SelectionName
-from harness.selection import Scope, Source, Take
-from harness.strategy import PairScorer, Reader, Retriever
-from harness.two_stage import Found, search_twice
+from harness.interfaces import PairScorer, Reader, Retriever
+from harness.retrievers.two_stage import Found, search_twice
+from harness.selection.algorithms import Scope, Source, Take
+from harness.selection.lazy_scoring import Decision, Pair, decide
+from harness.selection.options import Recipe, SelectionName
 
 
 class DrRag:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
-from harness.readers import account, check_marginal, check_reads_one, read_contexts
-from harness.rerank import rerank
-from harness.strategy import RelevanceModel, Retriever
+from harness.interfaces import RelevanceModel, Retriever
+from harness.readers.t5 import account, check_marginal, check_reads_one, read_contexts
+from harness.retrievers.rerank import rerank
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
@@ -28,7 +28,7 @@ class ReRag:
     estimator contexts stay in the retriever's order and weigh softmax(score / temperature), which is plain RAG (Eq. 1-2).
 
     The evidence is the kept contexts, best first, scored by relevance logit (by the retriever without an estimator).
-    Notes: `contexts` and `candidates` as `harness.readers.account` has them; `answerable`: whether some context reaches
+    Notes: `contexts` and `candidates` as `harness.readers.t5.account` has them; `answerable`: whether some context reaches
     `threshold`; None where there is no threshold or no estimator.
 
     Args:

@@ -1,0 +1,125 @@
+"""EM, F1 and accuracy of one reader on what every selection chose: DR-RAG's Tables 2 to 4.
+
+Shape legend: N questions, R rows.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from common.records import Question, Ranked
+from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import MEASURES, Bootstrap, Protocol, judge, percent_cells
+from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
+from harness.evaluation.tables import Cell, Cells, Table
+from harness.interfaces import Reader
+from harness.runtime.resumable import Kept
+
+SETS_AT_ONCE = 64
+COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
+
+
+def check_answers(questions: Sequence[Question]) -> None:
+    """Raises:
+    UserError: If no question has an answer that a reader's could be compared with.
+    """
+    if not any(question.answers for question in questions):
+        raise UserError(
+            "None of these questions ships an answer, so a reader cannot be measured on them: name a file with answers, "
+            "or set --strategy.init_args.reader to null."
+        )
+
+
+def read_selections(evaluation: Evaluation, reader: Reader, kept: Kept | None = None) -> list[list[str]]:
+    """The reader's answers to every question that has a gold one, from what each outcome chose; each distinct choice is read once.
+
+    Args:
+        evaluation: Outcomes over its questions.
+        reader: Gets the documents in the order in which they were chosen, without scores: a selection has none of its own.
+        kept: Where finished batches outlive an interruption.
+
+    Returns:
+        One list of N answers per outcome, in their order; an empty answer where nothing was read.
+    """
+    asked = list(
+        dict.fromkeys(
+            (number, documents)
+            for outcome in evaluation.outcomes
+            for number, documents in enumerate(outcome.documents)
+            if documents and evaluation.questions[number].answers
+        )
+    )
+
+    def work(some: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
+        questions = [evaluation.questions[number] for number, _ in some]
+        evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in some]
+        return [answer.text for answer in reader.read(questions, evidence)]
+
+    batches = [asked[start : start + SETS_AT_ONCE] for start in range(0, len(asked), SETS_AT_ONCE)]
+    read = (kept or Kept()).each(batches, work, "reading, batches")
+    texts = dict(zip(asked, itertools.chain.from_iterable(read), strict=True))
+    return [
+        [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
+        for outcome in evaluation.outcomes
+    ]
+
+
+def selection_tables(
+    evaluation: Evaluation,
+    texts: Sequence[Sequence[str]],
+    protocol: Protocol,
+    yes_no_rule: bool,
+    paper: paper_figures.Paper | None,
+    bootstrap: Bootstrap,
+) -> list[Table]:
+    """One table per k, the difference to similarity matching paired; then EM by kind of question at every k.
+
+    Args:
+        evaluation: Whose outcomes were read; some of its questions have answers.
+        texts: Their answers, as `read_selections` gives them.
+        protocol: How both sides are normalised.
+        yes_no_rule: See `common.answer_metrics.f1`.
+        paper: Whose figures to print beside.
+        bootstrap: For the intervals.
+    """
+    rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
+    questions = [evaluation.questions[row] for row in rows_N]
+    judged = [judge([of[row] for row in rows_N], questions, protocol, yes_no_rule).stacked() for of in texts]
+    measured = list(zip(evaluation.outcomes, judged, strict=True))
+    tables = []
+    for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
+        here = [(outcome, measures) for outcome, measures in measured if outcome.k == k]
+        baseline_3N = next(measures for outcome, measures in here if outcome.name == BASELINE)
+        rows: dict[str, Cells] = {}
+        for outcome, (exact_N, f1_N, inclusion_N) in here:
+            values = np.stack([exact_N, exact_N - baseline_3N[0], f1_N, inclusion_N])
+            cells: list[Cell | None] = [*percent_cells(values, bootstrap)]
+            rows[outcome.name] = cells if outcome.name != BASELINE else [cells[0], None, *cells[2:]]
+        theirs = paper_figures.answers(paper, k) if paper else {}
+        tables.append(
+            Table(
+                f"answers, k = {k}",
+                f"Answers from at most {k} documents, protocol {protocol} (Tables 2-4)",
+                COLUMNS,
+                rows,
+                {name: [cells[0], None, *cells[1:]] for name, cells in theirs.items()},
+                signed=frozenset({COLUMNS[1]}),
+            )
+        )
+    return [*tables, *_by_kind(questions, measured)]
+
+
+def _by_kind(questions: Sequence[Question], measured: Sequence[tuple[Outcome, NDArray[np.float64]]]) -> list[Table]:
+    kinds_N = np.array([question.kind or "-" for question in questions])
+    kinds, counts = np.unique(kinds_N, return_counts=True)
+    if len(kinds) < 2:
+        return []
+    order = np.argsort(-counts, kind="stable")
+    rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
+    for outcome, (exact_N, *_) in measured:
+        means = [Cell(100 * float(exact_N[kinds_N == kinds[place]].mean())) for place in order]
+        rows[f"{outcome.name}, k = {outcome.k}"] = means
+    return [Table("EM by kind", "EM % by kind of question", tuple(str(kinds[place]) for place in order), rows)]

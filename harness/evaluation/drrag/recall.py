@@ -1,0 +1,226 @@
+"""Recall of gold passages under every selection and budget k, in the shape of DR-RAG's Tables 4 and 5.
+
+Everything is retrieved once, deep enough for the greatest k, and every pair is scored once; all rows draw on that.
+
+Shape legend: N questions, R rows.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from common.records import Passage, Question
+from harness.evaluation.bootstrap import paired_intervals
+from harness.interfaces import Retriever
+from harness.retrievers.two_stage import search_twice
+from harness.selection.algorithms import oracle
+from harness.selection.lazy_scoring import Pair, decide
+from harness.selection.options import Recipe
+from harness.selection.score_cache import PairBank, Triple
+
+BASELINE = "SM"
+ORACLES = {"oracle": "QDC", "oracle, ranked pool": "ranked"}  # row -> whose candidates it chooses from
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One row of the table: what a system found at one k.
+
+    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores it was given.
+    `seconds` are attributable ones per question; None for an oracle, which is no system.
+    """
+
+    name: str
+    k: int
+    documents: list[tuple[str, ...]]
+    seconds: float | None
+    scores: list[dict[Pair, float]] = field(default_factory=list)
+
+    @property
+    def pairs_per_question(self) -> float:
+        """Mean number of pairs scored."""
+        return sum(map(len, self.scores)) / max(1, len(self.documents))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is reported of an outcome; shares are between 0 and 1, differences are to similarity matching at the same k."""
+
+    recall: float
+    documents: float
+    all_found: float  # share of questions with every gold passage found
+    difference: float
+    interval: tuple[float, float]
+    relative_time: float | None
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """All rows, in the order of the table, with what they chose from."""
+
+    questions: list[Question]
+    outcomes: list[Outcome]
+    passages: dict[str, Passage]
+    seconds: dict[str, float]  # per stage, all questions together
+
+    def recall(self, outcome: Outcome) -> NDArray[np.float64]:
+        """Share of gold passages found, per question."""
+        shares = [
+            len(set(question.support) & set(documents)) / len(set(question.support))
+            for question, documents in zip(self.questions, outcome.documents, strict=True)
+        ]
+        return np.array(shares)
+
+
+def table_recipes(base: Recipe, with_classifier: bool) -> dict[str, Recipe]:
+    """The rows that are selections, by name, with the options of `base`, but that only the row named so fills."""
+    base = replace(base, fill=False)
+    recipes = {
+        BASELINE: replace(base, selection="sm"),
+        "QDC": replace(base, selection="qdc"),
+        "CIS": replace(base, selection="cis", second_stage="qdc"),
+        "CIS w/o QDC": replace(base, selection="cis", second_stage="ranking"),
+        "CFS": replace(base, selection="cfs", second_stage="qdc", take="first"),
+        "CFS w/o QDC": replace(base, selection="cfs", second_stage="ranking", take="first"),
+        "CFS, all": replace(base, selection="cfs", second_stage="qdc", take="all"),
+        "CFS, filled": replace(base, selection="cfs", second_stage="qdc", take="first", fill=True),
+        "ranked": replace(base, selection="ranked"),
+    }
+    return {name: recipe for name, recipe in recipes.items() if with_classifier or not recipe.needs_classifier}
+
+
+def with_gold(questions: Sequence[Question]) -> list[Question]:
+    """The questions whose gold passages are all known: others have no recall.
+
+    Raises:
+        UserError: If none is left.
+    """
+    usable = [question for question in questions if question.support and not question.unshipped_support]
+    if not usable:
+        raise UserError(
+            f"None of the {len(questions)} questions ships its gold passages, so recall has no meaning here: "
+            "name a file with supporting passages, such as HotpotQA's distractor files."
+        )
+    return usable
+
+
+def run(
+    questions: Sequence[Question],
+    retriever: Retriever,
+    baselines: Mapping[str, Retriever],
+    recipes: Mapping[str, Recipe],
+    ks: Sequence[int],
+    bank: PairBank | None,
+    lookahead: int = 4,
+) -> Evaluation:
+    """Retrieve, score and choose for every row and k.
+
+    Args:
+        questions: All with known gold passages.
+        retriever: Serves both stages of the selections.
+        baselines: Further first stages, each a row of its own: the top k.
+        recipes: The selections, by row name, as `table_recipes` gives them; their `k` is set to each of `ks`.
+        ks: Document budgets.
+        bank: Scores pairs; may be None when no recipe needs the classifier.
+        lookahead: See `harness.selection.lazy_scoring.decide`.
+    """
+    texts = [question.text for question in questions]
+    tops, baseline_seconds = _baselines(baselines, texts, max(ks))
+    variants = {(name, k): replace(recipe, k=k) for k in ks for name, recipe in recipes.items()}
+    retrieval = search_twice(
+        retriever,
+        texts,
+        max(recipe.ranking_size for recipe in variants.values()),
+        max(recipe.concatenations for recipe in variants.values()),
+        max(recipe.concatenated_size for recipe in variants.values()),
+    )
+    passages = {id_: passage for found in retrieval.found for id_, passage in found.passages.items()}
+    passages |= {passage.id: passage for top in tops.values() for row in top for passage in row}
+
+    jobs = [(recipe, found.candidates) for recipe in variants.values() for found in retrieval.found]
+
+    def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
+        assert bank is not None  # recipes that ask for scores come with a bank
+        triples: list[Triple] = [(texts[job % len(texts)], passages[pair[0]], passages[pair[1]]) for job, pair in asked]
+        return bank.probabilities(triples)
+
+    decisions = decide(jobs, score_batch, lookahead)
+
+    first = retrieval.first_seconds / len(questions)
+    each_concatenation = retrieval.second_seconds / max(1, retrieval.concatenations)
+    by_row: dict[tuple[str, int], Outcome] = {}
+    for position, ((name, k), recipe) in enumerate(variants.items()):
+        mine = decisions[position * len(questions) : (position + 1) * len(questions)]
+        outcome = Outcome(name, k, [tuple(d.documents) for d in mine], None, [d.scores for d in mine])
+        scoring = outcome.pairs_per_question * (bank.seconds_per_pair if bank is not None else 0.0)
+        outcome.seconds = first + recipe.concatenations * each_concatenation + scoring
+        by_row[name, k] = outcome
+
+    outcomes = []
+    for k in ks:
+        for name, top in tops.items():
+            documents = [tuple(passage.id for passage in row[:k]) for row in top]
+            outcomes.append(Outcome(name, k, documents, baseline_seconds[name] / len(questions)))
+        outcomes += [by_row[name, k] for name in recipes]
+        for name, source in ORACLES.items():
+            if source in recipes:
+                stages = [variants[source, k].stages(found.candidates) for found in retrieval.found]
+                documents = [
+                    tuple(oracle(*stage, k, question.support))
+                    for stage, question in zip(stages, questions, strict=True)
+                ]
+                outcomes.append(Outcome(name, k, documents, None))
+    seconds = {
+        **{f"baseline {name}": value for name, value in baseline_seconds.items()},
+        "first stage": retrieval.first_seconds,
+        "second stage": retrieval.second_seconds,
+        "scoring": bank.seconds if bank is not None else 0.0,
+    }
+    return Evaluation(list(questions), outcomes, passages, seconds)
+
+
+def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Measured]:
+    """The figures of every outcome, with 95% paired bootstrap intervals of the difference to similarity matching."""
+    outcomes = evaluation.outcomes
+    recalls_RN = np.stack([evaluation.recall(outcome) for outcome in outcomes])
+    baseline_of = {outcome.k: row for row, outcome in enumerate(outcomes) if outcome.name == BASELINE}
+    differences_RN = recalls_RN - recalls_RN[[baseline_of[outcome.k] for outcome in outcomes]]
+    intervals_R2 = paired_intervals(differences_RN, resamples, seed)
+    measured = []
+    for row, outcome in enumerate(outcomes):
+        baseline_seconds = outcomes[baseline_of[outcome.k]].seconds
+        measured.append(
+            Measured(
+                recall=float(recalls_RN[row].mean()),
+                documents=sum(map(len, outcome.documents)) / len(outcome.documents),
+                all_found=float((recalls_RN[row] == 1).mean()),
+                difference=float(differences_RN[row].mean()),
+                interval=(float(intervals_R2[row, 0]), float(intervals_R2[row, 1])),
+                relative_time=outcome.seconds / baseline_seconds if outcome.seconds and baseline_seconds else None,
+            )
+        )
+    return measured
+
+
+def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]:
+    """Mean recall of each of the data set's own question kinds, the most frequent first."""
+    kinds_N = np.array([question.kind or "-" for question in evaluation.questions])
+    recall_N = evaluation.recall(outcome)
+    names, counts = np.unique(kinds_N, return_counts=True)
+    return {str(names[i]): float(recall_N[kinds_N == names[i]].mean()) for i in np.argsort(-counts, kind="stable")}
+
+
+def _baselines(
+    baselines: Mapping[str, Retriever], texts: Sequence[str], k: int
+) -> tuple[dict[str, list[list[Passage]]], dict[str, float]]:
+    """The top k of each further first stage, and the seconds it took."""
+    tops, seconds = {}, {}
+    for name, retriever in baselines.items():
+        started = time.perf_counter()
+        tops[name] = [[hit.passage for hit in hits] for hits in retriever.search(texts, k)]
+        seconds[name] = time.perf_counter() - started
+    return tops, seconds

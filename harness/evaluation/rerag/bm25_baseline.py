@@ -1,0 +1,34 @@
+"""BM25 over the passages that questions ship: the lexical baseline of a reranker where there is no index to search."""
+
+from collections.abc import Sequence
+
+import bm25s
+import numpy as np
+from numpy.typing import NDArray
+
+from common.records import Question, clean
+from harness.indexing.passage_store import passage_text
+from harness.retrievers.bm25 import Analyser
+
+K1, B = 1.5, 0.75  # as `infer.py index --kind bm25`
+
+
+def bm25_of_own(questions: Sequence[Question]) -> list[dict[str, float]]:
+    """BM25 score of each question's own passages, by id; word statistics over the passages of all questions together."""
+    texts = {passage.id: passage_text(passage) for question in questions for passage in question.passages}
+    row_of = {id_: row for row, id_ in enumerate(texts)}
+    analyser = Analyser()
+    vocabulary: dict[str, int] = {}
+    ids = [[vocabulary.setdefault(word, len(vocabulary)) for word in analyser(text)] for text in texts.values()]
+    if not vocabulary:
+        return [dict.fromkeys((p.id for p in question.passages), 0.0) for question in questions]
+    engine = bm25s.BM25(k1=K1, b=B, method="lucene")
+    engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    scores = []
+    for question in questions:
+        words = engine.get_tokens_ids(analyser(clean(question.text)))
+        every_P: NDArray[np.float32] = (
+            engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
+        )
+        scores.append({passage.id: float(every_P[row_of[passage.id]]) for passage in question.passages})
+    return scores

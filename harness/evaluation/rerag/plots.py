@@ -1,0 +1,76 @@
+"""The study's plots: EM against the number of contexts, accuracy against their quality, risk against coverage."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from harness.evaluation.tables import Table
+
+
+def plot_contexts(table: Table, path: Path) -> None:
+    """Figure 2 from its table, with intervals."""
+    figure, axes = _axes()
+    counts = [int(name) for name in table.rows]
+    for column, name in enumerate(table.columns):
+        cells = [cells[column] for cells in table.rows.values()]
+        values = [cell.value if cell else float("nan") for cell in cells]
+        ends = [cell.interval if cell and cell.interval else (float("nan"),) * 2 for cell in cells]
+        (line,) = axes.plot(counts, values, marker="o", linestyle="--" if "fast" in name else "-", label=name)
+        low, high = zip(*ends, strict=True)
+        axes.fill_between(counts, low, high, color=line.get_color(), alpha=0.1)
+    axes.set(xlabel="contexts", ylabel="EM, %", title=table.title)
+    axes.set_xticks(counts)
+    _save(figure, axes, path)
+
+
+def plot_quality(table: Table, path: Path) -> None:
+    """Figure 3 from its table: accuracy as lines, numbers of questions as bars."""
+    figure, axes = _axes()
+    bars = axes.twinx()
+    places = np.arange(len(table.rows))
+    for number in range(len(table.columns) // 2):
+        name = table.columns[2 * number + 1].removeprefix("EM %, ")
+        counts, values = (
+            [each.value if each else float("nan") for each in column] for column in _columns(table, number)
+        )
+        bars.bar(places + 0.35 * (number - 0.5), counts, width=0.35, alpha=0.25, color=f"C{number}")
+        axes.plot(places, values, marker="o", color=f"C{number}", label=name)
+    axes.set_xticks(places, list(table.rows), rotation=45, ha="right")
+    axes.set(
+        xlabel="share of relevant contexts",
+        ylabel="EM, % (lines)",
+        title="Accuracy by quality of contexts",
+        ylim=(0, 100),
+    )
+    bars.set_ylabel("questions (bars)")
+    _save(figure, axes, path)
+
+
+def plot_coverage(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]], path: Path) -> None:
+    """Risk against coverage, one line per confidence."""
+    figure, axes = _axes()
+    for name, (coverage_N, risk_N) in curves.items():
+        axes.plot(100 * coverage_N, 100 * risk_N, label=name)
+    axes.set(xlabel="coverage, % of questions", ylabel="risk, % wrong", title="Risk against coverage")
+    _save(figure, axes, path)
+
+
+def _columns(table: Table, number: int) -> list[list]:
+    return [[cells[2 * number + offset] for cells in table.rows.values()] for offset in (0, 1)]
+
+
+def _axes() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Figure, axes: Axes, path: Path) -> None:
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,185 @@
+"""RE-RAG's Tables 4 and 5, AUROC and risk against coverage: knowing when the contexts hold no answer.
+
+A question is unanswerable when none of the contexts that a ranker keeps holds an answer; it is predicted so when none reaches
+the threshold.  Shape legend: N questions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import Bootstrap, percent_cells
+from harness.evaluation.rerag.candidates import Pool, Ranker
+from harness.evaluation.tables import Cell, Cells, Table
+from models.metrics import auroc
+from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, risk_coverage, sweep
+
+
+@dataclass(frozen=True, slots=True)
+class Confident:
+    """What one ranker believes of each question's kept contexts, and what is so."""
+
+    name: str
+    max_N: NDArray[np.float64]  # greatest confidence; -inf without contexts
+    answerable_N: NDArray[np.bool_]
+    exact_N: NDArray[np.float64] | None  # EM of its system; None without a generator
+    threshold: float | None  # fixed before these questions were seen; None where there is none
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        ranker: Ranker,
+        pools: Sequence[Pool],
+        confidences: Sequence[NDArray[np.float64]],
+        contexts: int,
+        exact_N: NDArray[np.float64] | None,
+        threshold: float | None = None,
+    ) -> "Confident":
+        """From the confidences in all candidates."""
+        kept = [pool.order(ranker)[:contexts] for pool in pools]
+        return cls(
+            name,
+            np.array([each[rows].max(initial=-np.inf) for each, rows in zip(confidences, kept, strict=True)]),
+            np.array([bool(pool.holds_C[rows].any()) for pool, rows in zip(pools, kept, strict=True)]),
+            exact_N,
+            threshold,
+        )
+
+    @property
+    def used(self) -> tuple[float, str]:
+        """The threshold that Table 5 uses, and where it comes from."""
+        if self.threshold is not None:
+            return self.threshold, "exported"
+        return best_refusal_threshold(self.max_N, self.answerable_N)[0], "best on these questions"
+
+
+def refusal_tables(
+    systems: Sequence[Confident], bootstrap: Bootstrap, paper: paper_figures.Paper | None
+) -> list[Table]:
+    """Tables 4 and 5, and AUROC.
+
+    Args:
+        systems: The estimator first, then the retriever.
+        bootstrap: For the intervals.
+        paper: Whose figures to print beside.
+    """
+    made = [_detection_table(systems, paper), _auroc_table(systems, bootstrap)]
+    if all(system.exact_N is not None for system in systems):
+        made.insert(1, _refusal_table(systems, bootstrap, paper))
+    return made
+
+
+def _detection_table(systems: Sequence[Confident], paper: paper_figures.Paper | None) -> Table:
+    rows: dict[str, Cells] = {}
+    for system in systems:
+        swept = sweep(system.max_N, system.answerable_N)
+        if system.threshold is not None:
+            fixed = detection(system.max_N, system.answerable_N, system.threshold)
+            rows[f"{system.name}, exported threshold {system.threshold:g}"] = _detected(fixed)
+        best = best_refusal_threshold(system.max_N, system.answerable_N)[0]
+        for each in swept:
+            mark = " (best F1 here)" if each.threshold == best else ""
+            rows[f"{system.name}, {each.threshold:g}{mark}"] = _detected(each)
+    counts = ", ".join(f"{s.name} {int((~s.answerable_N).sum()):,} of {len(s.answerable_N):,}" for s in systems)
+    return Table(
+        "detection",
+        "Finding context sets without an answer (Table 4)",
+        ("recall %", "precision %", "F1 %"),
+        rows,
+        paper_figures.detection(paper),
+        f"Sets without an answer: {counts}. An exported threshold was chosen on validation. One that is best on "
+        f"these very questions, of {THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, flatters; the paper does not say on which "
+        "questions it searched.",
+    )
+
+
+def _detected(found: Detection) -> Cells:
+    return [Cell(100 * found.recall), Cell(100 * found.precision), Cell(100 * found.f1)]
+
+
+def _refusal_table(systems: Sequence[Confident], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
+    rows: dict[str, Cells] = {}
+    for system in systems:
+        assert system.exact_N is not None
+        threshold, source = system.used
+        refused_N = system.max_N < threshold
+        with_N = system.answerable_N
+        before_N, after_N = system.exact_N[with_N], (system.exact_N * ~refused_N)[with_N]
+        before, after = percent_cells(np.stack([before_N, after_N]), bootstrap)
+        (right,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap)
+        rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
+            Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), right,
+        ]  # fmt: skip
+    return Table(
+        "refusal",
+        "Refusing (Table 5)",
+        ("with answer", "EM % before", "EM % after", "without answer", "refused %"),
+        rows,
+        paper_figures.refusal(paper),
+        "EM on sets with an answer before and after refusing; share of the sets without one that is refused.",
+    )
+
+
+def _auroc_table(systems: Sequence[Confident], bootstrap: Bootstrap) -> Table:
+    return Table(
+        "auroc",
+        "Telling sets with an answer from sets without",
+        ("AUROC",),
+        {
+            system.name: [
+                Cell(
+                    auroc(system.max_N, system.answerable_N),
+                    resampled_interval(auroc, system.max_N, system.answerable_N, bootstrap),
+                )
+            ]
+            for system in systems
+        },
+        note="By the greatest confidence among the kept contexts.",
+        decimals=3,
+    )
+
+
+def resampled_interval(
+    statistic: Callable[[NDArray, NDArray], float], one_N: NDArray, other_N: NDArray, bootstrap: Bootstrap
+) -> tuple[float, float] | None:
+    """95% percentile interval of a statistic of questions; resamples where it is undefined are left out, None if all."""
+    random = np.random.default_rng(bootstrap.seed)
+    values = np.empty(bootstrap.resamples)
+    for resample in range(bootstrap.resamples):
+        drawn_N = random.integers(0, len(one_N), len(one_N))
+        values[resample] = statistic(one_N[drawn_N], other_N[drawn_N])
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return None
+    low, high = np.quantile(values, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def coverage_curves(
+    confidences: dict[str, NDArray[np.float64]], exact_N: NDArray[np.float64]
+) -> tuple[dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]], Table]:
+    """Risk against coverage by each confidence: name -> (coverage, risk), and the areas.
+
+    Args:
+        confidences: Per question, (N,) each.
+        exact_N: EM of the answers that would be given.
+    """
+    curves = {name: risk_coverage(each, 1 - exact_N) for name, each in confidences.items()}
+    coverages = (0.25, 0.5, 0.75, 1.0)
+    rows: dict[str, Cells] = {
+        name: [Cell(curve.aurc), *(Cell(float(curve.risk_N[max(1, round(c * len(exact_N))) - 1])) for c in coverages)]
+        for name, curve in curves.items()
+    }
+    table = Table(
+        "risk-coverage",
+        "Risk against coverage",
+        ("AURC", *(f"risk at {c:.0%}" for c in coverages)),
+        rows,
+        note="Share of wrong answers (1 - EM) among the most confident questions; AURC is its mean over all coverages.",
+        decimals=3,
+    )
+    return {name: (curve.coverage_N, curve.risk_N) for name, curve in curves.items()}, table

@@ -1,0 +1,263 @@
+"""Search among vectors by inner product: FAISS on CPU or GPU, or plain numpy where FAISS is not installed.
+
+The vectors themselves always lie in `vectors.npy`, float32, and are the truth: whatever proposes candidates (exact or not,
+BLAS or GPU), the final scores and the order come from them, in double precision, equal scores by position.  So one query
+finds the same ids alone or in a batch, on a CPU or a GPU.  Approximate indexes add `vectors.faiss`, always in CPU form.
+
+Shape legend: N vectors, D dimensions, Q queries, K candidates."""
+
+import importlib.metadata
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+
+from common.errors import ArtifactError, UserError
+from harness.runtime.progress import say
+
+FaissIndex = Literal["flat", "ivf", "hnsw"]
+
+VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
+
+_DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
+_SPARE = 16  # candidates beyond k, so that equal scores at the end of the list are settled by position, not by a heap
+_NEAR = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
+_GPU_MOST_CANDIDATES = 2048  # FAISS's limit on a GPU
+_BLOCK = 65536  # vectors that numpy scores at a time
+_SEED = 0
+
+
+def import_faiss() -> ModuleType | None:
+    """The faiss module; None where it is not installed.
+
+    Raises:
+        UserError: If several distributions of it are installed: they overwrite each other's files.
+    """
+    installed = []
+    for name in _DISTRIBUTIONS:
+        try:
+            importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        installed.append(name)
+    if len(installed) > 1:
+        raise UserError(
+            f"{' and '.join(installed)} are installed together and break each other. "
+            f"Type: pip uninstall -y {' '.join(installed)} && pip install {installed[-1]}"
+        )
+    try:
+        import faiss
+    except ModuleNotFoundError:
+        return None
+    return faiss
+
+
+def check_parameters(kind: FaissIndex, count: int, nlist: int | None, hnsw_links: int) -> dict:
+    """The parameters of an index, checked and with defaults filled in, for its recipe.
+
+    Args:
+        kind: `flat` (exact), `ivf` (clusters) or `hnsw` (graph).
+        count: Vectors there will be.
+        nlist: Clusters of `ivf`; None: 4 times the square root of `count`.
+        hnsw_links: Links per vector of `hnsw`.
+
+    Raises:
+        UserError: If one is out of range, or an approximate index is asked for where FAISS is missing.
+    """
+    if kind not in ("flat", "ivf", "hnsw"):
+        raise UserError(f"faiss_index {kind!r} is not known. Choose flat, ivf or hnsw.")
+    if kind == "flat":
+        return {"faiss_index": kind}
+    if import_faiss() is None:
+        raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
+    if kind == "hnsw":
+        if hnsw_links < 2:
+            raise UserError(f"hnsw_links must be at least 2, got {hnsw_links}.")
+        return {"faiss_index": kind, "hnsw_links": hnsw_links}
+    clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
+    if not 1 <= clusters <= count:
+        raise UserError(f"nlist must lie in 1 to {count:,}, the number of passages, got {nlist}.")
+    return {"faiss_index": kind, "nlist": clusters}
+
+
+def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimensions: int, parameters: dict) -> None:
+    """Write the searchable files.
+
+    Args:
+        folder: Gets `VECTORS`, and `APPROXIMATE` unless the index is flat.
+        chunks: The vectors in order, float32 (n, D) each.
+        count: Their number in all.
+        dimensions: D.
+        parameters: From `check_parameters`.
+    """
+    header = {"descr": "<f4", "fortran_order": False, "shape": (count, dimensions)}
+    end = 0
+    with (folder / VECTORS).open("wb") as file:  # not a memory map: on a full disk that ends in SIGBUS, not in an error
+        np.lib.format.write_array_header_1_0(file, header)
+        for chunk_ND in chunks:
+            file.write(np.ascontiguousarray(chunk_ND, dtype="<f4").data)
+            end += len(chunk_ND)
+    if end != count:
+        raise ArtifactError(f"{folder}: {end} vectors came for {count} passages. Start the build again.")
+    if parameters["faiss_index"] != "flat":
+        _write_approximate(folder, parameters)
+
+
+def _write_approximate(folder: Path, parameters: dict) -> None:
+    faiss = import_faiss()
+    assert faiss is not None  # `check_parameters` refused
+    vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+    count, dimensions = vectors_ND.shape
+    if parameters["faiss_index"] == "ivf":
+        description = f"IVF{parameters['nlist']},Flat"
+    else:
+        description = f"HNSW{parameters['hnsw_links']}"
+    index = faiss.index_factory(dimensions, description, faiss.METRIC_INNER_PRODUCT)
+    if not index.is_trained:
+        few = min(count, 256 * parameters["nlist"])  # FAISS itself samples down to as many
+        rows = np.sort(np.random.default_rng(_SEED).choice(count, few, replace=False))
+        index.train(np.ascontiguousarray(vectors_ND[rows]))
+    for start in range(0, count, _BLOCK):
+        index.add(np.ascontiguousarray(vectors_ND[start : start + _BLOCK]))
+    try:
+        faiss.write_index(index, str(folder / APPROXIMATE))
+    except RuntimeError as error:  # FAISS's word for a failed write
+        raise ArtifactError(f"{folder / APPROXIMATE}: cannot write ({error}). Free space.") from error
+
+
+class Vectors:
+    """The vectors of an index folder, ready to be searched.
+
+    Args:
+        folder: Where `write_vectors` wrote.
+        parameters: As given to it.
+        device: `cpu`, `cuda` (one GPU, the one of LOCAL_RANK), `all` (split over every GPU), or `auto`: one GPU where
+            FAISS has one.  This is FAISS's device; the encoder has its own.
+        nprobe: Clusters that `ivf` looks into.
+        ef_search: Breadth of the search of `hnsw`.
+
+    Raises:
+        UserError: If the device or a parameter is not possible here.
+        ArtifactError: If the file does not hold vectors.
+    """
+
+    def __init__(
+        self, folder: Path, parameters: dict, device: str = "auto", nprobe: int = 16, ef_search: int = 64
+    ) -> None:
+        if nprobe < 1 or ef_search < 1:
+            raise UserError(f"nprobe and ef_search must be at least 1, got {nprobe} and {ef_search}.")
+        try:
+            self.vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
+        self._process, self._faiss = os.getpid(), import_faiss()
+        kind = parameters["faiss_index"]
+        on_gpu = self._wants_gpu(device, kind)
+        self._index = None
+        self._most = len(self.vectors_ND)
+        if self._faiss is None:
+            say("FAISS is not installed: numpy searches exactly, slower. To change that: pip install faiss-cpu.")
+            return
+        if kind == "flat":
+            self._index = self._faiss.IndexFlatIP(self.vectors_ND.shape[1])
+            for start in range(0, len(self.vectors_ND), _BLOCK):
+                self._index.add(np.ascontiguousarray(self.vectors_ND[start : start + _BLOCK]))
+        else:
+            self._index = self._faiss.read_index(str(folder / APPROXIMATE))
+        if on_gpu:
+            self._most = min(self._most, _GPU_MOST_CANDIDATES)
+            self._move(device)
+        if kind == "ivf":
+            space = self._faiss.GpuParameterSpace() if on_gpu else self._faiss.ParameterSpace()
+            space.set_index_parameter(self._index, "nprobe", nprobe)
+        elif kind == "hnsw":
+            self._index.hnsw.efSearch = ef_search
+
+    def _wants_gpu(self, device: str, kind: FaissIndex) -> bool:
+        if device not in ("auto", "cpu", "cuda", "all"):
+            raise UserError(f"index device {device!r} is not known. Choose auto, cpu, cuda or all.")
+        gpus = self._faiss.get_num_gpus() if self._faiss is not None else 0
+        possible = gpus > 0 and kind != "hnsw"
+        if device in ("cuda", "all") and not possible:
+            why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"
+            raise UserError(
+                f"index device {device} was asked for, but {why}. Choose cpu or auto, or pip install faiss-gpu."
+            )
+        return possible and device != "cpu"
+
+    def _move(self, device: str) -> None:
+        faiss = self._faiss
+        assert faiss is not None
+        if device == "all":
+            options = faiss.GpuMultipleClonerOptions()
+            options.shard = True  # one copy in all, a part on each
+            self._index = faiss.index_cpu_to_all_gpus(self._index, options)
+        else:
+            gpu = int(os.environ.get("LOCAL_RANK", "0")) % faiss.get_num_gpus()
+            self._resources = faiss.StandardGpuResources()  # must live as long as the index
+            self._index = faiss.index_cpu_to_gpu(self._resources, gpu, self._index)
+
+    def __len__(self) -> int:
+        return len(self.vectors_ND)
+
+    def search(self, queries_QD: np.ndarray, k: int) -> list[list[tuple[int, float]]]:
+        """Position and inner product of the k nearest vectors of each query, best first, equal ones by position.
+
+        Raises:
+            UserError: If k is below 1, or beyond what a GPU can return.
+            RuntimeError: In a forked process: FAISS's threads do not survive a fork, and it would hang.
+        """
+        if k < 1:
+            raise UserError(f"k must be at least 1, got {k}.")
+        if os.getpid() != self._process:
+            raise RuntimeError("A dense index cannot be searched in a forked process: open it there, or use spawn.")
+        k = min(k, len(self))
+        if k > self._most:
+            raise UserError(f"k = {k:,} is beyond FAISS's limit of {self._most:,} on a GPU. Choose index device cpu.")
+        if len(queries_QD) == 0:
+            return []
+        queries_QD = np.ascontiguousarray(queries_QD, dtype=np.float32)
+        results: list[list[tuple[int, float]]] = [[] for _ in queries_QD]
+        open_rows, wanted = np.arange(len(queries_QD)), min(k + _SPARE, self._most)
+        while True:
+            unsettled = []
+            for row, candidates in zip(open_rows, self._candidates(queries_QD[open_rows], wanted), strict=True):
+                results[row], settled = self._rescore(queries_QD[row], candidates, k)
+                if not settled:
+                    unsettled.append(row)
+            if not unsettled or wanted == self._most:
+                return results
+            open_rows, wanted = np.array(unsettled), min(8 * wanted, self._most)
+
+    def _candidates(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
+        """Positions of the nearest vectors, (Q, wanted); -1 where an approximate index found fewer."""
+        if self._index is not None:
+            return self._index.search(queries_QD, wanted)[1]
+        return self._search_with_numpy(queries_QD, wanted)
+
+    def _search_with_numpy(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
+        best_QK = np.empty((len(queries_QD), 0), dtype=np.int64)
+        scores_QK = np.empty((len(queries_QD), 0), dtype=np.float32)
+        for start in range(0, len(self), _BLOCK):
+            block_QB = queries_QD @ self.vectors_ND[start : start + _BLOCK].T
+            rows_QB = np.broadcast_to(np.arange(start, start + block_QB.shape[1]), block_QB.shape)
+            best_QK = np.concatenate((best_QK, rows_QB), axis=1)
+            scores_QK = np.concatenate((scores_QK, block_QB), axis=1)
+            if scores_QK.shape[1] > wanted:
+                keep = np.argpartition(-scores_QK, wanted - 1, axis=1)[:, :wanted]
+                best_QK = np.take_along_axis(best_QK, keep, axis=1)
+                scores_QK = np.take_along_axis(scores_QK, keep, axis=1)
+        return best_QK
+
+    def _rescore(self, query_D: np.ndarray, candidates: np.ndarray, k: int) -> tuple[list[tuple[int, float]], bool]:
+        """The k best of the candidates, and whether they are sure to be: a last candidate that scores like the k-th may
+        have pushed out equals that stand before it."""
+        positions = candidates[candidates >= 0]
+        # sum over rows instead of a BLAS product, whose last bits depend on where in the matrix a row stands
+        scores = (self.vectors_ND[positions].astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
+        order = np.lexsort((positions, -scores))
+        settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _NEAR * abs(scores[order[0]])
+        return [(int(positions[i]), float(scores[i])) for i in order[:k]], bool(settled) or len(order) < len(candidates)

@@ -1,0 +1,191 @@
+"""The project's own readers: a trained RE-RAG generator that reads all evidence in one call, or one context at a time.
+
+A question without evidence gets an empty text and no log-probability: nothing was read.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from common.errors import UserError
+from common.records import Answer, Question, Ranked
+from harness.interfaces import RelevanceModel
+
+if TYPE_CHECKING:
+    from models.rerag.calibration import Calibration
+    from models.rerag.generator import Generator
+    from models.rerag.marginal_reader import Reading
+
+MARGINALS = ("thorough", "fast")
+_QUESTIONS_AT_ONCE = 256  # encoded together: enough to sort by length, few enough to hold in memory
+
+
+class PackedReader:
+    """Reads a question and all its evidence in one call: DR-RAG's Concat(q, Cnt).
+
+    Args:
+        serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/reader-world/serving.
+        max_passages: Only the first so many of the evidence are read; all when None.
+        device: auto, cpu or cuda.
+
+    Raises:
+        UserError: If `max_passages` is below 1, the generator reads one context at a time, or the device is not
+            possible here.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or holds no generator.
+    """
+
+    def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
+        if max_passages is not None and max_passages < 1:
+            raise UserError(f"max_passages must be at least 1, or left out to read all evidence; got {max_passages}.")
+        from models.rerag.model import GENERATOR, ReRagModel
+
+        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
+        assert model.generator is not None  # asked for above
+        if model.generator.encode.format != "packed":
+            raise UserError(
+                f"{serving} holds a generator that reads one context at a time ({model.generator.encode.format}): use "
+                "harness.readers.t5.ContextReader, or name one that was trained with text_format packed."
+            )
+        self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
+        self.max_passages = max_passages
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question; batched over questions of alike length."""
+        shown = [hits[: self.max_passages] for hits in evidence]
+        rows = [row for row, hits in enumerate(shown) if hits]
+        answers = [
+            Answer(question.id, "", tuple(hits), costs={"model_calls": 0.0})
+            for question, hits in zip(questions, shown, strict=True)
+        ]
+        for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
+            chunk = rows[start : start + _QUESTIONS_AT_ONCE]
+            asked = [(questions[row].text, [hit.passage for hit in shown[row]]) for row in chunk]
+            read = self.generator.answers(asked, self.max_answer_tokens)
+            for row, (text, logprob) in zip(chunk, read, strict=True):
+                answers[row] = Answer(questions[row].id, text, tuple(shown[row]), logprob, {"model_calls": 1.0})
+        return answers
+
+
+class ContextReader:
+    """Reads one context at a time and marginalises over them by the estimator's relevance (RE-RAG, Eq. 5-6).
+
+    The notes of an answer say of every context its relevance, how much it carried the answer, and the answer it alone
+    gives; `account` has the form.
+
+    Args:
+        serving: Folder with an estimator and a generator, e.g. checkpoints/rerag-nq/serving.
+        marginal: `thorough` scores every candidate answer under every context; `fast` adds up the relevance of the
+            contexts that give the same one.
+        device: auto, cpu or cuda.
+
+    Raises:
+        UserError: If `marginal` is unknown, the generator reads all documents in one call, or the device is not
+            possible here.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or lacks a part.
+    """
+
+    def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
+        check_marginal(marginal)
+        from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+
+        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
+        assert model.estimator is not None  # asked for above
+        assert model.generator is not None
+        check_reads_one(model.generator)
+        self.model, self.marginal = model, marginal
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question; what the evidence was ranked by does not count, only the estimator's relevance."""
+        from harness.retrievers.rerank import rerank
+
+        assert self.model.estimator is not None  # asked for when it was loaded
+        texts = [question.text for question in questions]
+        ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
+        readings = read_contexts(self.model, self.marginal, texts, ranked)
+        return [
+            Answer(
+                question.id,
+                reading.text if reading else "",
+                tuple(hits),
+                reading.logprob if reading else None,
+                {"model_calls": 2.0 * len(hits)},  # each is scored, then read
+                account(hits, reading, self.model.calibration),
+            )
+            for question, hits, reading in zip(questions, ranked, readings, strict=True)
+        ]
+
+
+def read_contexts(
+    model: RelevanceModel,
+    marginal: Literal["thorough", "fast"],
+    questions: Sequence[str],
+    contexts: Sequence[Sequence[Ranked]],
+) -> "list[Reading | None]":
+    """What the generator makes of each question's contexts; None without contexts.
+
+    The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.  The model's
+    temperature was chosen for `thorough`, and holds there alone.
+    """
+    from models.rerag.marginal_reader import MarginalReader
+
+    assert model.generator is not None
+    tempered = marginal == "thorough" and model.estimator is not None
+    temperature = model.relevance_temperature if tempered else 1.0
+    reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
+    readings: list[Reading | None] = [None] * len(questions)
+    rows = [row for row, hits in enumerate(contexts) if hits]
+    for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
+        chunk = rows[start : start + _QUESTIONS_AT_ONCE]
+        read = reader.read(
+            [questions[row] for row in chunk],
+            [[hit.passage for hit in contexts[row]] for row in chunk],
+            [[hit.score / temperature for hit in contexts[row]] for row in chunk],
+        )
+        for row, reading in zip(chunk, read, strict=True):
+            readings[row] = reading
+    return readings
+
+
+def account(
+    contexts: Sequence[Ranked], reading: "Reading | None", calibration: "Calibration | None"
+) -> dict[str, object]:
+    """Notes that explain an answer from single contexts.
+
+    contexts     per context: id, `probability` that it is relevant (calibrated; None without calibration), `share` of
+                 the answer's probability that it carried (they add up to 1), `alone`: the answer it alone gives
+    candidates   probability of every distinct candidate answer, best first
+    """
+    from math import exp
+
+    rows = [
+        {
+            "id": hit.passage.id,
+            "probability": calibration(hit.score) if calibration else None,
+            "share": reading.shares[place] if reading else None,
+            "alone": reading.written[place] if reading else None,
+        }
+        for place, hit in enumerate(contexts)
+    ]
+    best_first = sorted(reading.candidates.items(), key=lambda item: -item[1]) if reading else []
+    return {"contexts": rows, "candidates": {text: exp(logprob) for text, logprob in best_first}}
+
+
+def check_marginal(marginal: str) -> None:
+    """Raises:
+    UserError: If there is no such way to marginalise.
+    """
+    if marginal not in MARGINALS:
+        raise UserError(f"marginal is {marginal!r}; allowed: {', '.join(MARGINALS)}.")
+
+
+def check_reads_one(generator: "Generator") -> None:
+    """Raises:
+    UserError: If the generator was trained to read all documents in one call.
+    """
+    if generator.encode.format == "packed":
+        raise UserError(
+            "This generator was trained to read all documents in one call (text_format packed): use "
+            "harness.readers.t5.PackedReader, or name one that reads a context at a time."
+        )

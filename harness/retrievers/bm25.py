@@ -1,0 +1,168 @@
+"""Lexical retrieval: BM25 in Lucene's form, scored by bm25s (Lu 2024, arXiv 2407.03618).
+
+    score(q, d) = sum over the words w of q of  ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|))
+
+with f the occurrences of w in d, n_w the passages that hold w.  A word that q holds twice counts twice."""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from common.errors import ArtifactError, DataError, UserError
+from common.records import Passage, Ranked, clean
+from harness.indexing.index_folder import Verify, fingerprint, is_built, open_index, recipe_of, write_index
+from harness.indexing.passage_store import PassageStore, passage_text, write_passages
+from harness.runtime.progress import in_bytes, say, track
+
+if TYPE_CHECKING:
+    import bm25s
+
+StopWords = Literal["english", "none"]
+
+_FOLDER = "bm25"  # bm25s's own files, inside the index folder
+_WORD = r"(?u)\b\w\w+\b"  # bm25s's default: at least two letters or digits
+
+
+class Analyser:
+    """Turns text into the words that count: lower case, no stop words, no stemming.
+
+    Args:
+        stop_words: `english` (bm25s's list of 33) or `none`.
+    """
+
+    def __init__(self, stop_words: StopWords = "english") -> None:
+        if stop_words not in ("english", "none"):
+            raise UserError(f"stop_words {stop_words!r} is not known. Choose english or none.")
+        from bm25s.stopwords import STOPWORDS_EN
+
+        self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())
+        self._find = re.compile(_WORD).findall
+        self.recipe = {"stop_words": stop_words, "sha256": fingerprint([_WORD, "lower", sorted(self._stop)])}
+
+    def __call__(self, text: str) -> list[str]:
+        return [word for word in self._find(text.lower()) if word not in self._stop]
+
+
+def build_bm25(
+    passages: Iterable[Passage],
+    out: Path,
+    k1: float = 1.5,
+    b: float = 0.75,
+    stop_words: StopWords = "english",
+    overwrite: bool = False,
+) -> None:
+    """Build a BM25 index folder; nothing happens when the same one stands there.
+
+    Args:
+        passages: The corpus; of repeated ids the first counts.
+        out: The index folder.
+        k1: Saturation of term frequency, at least 0.
+        b: Share of length normalisation, in [0, 1].
+        stop_words: See `Analyser`.
+        overwrite: Whether an index of another recipe may be replaced.
+
+    Raises:
+        UserError: If a parameter is out of range or `out` is taken.
+        DataError: If the corpus is empty or holds no word.
+        ArtifactError: If the disk refuses.
+    """
+    if k1 < 0 or not 0 <= b <= 1:
+        raise UserError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, got k1 = {k1}, b = {b}.")
+    analyser = Analyser(stop_words)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".tmp-bm25-", dir=out.parent) as staging:
+        count, corpus = write_passages(Path(staging), track(passages, None, "reading passages"))
+        recipe = recipe_of("bm25", corpus, k1=k1, b=b, analyser=analyser.recipe)
+        if is_built(out, recipe, overwrite):
+            return
+        engine = _fit(PassageStore(Path(staging)), analyser, k1, b)
+        write_index(
+            out, recipe, count, Path(staging), lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
+        )
+    say(f"{out}: BM25 index of {count:,} passages, {len(engine.vocab_dict):,} words.")
+
+
+def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
+    """Index a corpus.  The vocabulary is numbered by first occurrence: bm25s's own numbering changes with every process."""
+    import bm25s
+
+    vocabulary: dict[str, int] = {}
+    ids = [
+        [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(passage_text(passage))]
+        for passage in track(store, len(store), "analysing passages")
+    ]
+    if not vocabulary:
+        raise DataError("No passage of the corpus holds a word that BM25 could find. Check the files and the layout.")
+    engine = bm25s.BM25(k1=k1, b=b, method="lucene")
+    engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
+    return engine
+
+
+def _save(engine: "bm25s.BM25", folder: Path) -> None:
+    engine.save(folder, show_progress=False)
+
+
+class Bm25Retriever:
+    """Finds the passages that share words with the query.
+
+    Args:
+        index: Folder that `infer.py index --kind bm25` wrote.
+        verify: How its files are checked: `full`, `size` or `off`.
+        expect_corpus: Fingerprint of the corpus it must be of; None takes any.
+
+    Raises:
+        MissingInputError: If there is no such folder.
+        ArtifactError: If it is corrupt, incomplete, no BM25 index, or of another corpus or analyser.
+    """
+
+    def __init__(self, index: Path, verify: Verify = "full", expect_corpus: str | None = None) -> None:
+        import bm25s
+
+        self.index = open_index(Path(index), "bm25", verify, expect_corpus)
+        recorded = self.index.recipe["analyser"]
+        self._analyser = Analyser(recorded["stop_words"])
+        if self._analyser.recipe != recorded:
+            raise ArtifactError(
+                f"{index} was made by another analyser (other word pattern or stop-word list). "
+                f"Build it again: infer.py index --kind bm25 --out {index} --overwrite true."
+            )
+        self._passages = PassageStore(self.index.folder)
+        self._engine = bm25s.BM25.load(self.index.folder / _FOLDER, mmap=True, show_progress=False)
+        size_bytes = sum(array.nbytes for array in self._engine.scores.values() if isinstance(array, np.ndarray))
+        say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(size_bytes)}, memory-mapped.")
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query, best first; equal scores in the order of the corpus.
+
+        Passages without a word of the query are never returned, so a query of unknown words finds nothing.
+
+        Raises:
+            UserError: If k is below 1.
+        """
+        if k < 1:
+            raise UserError(f"k must be at least 1, got {k}.")
+        return [self._search_one(query, k) for query in queries]
+
+    def _search_one(self, query: str, k: int) -> list[Ranked]:
+        word_ids = self._engine.get_tokens_ids(self._analyser(clean(query)))
+        if not word_ids:
+            return []
+        scores_N = self._engine.get_scores_from_ids(word_ids)
+        return [Ranked(self._passages[position], float(scores_N[position])) for position in best(scores_N, k)]
+
+
+def best(scores_N: np.ndarray, k: int) -> list[int]:
+    """Positions of the k greatest scores above 0, best first, equal ones by position; fewer where fewer are above 0."""
+    positions = np.flatnonzero(scores_N > 0)
+    if len(positions) > k:
+        scores = scores_N[positions]
+        least = np.partition(scores, -k)[-k]
+        above = int((scores > least).sum())
+        # `least` may be shared by more passages than there is room for: the first of them stay
+        positions = np.concatenate((positions[scores > least], positions[scores == least][: k - above]))
+    order = np.lexsort((positions, -scores_N[positions]))
+    return positions[order].tolist()

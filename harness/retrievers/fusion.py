@@ -1,0 +1,132 @@
+"""Several retrievers as one: their ranked lists fused by rank or by score."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from common.errors import UserError
+from common.records import Passage, Ranked
+from harness.interfaces import Retriever
+
+Method = Literal["reciprocal_rank", "weighted_score"]
+Scaling = Literal["min_max", "raw"]
+
+
+def reciprocal_rank_fusion(
+    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], rank_constant: int = 60
+) -> list[Ranked]:
+    """Fuse ranked lists by rank alone (Cormack et al. 2009), so that scores of different kinds need not compare.
+
+        score(d) = sum over lists i of  w_i / (rank_constant + rank_i(d)),   ranks from 1; absent from a list adds 0
+
+    Args:
+        lists: One ranked list per retriever, best first.
+        weights: One per list; all 1 is the published form.
+        rank_constant: How flat the weight of a rank is.
+
+    Returns:
+        Every passage once, best first; equal scores in the order of first appearance, list by list.
+    """
+    return _fuse(
+        lists,
+        [[w / (rank_constant + rank) for rank, _ in enumerate(ranked, 1)] for w, ranked in _pairs(weights, lists)],
+    )
+
+
+def weighted_score_fusion(
+    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], scaling: Scaling = "min_max"
+) -> list[Ranked]:
+    """Fuse ranked lists by their scores.
+
+        score(d) = sum over lists i of  w_i * s_i(d);   absent from a list adds 0
+
+    Args:
+        lists: One ranked list per retriever, best first.
+        weights: One per list.
+        scaling: `min_max` brings each list's scores to [0, 1] (equal scores to 1); `raw` takes them as they are.
+
+    Returns:
+        As `reciprocal_rank_fusion`.
+    """
+    scale = _min_max if scaling == "min_max" else list
+    return _fuse(
+        lists, [[w * score for score in scale([r.score for r in ranked])] for w, ranked in _pairs(weights, lists)]
+    )
+
+
+def _pairs(weights: Sequence[float], lists: Sequence[Sequence[Ranked]]) -> list[tuple[float, Sequence[Ranked]]]:
+    return list(zip(weights, lists, strict=True))
+
+
+def _min_max(scores: list[float]) -> list[float]:
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+
+
+def _fuse(lists: Sequence[Sequence[Ranked]], shares: Sequence[Sequence[float]]) -> list[Ranked]:
+    """Add up what each list gives each passage."""
+    passages: dict[str, Passage] = {}
+    scores: dict[str, float] = {}
+    for ranked, share in zip(lists, shares, strict=True):
+        for hit, score in zip(ranked, share, strict=True):
+            passages.setdefault(hit.passage.id, hit.passage)
+            scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + score
+    # sorted() is stable and dictionaries keep their order: equal scores stay in the order of first appearance
+    return sorted((Ranked(passages[id_], score) for id_, score in scores.items()), key=lambda hit: -hit.score)
+
+
+class FusedRetriever:
+    """Asks several retrievers and fuses what they find.
+
+    Args:
+        retrievers: At least one.
+        weights: One per retriever, at least 0, not all 0; None: all 1.
+        method: `reciprocal_rank` or `weighted_score`.
+        candidates: Passages asked of each retriever; at least k are asked in any case.
+        rank_constant: Of `reciprocal_rank`, at least 0.
+        scaling: Of `weighted_score`: `min_max` or `raw`.
+
+    Raises:
+        UserError: If an argument is out of range.
+    """
+
+    def __init__(
+        self,
+        retrievers: list[Retriever],
+        weights: list[float] | None = None,
+        method: Method = "reciprocal_rank",
+        candidates: int = 100,
+        rank_constant: int = 60,
+        scaling: Scaling = "min_max",
+    ) -> None:
+        self.retrievers, self.candidates = retrievers, candidates
+        weights = [1.0] * len(retrievers) if weights is None else weights
+        if not retrievers or len(weights) != len(retrievers):
+            raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(weights)}.")
+        if min(weights) < 0 or max(weights) <= 0:
+            raise UserError(f"Fusion needs weights of at least 0 and one above, got {weights}.")
+        if candidates < 1 or rank_constant < 0:
+            raise UserError(
+                f"Fusion needs candidates >= 1 and rank_constant >= 0, got {candidates} and {rank_constant}."
+            )
+        if method not in ("reciprocal_rank", "weighted_score") or scaling not in ("min_max", "raw"):
+            raise UserError(
+                f"Fusion by {method!r} with scaling {scaling!r} is not known. "
+                "Choose reciprocal_rank or weighted_score, and min_max or raw."
+            )
+        self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]
+        if method == "reciprocal_rank":
+            self._fuse = partial(reciprocal_rank_fusion, weights=weights, rank_constant=rank_constant)
+        else:
+            self._fuse = partial(weighted_score_fusion, weights=weights, scaling=scaling)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query after fusion, best first.
+
+        Raises:
+            UserError: If k is below 1.
+        """
+        if k < 1:
+            raise UserError(f"k must be at least 1, got {k}.")
+        found = [retriever.search(queries, max(k, self.candidates)) for retriever in self.retrievers]
+        return [self._fuse(lists)[:k] for lists in zip(*found, strict=True)]

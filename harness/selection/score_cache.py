@@ -1,0 +1,111 @@
+"""Pair scores that are computed once and outlive an interruption: a JSON Lines file of finished chunks."""
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from common.errors import ArtifactError
+from common.records import Passage
+from harness.interfaces import PairScorer
+from harness.runtime.progress import say
+
+Triple = tuple[str, Passage, Passage]  # question text, d1, d2
+_Key = tuple[str, str, str]
+_PAIRS_PER_CHUNK = 512  # scored, then saved: at most so many are lost
+_LINE_EVERY_SECONDS = 15.0
+
+
+class PairBank:
+    """Scores triples, each once.
+
+    Args:
+        scorer: The classifier.
+        file: Where finished chunks are kept, to resume from; None keeps them in memory alone.  Name it after the
+            classifier's digest: scores of another classifier must not be mixed in.
+
+    Raises:
+        ArtifactError: If the file is corrupt before its last line (a torn last line is what an interruption leaves).
+    """
+
+    def __init__(self, scorer: PairScorer, file: Path | None = None) -> None:
+        self.scorer, self.file = scorer, file
+        self.scored, self.seconds = 0, 0.0  # over all runs that fed the bank
+        self._known: dict[_Key, float] = {}
+        if file is not None and file.exists():
+            self._resume(file)
+
+    @property
+    def seconds_per_pair(self) -> float:
+        """Measured over all that was scored; 0 before."""
+        return self.seconds / self.scored if self.scored else 0.0
+
+    def probabilities(self, triples: Sequence[Triple]) -> list[float]:
+        """P(positive | q, d1, d2) of every triple, in order; those not known are scored and saved, chunk by chunk."""
+        keys = [_key(triple) for triple in triples]
+        todo = {key: triple for key, triple in zip(keys, triples, strict=True) if key not in self._known}
+        started, said = time.perf_counter(), time.perf_counter()
+        done = 0
+        for chunk in _by_length(todo):
+            chunk_started = time.perf_counter()
+            scores = self.scorer.probabilities([todo[key] for key in chunk])
+            self._keep(chunk, scores, time.perf_counter() - chunk_started)
+            done += len(chunk)
+            if time.perf_counter() - said >= _LINE_EVERY_SECONDS:
+                said = time.perf_counter()
+                per_second = done / (said - started)
+                left = (len(todo) - done) / per_second
+                say(f"scoring pairs: {done:,} of {len(todo):,}, {per_second:.0f} pairs/s, {left:.0f} s left")
+        return [self._known[key] for key in keys]
+
+    def _keep(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:
+        self._known.update(zip(chunk, scores, strict=True))
+        self.scored += len(chunk)
+        self.seconds += seconds
+        if self.file is None:
+            return
+        row = {"seconds": seconds, "pairs": [[*key, score] for key, score in zip(chunk, scores, strict=True)]}
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise ArtifactError(
+                f"{self.file}: cannot write: {error.strerror}. Free space or choose another --out."
+            ) from error
+
+    def _resume(self, file: Path) -> None:
+        whole = 0
+        lines = file.read_bytes().splitlines(keepends=True)
+        for number, line in enumerate(lines, start=1):
+            try:
+                if not line.endswith(b"\n"):
+                    raise ValueError("torn")
+                row = json.loads(line)
+                chunk = {(question, d1, d2): float(score) for question, d1, d2, score in row["pairs"]}
+                seconds = float(row["seconds"])
+            except (ValueError, KeyError, TypeError) as error:
+                if number == len(lines):
+                    break
+                raise ArtifactError(f"{file}, line {number} is corrupt: delete the file and run again.") from error
+            self._known.update(chunk)
+            self.scored += len(chunk)
+            self.seconds += seconds
+            whole += len(line)
+        if whole < file.stat().st_size:
+            with file.open("rb+") as torn:
+                torn.truncate(whole)
+        say(f"{file}: {self.scored:,} pair scores of an earlier run are used again.")
+
+
+def _key(triple: Triple) -> _Key:
+    question, d1, d2 = triple
+    return hashlib.sha256(question.encode()).hexdigest()[:16], d1.id, d2.id
+
+
+def _by_length(todo: dict[_Key, Triple]) -> Iterator[list[_Key]]:
+    """Chunks of triples of like length, longest first, so that little is padded."""
+    order = sorted(todo, key=lambda key: -sum(len(part if isinstance(part, str) else part.text) for part in todo[key]))
+    for start in range(0, len(order), _PAIRS_PER_CHUNK):
+        yield order[start : start + _PAIRS_PER_CHUNK]
