@@ -13,7 +13,7 @@ from retrieval_world import corpus
 
 from common.errors import DataError, UserError
 from common.records import Passage
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.retrievers.bm25 import Analyser, Bm25Retriever, best, build_bm25
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "harbour zebra"]
@@ -21,7 +21,7 @@ QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island 
 
 def reference(passages: list[Passage], query: str, k1: float = 1.5, b: float = 0.75) -> list[float]:
     """Lucene's BM25 of every passage, from the definition."""
-    documents = [Counter(re.findall(r"\w\w+", passage_text(p).lower())) for p in passages]
+    documents = [Counter(re.findall(r"\w\w+", indexed_text(p).lower())) for p in passages]
     mean_length = sum(d.total() for d in documents) / len(documents)
     scores = [0.0] * len(documents)
     for word in query.split():

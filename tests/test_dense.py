@@ -13,7 +13,7 @@ from common.errors import ArtifactError, DataError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.indexing.corpus_encoding import partial_folder
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -43,7 +43,7 @@ def retriever(index) -> DenseRetriever:
 @pytest.fixture(scope="module")
 def passage_vectors(encoder, passages) -> np.ndarray:
     """Every passage encoded by itself."""
-    return np.concatenate([encoder.encode_passages([passage_text(p)]) for p in passages]).astype(np.float64)
+    return np.concatenate([encoder.encode_passages([indexed_text(p)]) for p in passages]).astype(np.float64)
 
 
 # --- retrieval

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from common.errors import MissingInputError, UserError
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder, by_length, pool
 from models.pretrained import MINILM, resolve
 from tests.retrieval_world import WORDS, corpus, write_encoder
@@ -21,7 +21,7 @@ def test_the_encoder_agrees_with_plain_transformers(tmp_path, pooling, normalise
     folder = write_encoder(tmp_path / "model", pooling=pooling, normalise=normalise)
     encoder = SentenceEncoder(folder, "cpu", batch_tokens=40)
     model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
-    texts = [passage_text(p) for p in corpus(12)]
+    texts = [indexed_text(p) for p in corpus(12)]
     for text, embedding_D in zip(texts, encoder.encode_passages(texts), strict=True):
         tokens = tokenizer(text, truncation=True, max_length=16, return_tensors="pt")
         with torch.inference_mode():

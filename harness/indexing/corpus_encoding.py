@@ -14,11 +14,11 @@ import numpy as np
 
 from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
-from harness.indexing.index_folder import differences
-from harness.indexing.passage_store import PassageStore, passage_text
+from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import World
 from harness.runtime.progress import say, track
+from harness.runtime.provenance import differences
 
 _RECIPE = "recipe.json"
 
@@ -64,7 +64,7 @@ def encode_chunks(
     mine = range(world.rank, chunk_count(len(store), chunk_passages), world.size)
     missing = [chunk for chunk in mine if _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder) is None]
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
-        texts = [passage_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
+        texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
         embeddings_CD = encoder.encode_passages(texts)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(

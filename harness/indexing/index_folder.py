@@ -7,9 +7,7 @@
 The recipe holds all that decides the content (kind, corpus, text format, encoder or analyser, parameters): equal recipes,
 equal indexes."""
 
-import hashlib
 import importlib.metadata
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, read_json, verify, whole_folder, write_json
 from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT
 from harness.runtime.progress import say
+from harness.runtime.provenance import differences, fingerprint
 
 MANIFEST = "index.json"
 FORMAT = 1  # of the folder; raise it when an older reader would go wrong
@@ -43,11 +42,6 @@ class Index:
         return self.recipe["corpus"]
 
 
-def fingerprint(value: object) -> str:
-    """sha256 of a JSON value in its one canonical spelling."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
 def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
     """The recipe of an index, to be compared and recorded.
 
@@ -57,11 +51,6 @@ def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
         parts: What else decides the content, JSON types only.
     """
     return {"kind": kind, "corpus": corpus, "text": TEXT_FORMAT, **parts}
-
-
-def differences(recorded: dict, wanted: dict) -> str:
-    """The names of what differs between two recipes, for an error line."""
-    return ", ".join(sorted(key for key in recorded.keys() | wanted.keys() if recorded.get(key) != wanted.get(key)))
 
 
 def _cure(folder: Path) -> str:

@@ -16,12 +16,12 @@ from common.records import Passage, clean
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 
 
-def passage_text(passage: Passage) -> str:
+def indexed_text(passage: Passage) -> str:
     """The text of a passage that a retriever indexes and a query is extended with: title, blank, text; cleaned."""
     return clean(f"{passage.title} {passage.text}")
 
 
-TEXT_FORMAT = "clean(title + blank + text)"  # goes into every index manifest: change it together with `passage_text`
+TEXT_FORMAT = "clean(title + blank + text)"  # goes into every index manifest: change it together with `indexed_text`
 
 
 def corpus_fingerprint(ids: Iterable[str]) -> str:

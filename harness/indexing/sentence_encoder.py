@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.records import clean
-from harness.indexing.index_folder import fingerprint
+from harness.runtime.provenance import fingerprint
 from models.devices import resolve_device
 from models.pretrained import MINILM, resolve
 

@@ -14,9 +14,10 @@ import numpy as np
 
 from common.errors import ArtifactError, DataError, UserError
 from common.records import Passage, Ranked, clean
-from harness.indexing.index_folder import Verify, fingerprint, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import PassageStore, passage_text, write_passages
+from harness.indexing.index_folder import Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.runtime.progress import in_bytes, say, track
+from harness.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
     import bm25s
@@ -92,7 +93,7 @@ def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s
 
     vocabulary: dict[str, int] = {}
     ids = [
-        [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(passage_text(passage))]
+        [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(indexed_text(passage))]
         for passage in track(store, len(store), "analysing passages")
     ]
     if not vocabulary:

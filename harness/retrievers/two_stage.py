@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from common.records import Passage, Ranked
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.selection.algorithms import Candidates
 
@@ -32,7 +32,7 @@ class Retrieval:
 
 def concatenate(question: str, passage: Passage) -> str:
     """q*_i: the question first, because encoders cut what is too long at its end."""
-    return f"{question} {passage_text(passage)}"
+    return f"{question} {indexed_text(passage)}"
 
 
 def search_twice(

@@ -2,6 +2,8 @@
 
 Folders count by what they hold, not by their names."""
 
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from common.files import sha256
 
+MANIFESTS = ("serving.json", "index.json")  # of serving folders and of indexes: their digest stands for the folder
 _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
@@ -59,12 +62,20 @@ def _plain(value: object) -> Any:
 
 def _on_disk(path: Path) -> object:
     """What stands for a file or folder: the digest of its manifest, or sizes in bytes and times of change."""
-    from harness.indexing.index_folder import MANIFEST as INDEX
-    from models.serving_manifest import MANIFEST as SERVING
-
-    for manifest in (path / SERVING, path / INDEX):
+    for name in MANIFESTS:
+        manifest = path / name
         if manifest.is_file():
             return {manifest.name: sha256(manifest)}
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     facts = ((each, each.stat()) for each in files)
     return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in facts]
+
+
+def fingerprint(value: object) -> str:
+    """sha256 of a JSON value in its one canonical spelling."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def differences(recorded: dict, wanted: dict) -> str:
+    """The names of what differs between two recipes, for an error line."""
+    return ", ".join(sorted(key for key in recorded.keys() | wanted.keys() if recorded.get(key) != wanted.get(key)))

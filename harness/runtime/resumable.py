@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TypeVar
 
 from common.errors import ArtifactError, UserError
 from common.files import fsync_folder
-from harness.indexing.index_folder import differences
 from harness.runtime.progress import say, track
+from harness.runtime.provenance import differences
 
 _FORMAT = 1  # of the lines; raise it when what a result means changes
 _LIBRARIES = ("torch", "transformers", "bm25s")  # whose versions may change the last bits of a result

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Question, clean
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.retrievers.bm25 import Analyser
 
 K1, B = 1.5, 0.75  # as `infer.py index --kind bm25`
@@ -15,7 +15,7 @@ K1, B = 1.5, 0.75  # as `infer.py index --kind bm25`
 
 def bm25_of_own(questions: Sequence[Question]) -> list[dict[str, float]]:
     """BM25 score of each question's own passages, by id; word statistics over the passages of all questions together."""
-    texts = {passage.id: passage_text(passage) for question in questions for passage in question.passages}
+    texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
     analyser = Analyser()
     vocabulary: dict[str, int] = {}

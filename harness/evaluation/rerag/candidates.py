@@ -18,7 +18,7 @@ from common.answer_metrics import has_answer
 from common.errors import UserError
 from common.records import Passage, Question
 from harness.evaluation.serialization import pack_matrix, pack_passages, unpack_matrix, unpack_passages
-from harness.indexing.passage_store import passage_text
+from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import RelevanceModel, Retriever
 from harness.retrievers.rerank import relevance
@@ -95,7 +95,7 @@ def retrieve(
                 f"question {question.id!r} comes without passages and the strategy has no retriever: "
                 "configure --strategy.init_args.retriever, or name a file that ships passages."
             )
-    texts = {passage.id: passage_text(passage) for question in questions for passage in question.passages}
+    texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
     passages_PD = _unit(encoder.encode_passages(list(texts.values())))
     queries_QD = _unit(encoder.encode_queries([question.text for question in questions]))
