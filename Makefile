@@ -27,10 +27,10 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	touch $@
 
 quickstart: install  ## DR-RAG from nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
-	@PYTHON=$(BIN)/python bash configs/quickstart.sh drrag
+	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
 quickstart-rerag: install  ## RE-RAG likewise: a T5 from nothing learns to read, then estimator and generator jointly (under 10 minutes)
-	@PYTHON=$(BIN)/python bash configs/quickstart.sh rerag
+	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
 test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)

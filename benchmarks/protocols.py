@@ -1,4 +1,4 @@
-"""RE-RAG's protocols side by side over seeds, from the reports that configs/protocols.sh leaves.
+"""RE-RAG's protocols side by side over seeds, from the reports that scripts/rerag_protocols.sh leaves.
 
     python -m benchmarks.protocols reports/protocols [--baseline paper] [--skip 50]
 
@@ -63,7 +63,7 @@ def table(folder: Path, baseline: str, skip: int = 0) -> str:
         SystemExit: If the folder lacks reports or the baseline, or two reports are not of the same questions.
     """
     if not folder.is_dir():
-        raise SystemExit(f"{folder} does not exist: run configs/protocols.sh.")
+        raise SystemExit(f"{folder} does not exist: run scripts/rerag_protocols.sh.")
     scored: dict[str, dict[int, NDArray[np.float64]]] = defaultdict(dict)
     refusing: dict[tuple[str, int], float] = {}
     asked: dict[str, list[str]] = {}
@@ -85,7 +85,7 @@ def table(folder: Path, baseline: str, skip: int = 0) -> str:
             scored[named["protocol"]][seed] = measures(questions[skip:])
     if baseline not in scored:
         raise SystemExit(
-            f"{folder} holds no report of {baseline!r}, only of {sorted(scored)}: run configs/protocols.sh."
+            f"{folder} holds no report of {baseline!r}, only of {sorted(scored)}: run scripts/rerag_protocols.sh."
         )
     lines = [
         f"# Protocols: {', '.join(f'{len(ids)} questions of {file}' for file, ids in asked.items())}; R@1 and EM of all but "

@@ -1,6 +1,6 @@
-"""Comparing answers: three named normalisation protocols, exact match, F1, inclusion, and DPR's "has answer".
+"""Comparing answers: three named normalization protocols, exact match, F1, inclusion, and DPR's "has answer".
 
-There is no "the" normaliser: systems and papers differ, so every measure takes the protocol as a function.  Pure functions;
+There is no "the" normalizer: systems and papers differ, so every measure takes the protocol as a function.  Pure functions;
 standard library only, but for `has_answer`, which imports the package `regex` when it is called.
 """
 
@@ -11,7 +11,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-Normalise = Callable[[str], str]
+Normalize = Callable[[str], str]
 
 _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
@@ -37,48 +37,48 @@ def re_rag(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", "", bare).split())
 
 
-def exact_match(prediction: str, golds: Sequence[str], normalise: Normalise = squad) -> float:
-    """1.0 if the prediction equals a gold answer after normalisation, else 0.0.
+def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
+    """1.0 if the prediction equals a gold answer after normalization, else 0.0.
 
     Raises:
         ValueError: If there is no gold answer.
     """
-    return float(normalise(prediction) in map(normalise, _some(golds)))
+    return float(normalize(prediction) in map(normalize, _some(golds)))
 
 
-def f1(prediction: str, golds: Sequence[str], normalise: Normalise = squad, yes_no_rule: bool = False) -> float:
-    """Token F1 against the closest gold answer, in [0, 1]; 1.0 if both sides normalise to nothing (SQuAD 2).
+def f1(prediction: str, golds: Sequence[str], normalize: Normalize = squad, yes_no_rule: bool = False) -> float:
+    """Token F1 against the closest gold answer, in [0, 1]; 1.0 if both sides normalize to nothing (SQuAD 2).
 
     Args:
         prediction: The answer to judge.
         golds: The accepted answers.
-        normalise: The protocol.
+        normalize: The protocol.
         yes_no_rule: HotpotQA's rule: if either side is yes, no or noanswer, only equality counts.
 
     Raises:
         ValueError: If there is no gold answer.
     """
-    predicted = normalise(prediction)
-    return max(_token_f1(predicted, normalise(gold), yes_no_rule) for gold in _some(golds))
+    predicted = normalize(prediction)
+    return max(_token_f1(predicted, normalize(gold), yes_no_rule) for gold in _some(golds))
 
 
-def inclusion(prediction: str, golds: Sequence[str], normalise: Normalise = squad) -> float:
-    """1.0 if a normalised gold answer is a sub-string of the normalised prediction, else 0.0: Adaptive-RAG's accuracy.
+def inclusion(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
+    """1.0 if a normalized gold answer is a sub-string of the normalized prediction, else 0.0: Adaptive-RAG's accuracy.
 
-    A gold answer that normalises to nothing is included in nothing but itself.
+    A gold answer that normalizes to nothing is included in nothing but itself.
 
     Raises:
         ValueError: If there is no gold answer.
     """
-    predicted = normalise(prediction)
-    normalised = [normalise(gold) for gold in _some(golds)]
-    return float(any(gold in predicted if gold else not predicted for gold in normalised))
+    predicted = normalize(prediction)
+    normalized = [normalize(gold) for gold in _some(golds)]
+    return float(any(gold in predicted if gold else not predicted for gold in normalized))
 
 
 def has_answer(text: str, answers: Sequence[str]) -> bool:
     """Does a passage hold one of the answers, by DPR's rule (`qa_validation.py`, match type "string")?
 
-    Both are NFD-normalised, cut into runs of letters, digits and marks or single other visible characters, and lower-cased;
+    Both are NFD-normalized, cut into runs of letters, digits and marks or single other visible characters, and lower-cased;
     an answer is held if its tokens occur in a row.  DPR looks at the passage's text alone, not at its title.  An answer
     without tokens is held by nothing.
     """

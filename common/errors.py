@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
+from common.moved import advice
+
 
 class UserError(Exception):
     """A mistake in what the user gave: the base of all that the commands report in one line, without a traceback."""
@@ -41,6 +43,8 @@ class BriefErrors:
         """Print what is wrong in one line, then where the keys are listed, and leave with exit code 2."""
         subcommand = " ".join(self.prog.replace("[options]", "").split()[1:])
         line = " ".join(line.strip() for line in message.splitlines() if line.strip())
+        if moved := advice(line):
+            line = f"the configuration is of an earlier release: {moved}."
         print(f"{self.command}: {line}", file=sys.stderr)
         print(f"All keys: python {self.command} {subcommand} --help".replace("  ", " "), file=sys.stderr)
         raise SystemExit(UserError.exit_code)

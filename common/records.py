@@ -10,12 +10,12 @@ _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]")
 
 
 def clean(text: str) -> str:
-    """The one normaliser of the project: NFKC, no invisible characters, every run of white space a single blank.
+    """The one normalizer of the project: NFKC, no invisible characters, every run of white space a single blank.
 
     Training, evaluation and serving see text only after it; BigBird's tokenizer does no NFKC of its own and keeps line
     breaks as tokens.  Idempotent.
     """
-    if text.isascii():  # nothing to normalise: most text, ten times faster
+    if text.isascii():  # nothing to normalize: most text, ten times faster
         return " ".join(text.split())
     return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE.sub("", text))).split())
 

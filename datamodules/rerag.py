@@ -13,7 +13,7 @@ import torch
 from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.examples.audit import lines
-from datamodules.examples.context_augmentation import LOWER_WORD, StandIns, crop, substitute, swap_words
+from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
 from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
 from datamodules.examples.splits import Source, refuse_no_split, split_questions
 from datamodules.examples.step_loader import FixedBatches, StepLoader, plan_steps
@@ -115,7 +115,7 @@ class ReRagData(pl.LightningDataModule):
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
-        self.stand_ins = StandIns()
+        self.stand_ins = AnswerSubstitutes()
         self.nearest: dict[str, list[str]] = {}
         self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
 
@@ -142,7 +142,7 @@ class ReRagData(pl.LightningDataModule):
             )
         self.questions = [one.question for one in sets]
         self.counts = [len(one.passages) for one in sets]  # the same in every epoch: only the choice is drawn anew
-        self.stand_ins = StandIns(self.questions)
+        self.stand_ins = AnswerSubstitutes(self.questions)
         self.nearest = self._module.nearest_words() if self.word_swaps else {}
         if self.word_swaps and not self.nearest:
             raise UserError(

@@ -20,7 +20,7 @@ from datamodules.examples.token_stream import CorpusStream, held_out_share, read
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
-from models.text_formats import neutralise, passage_text
+from models.text_formats import neutralize, passage_text
 
 LEAST_TOKENS = 8  # of the last validation sequence
 
@@ -161,7 +161,7 @@ class SpanCorruptionData(pl.LightningDataModule):
     def encode(self, passages: list[Passage]) -> list[list[int]]:
         """Tokens of passages, without special ones; special-token strings in them are split."""
         texts = [passage_text(passage) for passage in passages]
-        safe = [neutralise(text, self.specials) if "<" in text else text for text in texts]
+        safe = [neutralize(text, self.specials) if "<" in text else text for text in texts]
         return list(self.tokenizer(safe, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _owned(self) -> frozenset[int] | None:

@@ -13,7 +13,7 @@ def passage_text(passage: Passage) -> str:
     return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
-def neutralise(text: str, specials: Sequence[str]) -> str:
+def neutralize(text: str, specials: Sequence[str]) -> str:
     """Split special-token strings inside user text by a blank, so that no passage can speak as the format."""
     for special in specials:
         text = text.replace(special, f"{special[0]} {special[1:]}")

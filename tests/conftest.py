@@ -28,7 +28,7 @@ from transformers import (
 )
 
 from harness.indexing.sentence_encoder import SentenceEncoder
-from tests.retrieval_world import write_encoder
+from tests.helpers.retrieval_world import write_encoder
 
 NAMES = [f"name{i}" for i in range(60)]
 WORDS = [

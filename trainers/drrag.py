@@ -39,7 +39,7 @@ class DrRagTrainer(pl.LightningModule):
         head_learning_rate: Peak learning rate of the classification head, which starts at random.
         weight_decay: AdamW's, on matrices only.
         warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
-        threshold_criterion: What the exported decision threshold maximises on validation.  CFS leaves a place empty where
+        threshold_criterion: What the exported decision threshold maximizes on validation.  CFS leaves a place empty where
             it finds nothing positive, so a missed gold pair costs more than a false one: f2.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third more time.
 

@@ -32,7 +32,7 @@ from trainers.rerag_losses import (
     token_loss,
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
-from trainers.rerag_validation import Judged, judge, summarise
+from trainers.rerag_validation import QuestionScores, score_questions, summarize
 from trainers.run.memory_estimate import memory_plan
 from trainers.run.model_card import rerag_card
 from trainers.run.optimizers import decay_groups, total_steps
@@ -58,7 +58,7 @@ class ReRagTrainer(pl.LightningModule):
         max_answer_tokens: Longest answer, in tokens, learnt and written.
         answer_prefix: Text before every answer; the released code's is "Answer: ".
         repetition_penalty: Of answers that are written; travels in the generator's generation_config.json.
-        fit_temperature: Whether validation answers are marginalised `thorough`, and the temperature of P_RE is chosen under
+        fit_temperature: Whether validation answers are marginalized `thorough`, and the temperature of P_RE is chosen under
             which most are right, which is exported; else `fast`, temperature 1.
         gen_form: `marginal` or `per_context`, L_gen.
         kl_direction: `generator_to_estimator` or `estimator_to_generator`, L_re.
@@ -159,7 +159,7 @@ class ReRagTrainer(pl.LightningModule):
         self.token_weight = (
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
         )
-        self.judged: list[Judged] = []
+        self.judged: list[QuestionScores] = []
         self.chosen_reading = 0
         self.validation_facts: dict[str, float] = {}
         self.served: dict[str, Any] = {}
@@ -213,7 +213,7 @@ class ReRagTrainer(pl.LightningModule):
         return score_contexts(batch, self.estimator, self.generator, self.hparams.bucket_checkpointing)
 
     def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
-        """This batch's share of every term of the step's loss, unweighted; their weighted sum is what is minimised."""
+        """This batch's share of every term of the step's loss, unweighted; their weighted sum is what is minimized."""
         scores, real_BN, questions = self(batch), batch.real_BN, batch.step_questions
         relevance_BN, logp_BN = scores.relevance_BN, scores.answer_logp_BN
         terms: dict[str, Tensor] = {}
@@ -252,7 +252,7 @@ class ReRagTrainer(pl.LightningModule):
             gen_nats_B = None
             if self.generator is not None:
                 gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
-        self.judged += judge(
+        self.judged += score_questions(
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
             self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
             self.choices.fit_temperature,
@@ -272,7 +272,7 @@ class ReRagTrainer(pl.LightningModule):
             dist.all_gather_object(gathered, judged)
             judged = [one for part in gathered for one in part]
         self.last_judged = sorted({one.row: one for one in judged}.values(), key=lambda one: one.row)
-        summary = summarise(self.last_judged, self.estimator is not None, self.trainer.is_global_zero)
+        summary = summarize(self.last_judged, self.estimator is not None, self.trainer.is_global_zero)
         self.validation_facts, self.served, self.figures = summary.facts, summary.served, summary.figures
         self.chosen_reading = summary.chosen
         self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)

@@ -27,7 +27,7 @@ TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # of P_RE, that are tried; the pape
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadAnswer:
     """An answer and what it is worth, 0 to 1."""
 
     text: str
@@ -36,13 +36,13 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class QuestionScores:
     """One validation question."""
 
     row: int  # its place among the validation sets
     scores: tuple[float, ...]  # relevance logits of its contexts; zeros without an estimator
     labels: tuple[bool, ...]  # which of them are relevant
-    read: tuple[Read, ...] = ()  # by temperature, where several are tried; empty without a generator
+    read: tuple[ReadAnswer, ...] = ()  # by temperature, where several are tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
 
 
@@ -56,7 +56,7 @@ class Summary:
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-def judge(
+def score_questions(
     rows: Sequence[int],
     sets: Sequence[ContextSet],
     relevance_BN: Tensor,
@@ -67,7 +67,7 @@ def judge(
     contexts: int,
     max_answer_tokens: int,
     fit_temperature: bool = False,
-) -> list[Judged]:
+) -> list[QuestionScores]:
     """Read and compare a batch of questions.
 
     Args:
@@ -80,7 +80,7 @@ def judge(
         ranked: Whether the logits come from an estimator; else the first contexts are read, weighed alike.
         contexts: How many of the best contexts are read.
         max_answer_tokens: Longest answer.
-        fit_temperature: Read `thorough` at every temperature, instead of `fast` at 1 as the released code does; only where
+        fit_temperature: ReadAnswer `thorough` at every temperature, instead of `fast` at 1 as the released code does; only where
             an estimator ranks.
     """
     scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
@@ -103,9 +103,9 @@ def judge(
     judged = []
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
         gold = one.question.answers
-        read = tuple(Read(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
+        read = tuple(ReadAnswer(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
-        judged.append(Judged(row, tuple(scores[place]), one.labels, read, nats))
+        judged.append(QuestionScores(row, tuple(scores[place]), one.labels, read, nats))
     return judged
 
 
@@ -122,7 +122,7 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
     return sum(score >= best for score, label in zip(scores, labels, strict=True) if not label)
 
 
-def summarise(judged: Sequence[Judged], ranked: bool, draw: bool) -> Summary:
+def summarize(judged: Sequence[QuestionScores], ranked: bool, draw: bool) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
     Of the temperatures tried, the one under which most questions are answered right; the nearest to 1 among equals.  EM and F1

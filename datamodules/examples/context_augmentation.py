@@ -66,7 +66,7 @@ def swap_words(
     return LOWER_WORD.sub(other, text)
 
 
-class StandIns:
+class AnswerSubstitutes:
     """Answers that can stand in for others: of the same shape, to a question that asks in alike words.
 
     A year stands in for a year and, as far as the questions' words tell, a company for a company and not for a person.

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from common.errors import UserError
-from datamodules.world.world import Recipe
+from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 
 LEAST_QUESTIONS = 50
@@ -14,7 +14,7 @@ LEAST_QUESTIONS = 50
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    default = Recipe()
+    default = WorldConfig()
     parser = argparse.ArgumentParser(prog="python -m datamodules.world", description=__doc__, allow_abbrev=False)
     parser.add_argument("--out", type=Path, required=True, help="folder to write; replaced if it holds a world already")
     parser.add_argument("--seed", type=int, default=default.seed, help="same seed, same bytes")
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             if getattr(given, option) < 0:
                 raise UserError(f"--{option.replace('_', '-')} {getattr(given, option)}: must not be negative.")
         started = time.perf_counter()
-        recipe = Recipe(
+        recipe = WorldConfig(
             given.seed, given.questions, given.singles, given.open_singles, given.web_questions, given.manuals
         )
         record = write_world(recipe, given.out)

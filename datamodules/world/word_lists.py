@@ -8,7 +8,7 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-# English stems keep names to two or three word pieces: short to encode, and to be recognised where they come again.
+# English stems keep names to two or three word pieces: short to encode, and to be recognized where they come again.
 _STEMS = words(
     "alder ash aspen bay bear beech bell birch black blue bold bramble bright brook brown burn cedar chalk "
     "church clay clear cliff cloud coal cold cove crane cross crow dale dark dawn day deep deer dove dry dusk "

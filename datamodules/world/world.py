@@ -20,7 +20,7 @@ PARTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class WorldConfig:
     """What world to grow."""
 
     seed: int = 1
@@ -52,7 +52,7 @@ class World:
     open_singles: dict[str, list[Shipped]]
 
 
-def grow(recipe: Recipe) -> World:
+def grow(recipe: WorldConfig) -> World:
     """Grow the world of a recipe: the same recipe, the same world."""
     shared = Random(f"{recipe.seed}/shared")
     taken: set[str] = set()

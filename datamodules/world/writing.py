@@ -11,12 +11,12 @@ from common.files import digests, whole_folder
 from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
-from datamodules.world.world import VERSION, Recipe, World, grow
+from datamodules.world.world import VERSION, World, WorldConfig, grow
 
 RECORD = "world.json"
 
 
-def write_world(recipe: Recipe, out: Path) -> dict:
+def write_world(recipe: WorldConfig, out: Path) -> dict:
     """Grow a world and write it.
 
     Args:
@@ -69,7 +69,7 @@ def _write_questions(world: World, folder: Path) -> None:
                 _write_list(folder / file, (fid(s, row_id, world.passages) for row_id, s in rows))
 
 
-def _write_manuals(world: World, recipe: Recipe, folder: Path) -> int:
+def _write_manuals(world: World, recipe: WorldConfig, folder: Path) -> int:
     random = Random(f"{recipe.seed}/manuals")
     products = [e for split in ("test", "train") for e in world.entities[split] if e.kind == "product"]
     (folder / "manuals").mkdir()

@@ -11,20 +11,20 @@ from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from harness.interfaces import Strategy
 from harness.runtime.progress import say
-from harness.runtime.resumable import Kept, forget
+from harness.runtime.resumable import ResumableBatches, remove_saved
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 
 if TYPE_CHECKING:
     from common.records import Answer, Question
-    from harness.evaluation.answer_scores import Judged
+    from harness.evaluation.answer_scores import AnswerScores
     from harness.evaluation.tables import Table
 
 REPORT = "answers.json"
 QUESTIONS_AT_ONCE = 64
 NOTES = """\
 Brackets: 95% bootstrap intervals over questions. EM, F1, Acc (a gold answer is part of the answer): in per cent, both sides
-normalised by the protocol named. Rows marked "paper" are {paper}'s own figures: other retrievers, corpora, readers and sizes of
+normalized by the normalization named. Rows marked "paper" are {paper}'s own figures: other retrievers, corpora, readers and sizes of
 models than here, so compare differences rather than levels.
 """
 
@@ -35,7 +35,7 @@ def answers(
     out: Path,
     layout: str = "hotpotqa",
     limit: int | None = None,
-    protocol: Literal["squad", "triviaqa", "re_rag"] = "squad",
+    normalization: Literal["squad", "triviaqa", "re_rag"] = "squad",
     paper: Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa"] | None = None,
     ks: tuple[int, ...] = (1, 5, 10, 20),
     temperature_questions: str | None = None,
@@ -56,7 +56,7 @@ def answers(
         out: Folder for the report; an earlier report there is replaced.
         layout: Which official layout the questions have.
         limit: Only the first so many questions.
-        protocol: How answers are normalised before they are compared; the table of answers has all three.
+        normalization: How answers are normalized before they are compared; the table of answers has all three.
         paper: Print the paper's figures for this data set beside ours.
         ks: For RE-RAG: recall at these numbers of contexts.
         temperature_questions: For RE-RAG: training questions, of the same layout, on which the temperature of the
@@ -75,12 +75,12 @@ def answers(
         YES_NO_LAYOUTS,
         Bootstrap,
         answer_tables,
-        judge,
-        normaliser,
+        normalizer,
+        score_answers,
         with_answers,
     )
 
-    normaliser(protocol)
+    normalizer(normalization)
     bootstrap = Bootstrap(resamples, seed)
     asked = list(read_questions(layout, questions, limit=limit))
     usable = with_answers(asked)
@@ -96,7 +96,7 @@ def answers(
     if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
         from harness.evaluation.rerag import report as rerag_report
 
-        study = rerag_report.evaluate(strategy, usable, training, encoder, protocol, ks, paper, bootstrap, partial)
+        study = rerag_report.evaluate(strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial)
         given, seconds_before = study.answers, study.seconds_before
     else:
         given, seconds_before = _ask(strategy, usable, partial)
@@ -104,19 +104,22 @@ def answers(
             raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
     yes_no_rule = layout in YES_NO_LAYOUTS
     tables: list[Table] = []
-    judged = None
+    scored = None
     if given is not None:
-        tables = answer_tables(usable, given, protocol, yes_no_rule, bootstrap)
-        judged = judge([answer.text for answer in given], usable, protocol, yes_no_rule)
+        tables = answer_tables(usable, given, normalization, yes_no_rule, bootstrap)
+        scored = score_answers([answer.text for answer in given], usable, normalization, yes_no_rule)
         if paper is not None:
-            tables[0].paper = paper_figures.answers(paper, strategy.recipe.k if isinstance(strategy, DrRag) else None)
+            tables[0].paper = paper_figures.answers(
+                paper, strategy.selection.k if isinstance(strategy, DrRag) else None
+            )
     tables += study.tables if study else []
 
     seconds = seconds_before + time.perf_counter() - started
     source = Path(questions).name
     facts = [
         f"questions: {source} ({layout}), {len(usable):,} measured, {len(asked) - len(usable):,} left out for want of answers",
-        f"system: {type(strategy).__name__}; protocol {protocol}" + (", yes/no rule of HotpotQA" * yes_no_rule),
+        f"system: {type(strategy).__name__}; normalization {normalization}"
+        + (", yes/no rule of HotpotQA" * yes_no_rule),
         *(study.facts if study else []),
         f"bootstrap: {resamples:,} resamples, seed {seed}; {seconds:.0f} s in all",
     ]
@@ -129,7 +132,7 @@ def answers(
             "measured": len(usable),
         },
         "strategy": type(strategy).__name__,
-        "protocol": protocol,
+        "normalization": normalization,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
         "temperature questions": temperature_questions,
         "study": study.settings if study else None,
@@ -144,12 +147,12 @@ def answers(
             folder / "answers.md",
             tables_markdown(f"Answers: {len(usable):,} questions of {source}", facts, tables, notes),
         )
-        lines = question_records(usable, given, judged, study.extras if study else None)
+        lines = question_records(usable, given, scored, study.extras if study else None)
         write_text(folder / "questions.jsonl", "".join(line + "\n" for line in lines))
         write_json(folder / REPORT, report)
         if study:
             study.plot(folder)
-    forget(*partial.glob("answers-*.jsonl"))
+    remove_saved(*partial.glob("answers-*.jsonl"))
     print((out / "answers.md").read_text(encoding="utf-8"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
 
@@ -180,12 +183,12 @@ def _ask(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> 
         return [pack_answer(question, given) for question, given in zip(batch, strategy.answer(batch), strict=True)]
 
     system = configuration(strategy)
-    kept = Kept()
+    kept = ResumableBatches()
     if system is not None:
         depends_on = {**system, "questions": digest(questions), "hardware": resolve_device("auto").type}
-        kept = Kept(partial / "answers-given.jsonl", depends_on)
+        kept = ResumableBatches(partial / "answers-given.jsonl", depends_on)
     batches = [questions[s : s + QUESTIONS_AT_ONCE] for s in range(0, len(questions), QUESTIONS_AT_ONCE)]
-    packed = itertools.chain.from_iterable(kept.each(batches, work, "answering, batches"))
+    packed = itertools.chain.from_iterable(kept.run(batches, work, "answering, batches"))
     given = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
     return given, kept.seconds
 
@@ -193,7 +196,7 @@ def _ask(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> 
 def question_records(
     questions: "Sequence[Question]",
     given: "Sequence[Answer] | None",
-    judged: "Judged | None",
+    scored: "AnswerScores | None",
     extras: Sequence[dict[str, object]] | None,
 ) -> Iterator[str]:
     """JSON lines, one per question: gold, answer, its measures, its evidence and costs, and what a study adds."""
@@ -204,14 +207,14 @@ def question_records(
             "kind": question.kind,
             "gold": list(question.answers),
         }
-        if given is not None and judged is not None:
+        if given is not None and scored is not None:
             answer = given[number]
             record |= {
                 "answer": answer.text,
                 "logprob": answer.logprob,
-                "exact_match": judged.exact_N[number],
-                "f1": judged.f1_N[number],
-                "accuracy": judged.inclusion_N[number],
+                "exact_match": scored.exact_N[number],
+                "f1": scored.f1_N[number],
+                "accuracy": scored.inclusion_N[number],
                 "evidence": [
                     {"id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in answer.evidence
                 ],

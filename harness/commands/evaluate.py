@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from common.records import Question
     from harness.evaluation.drrag.recall import Evaluation, Measured
     from harness.evaluation.tables import Table
-    from harness.runtime.resumable import Kept
+    from harness.runtime.resumable import ResumableBatches
 
 REPORT = "report.json"
 ANSWER_NOTES = """\
@@ -39,7 +39,7 @@ def evaluate(
     rows: list[str] | None = None,
     paper: DrRagPaper | None = None,
     limit: int | None = None,
-    protocol: Literal["squad", "triviaqa", "re_rag"] = "squad",
+    normalization: Literal["squad", "triviaqa", "re_rag"] = "squad",
     resamples: int = 10_000,
     seed: int = 0,
     scores: Path | None = None,
@@ -59,7 +59,7 @@ def evaluate(
         rows: Selections to measure besides SM, e.g. [QDC, CFS, ranked]; all when omitted.
         paper: Print the paper's figures for this data set beside ours.
         limit: Only the first so many questions.
-        protocol: With a reader: how answers are normalised before they are compared.
+        normalization: With a reader: how answers are normalized before they are compared.
         resamples: Bootstrap resamples.
         seed: Of the bootstrap.
         scores: Folder that keeps pair scores for further evaluations; omitted, they last until the report is written.
@@ -68,9 +68,9 @@ def evaluate(
     _check(out, ks, resamples)
     from datamodules.formats.reading import read_questions
     from harness.evaluation.drrag import recall
-    from harness.selection.score_cache import PairBank
+    from harness.selection.score_cache import ScoreCache
 
-    recipes = _chosen(recall.table_recipes(strategy.recipe, strategy.scorer is not None), rows)
+    selections = _chosen(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
     asked = list(read_questions(layout, questions, limit=limit))
     usable = recall.with_gold(asked)
     if len(usable) < len(asked):
@@ -87,8 +87,8 @@ def evaluate(
     if strategy.scorer is not None:
         if strategy.serving is not None:
             classifier = sha256(Path(strategy.serving) / "serving.json")
-        bank = PairBank(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
-    evaluation = recall.run(usable, strategy.retriever, baselines, recipes, ks, bank, strategy.lookahead)
+        bank = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, bank, strategy.lookahead)
     measured = recall.measure(evaluation, resamples, seed)
     tables: list[Table] = []
     texts: list[list[str]] | None = None
@@ -101,7 +101,7 @@ def evaluate(
         texts = read_selections(evaluation, strategy.reader, kept)
         evaluation.seconds["reading"] = time.perf_counter() - reading + kept.seconds
         tables = selection_tables(
-            evaluation, texts, protocol, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
+            evaluation, texts, normalization, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
         )
 
     seconds = {**evaluation.seconds, "all": time.perf_counter() - started}
@@ -117,16 +117,18 @@ def evaluate(
         },
         "indexes": _fingerprints({"strategy": strategy.retriever, **baselines}),
         "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
-        "recipe": asdict(strategy.recipe),
-        "reader": {"class": type(strategy.reader).__name__, "protocol": protocol} if strategy.reader else None,
+        "selection": asdict(strategy.selection),
+        "reader": {"class": type(strategy.reader).__name__, "normalization": normalization}
+        if strategy.reader
+        else None,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
         "pairs scored": bank.scored if bank else 0,
         "seconds": seconds,
     }
     _write(out, evaluation, measured, texts, tables, paper, report)
-    from harness.runtime.resumable import forget
+    from harness.runtime.resumable import remove_saved
 
-    forget(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
+    remove_saved(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
     for shown in ["table.md"] + ["answers.md"] * bool(tables):
         print((out / shown).read_text(encoding="utf-8"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
@@ -142,17 +144,17 @@ def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
         raise UserError(f"{out} exists and holds no earlier report: it is not replaced. Choose another --out.")
 
 
-def _chosen(recipes: dict, rows: Sequence[str] | None) -> dict:
+def _chosen(selections: dict, rows: Sequence[str] | None) -> dict:
     """The rows asked for, SM always among them."""
     from harness.evaluation.drrag.recall import BASELINE
 
-    unknown = [name for name in rows or () if name not in recipes]
+    unknown = [name for name in rows or () if name not in selections]
     if unknown:
         raise UserError(
-            f"rows names {unknown[0]!r}; allowed: {', '.join(recipes)}"
-            + ("." if "CFS" in recipes else " (the others need the strategy's serving folder).")
+            f"rows names {unknown[0]!r}; allowed: {', '.join(selections)}"
+            + ("." if "CFS" in selections else " (the others need the strategy's serving folder).")
         )
-    return {name: recipe for name, recipe in recipes.items() if rows is None or name in rows or name == BASELINE}
+    return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
@@ -173,18 +175,18 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 
 
-def _kept(file: Path, reader: Reader, evaluation: "Evaluation") -> "Kept":
+def _kept(file: Path, reader: Reader, evaluation: "Evaluation") -> "ResumableBatches":
     """Where the reader's answers outlive an interruption; nowhere if nobody knows what the reader is made of."""
     from harness.evaluation.serialization import digest
     from harness.runtime.provenance import configuration
-    from harness.runtime.resumable import Kept
+    from harness.runtime.resumable import ResumableBatches
 
     made_of = configuration(reader)
     if made_of is None:
-        return Kept()
+        return ResumableBatches()
     choices = [[outcome.name, outcome.k, outcome.documents] for outcome in evaluation.outcomes]
     chosen = hashlib.sha256(json.dumps(choices).encode()).hexdigest()
-    return Kept(file, {"reader": made_of, "questions": digest(evaluation.questions), "choices": chosen})
+    return ResumableBatches(file, {"reader": made_of, "questions": digest(evaluation.questions), "choices": chosen})
 
 
 def _indexes(retriever: Retriever) -> list:
@@ -252,7 +254,7 @@ def _write(
             f"index: {index['kind']}, {index['passages']:,} passages, corpus {index['corpus'][:12]}"
             for index in report["indexes"]["strategy"]
         ),
-        f"classifier: {report['classifier']['serving'] or 'none'}, threshold {report['recipe']['threshold']:.4f}, "
+        f"classifier: {report['classifier']['serving'] or 'none'}, threshold {report['selection']['threshold']:.4f}, "
         f"{report['pairs scored']:,} pairs scored in {report['seconds']['scoring']:.0f} s",
         f"bootstrap: {report['bootstrap']['resamples']:,} resamples, seed {report['bootstrap']['seed']}; "
         f"{report['seconds']['all']:.0f} s in all",

@@ -50,7 +50,7 @@ def index(
         nlist: Dense: clusters of ivf; null: 4 times the square root of the number of passages.
         hnsw_links: Dense: links per vector of hnsw.
         k1: BM25: saturation of term frequency.
-        b: BM25: share of length normalisation, 0 to 1.
+        b: BM25: share of length normalization, 0 to 1.
         stop_words: BM25: english or none.
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
     """

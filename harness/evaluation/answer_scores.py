@@ -10,14 +10,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.answer_metrics import Normalise, exact_match, f1, inclusion, re_rag, squad, triviaqa
+from common.answer_metrics import Normalize, exact_match, f1, inclusion, re_rag, squad, triviaqa
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.tables import Cell, Table
 
-Protocol = Literal["squad", "triviaqa", "re_rag"]
-PROTOCOLS: dict[Protocol, Normalise] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
+Normalization = Literal["squad", "triviaqa", "re_rag"]
+NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
 YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # whose official F1 counts yes and no by equality alone
 MEASURES = ("EM %", "F1 %", "Acc %")
 
@@ -31,7 +31,7 @@ class Bootstrap:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class AnswerScores:
     """Measures per question, 0 to 1."""
 
     exact_N: NDArray[np.float64]
@@ -43,15 +43,15 @@ class Judged:
         return np.stack([self.exact_N, self.f1_N, self.inclusion_N])
 
 
-def normaliser(protocol: Protocol) -> Normalise:
-    """The normalisation of `common.answer_metrics` with that name.
+def normalizer(normalization: Normalization) -> Normalize:
+    """The normalization of `common.answer_metrics` with that name.
 
     Raises:
         UserError: If there is none.
     """
-    if protocol not in PROTOCOLS:
-        raise UserError(f"protocol {protocol!r} is unknown; allowed: {', '.join(PROTOCOLS)}.")
-    return PROTOCOLS[protocol]
+    if normalization not in NORMALIZATIONS:
+        raise UserError(f"normalization {normalization!r} is unknown; allowed: {', '.join(NORMALIZATIONS)}.")
+    return NORMALIZATIONS[normalization]
 
 
 def with_answers(questions: Sequence[Question]) -> list[Question]:
@@ -69,24 +69,26 @@ def with_answers(questions: Sequence[Question]) -> list[Question]:
     return usable
 
 
-def judge(texts: Sequence[str], questions: Sequence[Question], protocol: Protocol, yes_no_rule: bool = False) -> Judged:
+def score_answers(
+    texts: Sequence[str], questions: Sequence[Question], normalization: Normalization, yes_no_rule: bool = False
+) -> AnswerScores:
     """Every text against its question's gold answers; an empty text is wrong.
 
     Args:
         texts: What was answered.
         questions: All with answers.
-        protocol: How both sides are normalised.
+        normalization: How both sides are normalized.
         yes_no_rule: See `common.answer_metrics.f1`.
     """
-    normalise = normaliser(protocol)
+    normalize = normalizer(normalization)
 
     def each(measure: Callable[[str, Sequence[str]], float]) -> NDArray[np.float64]:
         return np.array([measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)])
 
-    return Judged(
-        each(lambda text, golds: exact_match(text, golds, normalise)),
-        each(lambda text, golds: f1(text, golds, normalise, yes_no_rule)),
-        each(lambda text, golds: inclusion(text, golds, normalise)),
+    return AnswerScores(
+        each(lambda text, golds: exact_match(text, golds, normalize)),
+        each(lambda text, golds: f1(text, golds, normalize, yes_no_rule)),
+        each(lambda text, golds: inclusion(text, golds, normalize)),
     )
 
 
@@ -105,20 +107,20 @@ def percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell]:
 def answer_tables(
     questions: Sequence[Question],
     answers: Sequence[Answer],
-    protocol: Protocol,
+    normalization: Normalization,
     yes_no_rule: bool,
     bootstrap: Bootstrap,
 ) -> list[Table]:
-    """Measures under every protocol, the chosen one first; by kind of question under it; costs."""
+    """Measures under every normalization, the chosen one first; by kind of question under it; costs."""
     texts = [answer.text for answer in answers]
-    names = [protocol, *(name for name in PROTOCOLS if name != protocol)]
-    judged = {name: judge(texts, questions, name, yes_no_rule) for name in names}
+    names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
+    scored = {name: score_answers(texts, questions, name, yes_no_rule) for name in names}
     tables = [
         Table(
             "answers",
             "Answers",
             MEASURES,
-            {f"ours, {name}": percent_cells(each.stacked(), bootstrap) for name, each in judged.items()},
+            {f"ours, {name}": percent_cells(each.stacked(), bootstrap) for name, each in scored.items()},
         )
     ]
     kinds_N = np.array([question.kind or "-" for question in questions])
@@ -126,10 +128,10 @@ def answer_tables(
     if len(kinds) > 1:
         rows = {}
         for place in np.argsort(-counts, kind="stable"):
-            of_kind = judged[protocol].stacked()[:, kinds_N == kinds[place]]
+            of_kind = scored[normalization].stacked()[:, kinds_N == kinds[place]]
             rows[str(kinds[place])] = [Cell(int(counts[place])), *percent_cells(of_kind, bootstrap)]
         tables.append(
-            Table("answers by kind", f"Answers by kind of question, {protocol}", ("questions", *MEASURES), rows)
+            Table("answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), rows)
         )
     costs = {name: None for answer in answers for name in answer.costs}
     means = {name: [Cell(sum(a.costs.get(name, 0.0) for a in answers) / len(answers))] for name in costs}

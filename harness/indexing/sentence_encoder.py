@@ -37,13 +37,13 @@ class Layout:
 
     transformer: Path  # folder for AutoModel
     pooling: str  # mean, cls or max
-    normalise: bool  # to length 1, so that the inner product is the cosine
+    normalize: bool  # to length 1, so that the inner product is the cosine
     max_tokens: int | None  # longest input, special tokens included; None: as long as the network takes
     prompts: dict[str, str]  # the encoder's own prefixes, e.g. {"query": "query: "}
 
     @classmethod
     def read(cls, folder: Path) -> "Layout":
-        """Read `modules.json` and its kin; a folder without it is mean pooled and not normalised, as
+        """Read `modules.json` and its kin; a folder without it is mean pooled and not normalized, as
         sentence-transformers does.
 
         Raises:
@@ -159,7 +159,7 @@ class SentenceEncoder:
         """What decides the vectors: settings, and the fingerprint of all of them with the encoder's files."""
         settings = {
             "pooling": self.layout.pooling,
-            "normalise": self.layout.normalise,
+            "normalise": self.layout.normalize,
             "max_tokens": self.max_tokens,
             "query_prefix": self.query_prefix,
             "passage_prefix": self.passage_prefix,
@@ -190,7 +190,7 @@ class SentenceEncoder:
             ).to(self.device)
             hidden_BTD = self.model(**batch).last_hidden_state
             pooled_BD = pool(hidden_BTD, batch["attention_mask"], self.layout.pooling)
-            if self.layout.normalise:
+            if self.layout.normalize:
                 pooled_BD = F.normalize(pooled_BD, dim=-1)
             embeddings_ND[rows] = pooled_BD.cpu().numpy()
         return embeddings_ND

@@ -68,7 +68,7 @@ class PackedReader:
 
 
 class ContextReader:
-    """Reads one context at a time and marginalises over them by the estimator's relevance (RE-RAG, Eq. 5-6).
+    """Reads one context at a time and marginalizes over them by the estimator's relevance (RE-RAG, Eq. 5-6).
 
     The notes of an answer say of every context its relevance, how much it carried the answer, and the answer it alone
     gives; `account` has the form.
@@ -174,7 +174,7 @@ def account(
 
 def check_marginal(marginal: str) -> None:
     """Raises:
-    UserError: If there is no such way to marginalise.
+    UserError: If there is no such way to marginalize.
     """
     if marginal not in MARGINALS:
         raise UserError(f"marginal is {marginal!r}; allowed: {', '.join(MARGINALS)}.")

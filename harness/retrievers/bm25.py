@@ -62,7 +62,7 @@ def build_bm25(
         passages: The corpus; of repeated ids the first counts.
         out: The index folder.
         k1: Saturation of term frequency, at least 0.
-        b: Share of length normalisation, in [0, 1].
+        b: Share of length normalization, in [0, 1].
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
 

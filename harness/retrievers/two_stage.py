@@ -12,7 +12,7 @@ from harness.selection.algorithms import Candidates
 
 
 @dataclass(slots=True)
-class Found:
+class StageResults:
     """What both stages found for one question."""
 
     candidates: Candidates
@@ -24,7 +24,7 @@ class Found:
 class Retrieval:
     """Both stages for a batch of questions, and what they cost."""
 
-    found: list[Found]
+    found: list[StageResults]
     first_seconds: float
     second_seconds: float
     concatenations: int  # q*_i searched for, over all questions
@@ -65,10 +65,10 @@ def search_twice(
     return Retrieval(found, middle - started, ended - middle, len(joined))
 
 
-def _found(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> Found:
+def _found(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> StageResults:
     """One question's results as ids, with a table of passages and scores."""
     ids = [tuple(hit.passage.id for hit in hits) for hits in concatenated]
-    found = Found(Candidates(tuple(hit.passage.id for hit in ranking), tuple(ids)))
+    found = StageResults(Candidates(tuple(hit.passage.id for hit in ranking), tuple(ids)))
     for hits in [ranking, *concatenated]:
         for hit in hits:
             found.passages.setdefault(hit.passage.id, hit.passage)

@@ -1,4 +1,4 @@
-"""What the command line built an object from, so that kept work is recognised as that of the same system.
+"""What the command line built an object from, so that kept work is recognized as that of the same system.
 
 Folders count by what they hold, not by their names."""
 
@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -53,6 +54,8 @@ def _plain(value: object) -> Any:
     if isinstance(value, str | Path):  # a bare word is a name, whatever lies in the working directory
         place = isinstance(value, Path) or os.sep in value
         return _on_disk(Path(value)) if place and os.path.exists(value) else str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

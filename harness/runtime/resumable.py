@@ -25,7 +25,7 @@ _LIBRARIES = ("torch", "transformers", "bm25s")  # whose versions may change the
 _Batch = TypeVar("_Batch", bound=Sequence)
 
 
-class Kept:
+class ResumableBatches:
     """The results of one kind of batched work.
 
     Args:
@@ -37,7 +37,7 @@ class Kept:
         self.file, self.depends_on = file, dict(depends_on or {})
         self.seconds = 0.0  # that the results used again took when they were computed
 
-    def each(self, batches: Sequence[_Batch], work: Callable[[_Batch], Any], what: str) -> Iterator[Any]:
+    def run(self, batches: Sequence[_Batch], work: Callable[[_Batch], Any], what: str) -> Iterator[Any]:
         """The result of every batch, in order: an earlier run's, or else `work(batch)`, kept before it is yielded.
 
         Args:
@@ -96,7 +96,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
         yield stored
     finally:
         if not os.fstat(stored.fileno()).st_size:
-            forget(file)
+            remove_saved(file)
         with suppress(OSError):  # a full disk refuses once more what it refused before
             stored.close()
 
@@ -137,7 +137,7 @@ def _disk(file: Path) -> Iterator[None]:
         raise ArtifactError(f"{file}: cannot write: {error.strerror or error}. {cure}, then run again.") from error
 
 
-def forget(*files: Path) -> None:
+def remove_saved(*files: Path) -> None:
     """Remove what was kept, and its folder once nothing else is in it."""
     for file in files:
         file.unlink(missing_ok=True)

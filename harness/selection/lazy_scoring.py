@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness.selection.algorithms import Candidates
-from harness.selection.options import Recipe
+from harness.selection.options import SelectionOptions
 
 Pair = tuple[str, str]
 ScoreBatch = Callable[[list[tuple[int, Pair]]], list[float]]  # (job, pair) -> P(positive | q, d1, d2), in order
@@ -25,7 +25,9 @@ class Decision:
     scores: dict[Pair, float] = field(default_factory=dict)
 
 
-def decide(jobs: Sequence[tuple[Recipe, Candidates]], score_batch: ScoreBatch, lookahead: int = 4) -> list[Decision]:
+def decide(
+    jobs: Sequence[tuple[SelectionOptions, Candidates]], score_batch: ScoreBatch, lookahead: int = 4
+) -> list[Decision]:
     """Run selections in lockstep, asking for scores as few times as possible.
 
     Args:
@@ -42,9 +44,9 @@ def decide(jobs: Sequence[tuple[Recipe, Candidates]], score_batch: ScoreBatch, l
     while open_jobs:
         asked: list[tuple[int, Pair]] = []
         for job in open_jobs:
-            recipe, candidates = jobs[job]
+            options, candidates = jobs[job]
             unknown = _Unknown(decisions[job].scores, lookahead)
-            decisions[job].documents = recipe.choose(candidates, unknown)
+            decisions[job].documents = options.choose(candidates, unknown)
             asked += [(job, pair) for pair in unknown.pairs]
         if asked:
             for (job, pair), probability in zip(asked, score_batch(asked), strict=True):

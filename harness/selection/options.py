@@ -1,6 +1,6 @@
-"""One way to choose documents, with all its options: what it needs from retrieval, and what it chooses.
+"""The options of a selection: which documents it needs from retrieval, and which of them it chooses.
 
-Standard library only: a command line builds one before any model is loaded.
+Standard library only: a command line builds them before any model is loaded.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from common.errors import UserError
 from harness.selection import algorithms
 from harness.selection.algorithms import Candidates, PairScore, Scope, Source, Take
 
-SelectionName = Literal["sm", "qdc", "cis", "cfs", "ranked"]
+Method = Literal["sm", "qdc", "cis", "cfs", "ranked"]
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A selection and its options.  Those a selection has no use for are ignored.
+@dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
+class SelectionOptions:
+    """How documents are selected.  Options that the method has no use for are ignored.
 
     Args:
-        selection: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (beyond it).
+        method: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (beyond it).
         k: Documents to choose, at most.
         k1: First-stage documents; ceil(k / 2) when None.
         depth: Candidates per d_i for the paper's selections; 2k when None.
-        threshold: P(positive) from which a pair is positive.
+        threshold: P(positive) from which a pair is positive; the exported one when None, 0.5 without a classifier.
         take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
         fill: For `cis` and `cfs`: give places they leave empty to the first stage's ranking, as long as k allows.
@@ -38,11 +38,11 @@ class Recipe:
         UserError: If a value is not allowed.
     """
 
-    selection: SelectionName = "cfs"
+    method: Method = "cfs"
     k: int = 4
     k1: int | None = None
     depth: int | None = None
-    threshold: float = 0.5
+    threshold: float | None = None
     take: Take = "first"
     scope: Scope = "second"
     fill: bool = False
@@ -56,7 +56,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, allowed in (
-            ("selection", get_args(SelectionName)),
+            ("method", get_args(Method)),
             ("take", get_args(Take)),
             ("scope", get_args(Scope)),
             ("second_stage", ("qdc", "ranking")),
@@ -72,43 +72,43 @@ class Recipe:
             raise UserError(f"k1 is {self.k1}, beyond the budget k = {self.k}: lower k1 or raise k.")
         if not 0 <= self.keep_first <= self.k:
             raise UserError(f"keep_first is {self.keep_first}; allowed: 0 to k = {self.k}.")
-        if not 0 <= self.threshold <= 1:
+        if self.threshold is not None and not 0 <= self.threshold <= 1:
             raise UserError(f"threshold is {self.threshold}; it is a probability: allowed 0 to 1.")
 
     @property
     def first_size(self) -> int:
         """Documents used as d_i."""
-        if self.selection == "ranked":
+        if self.method == "ranked":
             return self.anchors or max(3, algorithms.first_stage_size(self.k))
         return self.k1 or algorithms.first_stage_size(self.k)
 
     @property
     def pool_depth(self) -> int:
         """Candidates per d_i."""
-        return self.anchor_depth if self.selection == "ranked" else self.depth or 2 * self.k
+        return self.anchor_depth if self.method == "ranked" else self.depth or 2 * self.k
 
     @property
     def source(self) -> Source:
         """Where the second stage's candidates come from."""
-        if self.selection == "qdc":
+        if self.method == "qdc":
             return "qdc"
-        return self.pool if self.selection == "ranked" else self.second_stage
+        return self.pool if self.method == "ranked" else self.second_stage
 
     @property
     def needs_classifier(self) -> bool:
         """Whether it asks for pair scores."""
-        return self.selection in ("cis", "cfs", "ranked")
+        return self.method in ("cis", "cfs", "ranked")
 
     @property
     def ranking_size(self) -> int:
         """Documents it needs of Retriever(q)."""
-        further = self.pool_depth if self.selection != "sm" and self.source != "qdc" else 0
+        further = self.pool_depth if self.method != "sm" and self.source != "qdc" else 0
         return max(self.k, self.first_size + further)
 
     @property
     def concatenations(self) -> int:
         """How many q*_i it searches for."""
-        return 0 if self.selection == "sm" or self.source == "ranking" else self.first_size
+        return 0 if self.method == "sm" or self.source == "ranking" else self.first_size
 
     @property
     def concatenated_size(self) -> int:
@@ -128,13 +128,15 @@ class Recipe:
             score: P(positive | q, d1, d2); asked for nothing but the pairs the selection needs.
         """
 
-        def positive(d1: str, d2: str) -> bool:
-            return score(d1, d2) >= self.threshold
+        threshold = 0.5 if self.threshold is None else self.threshold
 
-        if self.selection == "sm":
+        def positive(d1: str, d2: str) -> bool:
+            return score(d1, d2) >= threshold
+
+        if self.method == "sm":
             return list(candidates.ranking[: self.k])
         first, pools = self.stages(candidates)
-        if self.selection == "ranked":
+        if self.method == "ranked":
             return algorithms.ranked(
                 candidates.ranking,
                 first,
@@ -145,11 +147,11 @@ class Recipe:
                 self.prior_weight,
                 self.symmetric,
             )
-        if self.selection == "cfs":
+        if self.method == "cfs":
             chosen, refused = algorithms.cfs(first, pools, self.k, positive, self.take), set()
         else:
             every = algorithms.qdc(first, pools, self.k)
-            chosen = algorithms.cis(every, first, positive, self.scope) if self.selection == "cis" else every
+            chosen = algorithms.cis(every, first, positive, self.scope) if self.method == "cis" else every
             refused = set(every) - set(chosen)
-        ranking = candidates.ranking[: self.ranking_size]  # as deep as this recipe alone would have asked
+        ranking = candidates.ranking[: self.ranking_size]  # as deep as this selection alone would have asked
         return algorithms.filled(chosen, ranking, self.k, refused) if self.fill else chosen

@@ -17,7 +17,7 @@ _PAIRS_PER_CHUNK = 512  # scored, then saved: at most so many are lost
 _LINE_EVERY_SECONDS = 15.0
 
 
-class PairBank:
+class ScoreCache:
     """Scores triples, each once.
 
     Args:

@@ -7,15 +7,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
-from harness.retrievers.two_stage import Found, search_twice
-from harness.selection.algorithms import Scope, Source, Take
+from harness.retrievers.two_stage import StageResults, search_twice
 from harness.selection.lazy_scoring import Decision, Pair, decide
-from harness.selection.options import Recipe, SelectionName
+from harness.selection.options import SelectionOptions
 
 
 class DrRag:
@@ -27,21 +25,7 @@ class DrRag:
     Args:
         retriever: Serves both stages.
         serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving; `sm` and `qdc` need none.
-        selection: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (beyond it).
-        k: Documents to choose, at most.
-        k1: First-stage documents; ceil(k / 2) when None.
-        depth: Candidates per d_i for the paper's selections; 2k when None.
-        threshold: P(positive) from which a pair is positive; the exported one when None.
-        take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
-        scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
-        fill: For `cis` and `cfs`: give places they leave empty to the first stage's ranking, as long as k allows.
-        second_stage: Where `cis` and `cfs` find candidates: `qdc`, or `ranking` (Table 4's "w/o QDC").
-        anchors: For `ranked`: first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
-        anchor_depth: For `ranked`: candidates per d_i and source.
-        pool: For `ranked`: where candidates come from: `qdc`, `ranking` or `both`.
-        keep_first: For `ranked`: documents at the top of the first stage that always stay.
-        prior_weight: For `ranked`: weight of the reciprocal ranks of the first stage, nats.
-        symmetric: For `ranked`: average both orders of a pair.
+        selection: The method, its budget k, and its options.
         lookahead: For `cfs`: candidates scored at a time while it walks down a list.
         scorer: A classifier already at hand, instead of `serving`.
         reader: Writes the answer; without one the evidence is the answer.
@@ -57,50 +41,19 @@ class DrRag:
         self,
         retriever: Retriever,
         serving: Path | None = None,
-        selection: SelectionName = "cfs",
-        k: int = 4,
-        k1: int | None = None,
-        depth: int | None = None,
-        threshold: float | None = None,
-        take: Take = "first",
-        scope: Scope = "second",
-        fill: bool = False,
-        second_stage: Literal["qdc", "ranking"] = "qdc",
-        anchors: int | None = None,
-        anchor_depth: int = 12,
-        pool: Source = "qdc",
-        keep_first: int = 1,
-        prior_weight: float = 0.0,
-        symmetric: bool = False,
+        selection: SelectionOptions = SelectionOptions(),  # noqa: B008 (frozen; these are the defaults that --help shows)
         lookahead: int = 4,
         scorer: PairScorer | None = None,
         reader: Reader | None = None,
         device: str = "auto",
     ) -> None:
-        recipe = Recipe(
-            selection=selection,
-            k=k,
-            k1=k1,
-            depth=depth,
-            threshold=0.5 if threshold is None else threshold,
-            take=take,
-            scope=scope,
-            fill=fill,
-            second_stage=second_stage,
-            anchors=anchors,
-            anchor_depth=anchor_depth,
-            pool=pool,
-            keep_first=keep_first,
-            prior_weight=prior_weight,
-            symmetric=symmetric,
-        )
         if lookahead < 1:
             raise UserError(f"lookahead is {lookahead}; it must be at least 1.")
         if serving is not None and scorer is not None:
             raise UserError("Both serving and scorer are given: leave one of them out.")
-        if recipe.needs_classifier and serving is None and scorer is None:
+        if selection.needs_classifier and serving is None and scorer is None:
             raise UserError(
-                f"selection {selection} needs the trained classifier: name its folder with serving "
+                f"selection {selection.method} needs the trained classifier: name its folder with serving "
                 "(checkpoints/<name>/serving), or choose sm or qdc."
             )
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
@@ -109,19 +62,19 @@ class DrRag:
             from models.drrag.triple_classifier import TripleClassifier
 
             self.scorer = TripleClassifier.load(Path(serving), device)
-        if threshold is None and self.scorer is not None:
-            recipe = replace(recipe, threshold=self.scorer.threshold)
-        self.recipe = recipe
+        if selection.threshold is None:
+            selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
+        self.selection = selection
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
         """One answer per question: two batched searches in all, few scoring passes, one reader call."""
-        recipe = self.recipe
+        options = self.selection
         retrieval = search_twice(
             self.retriever,
             [question.text for question in questions],
-            recipe.ranking_size,
-            recipe.concatenations,
-            recipe.concatenated_size,
+            options.ranking_size,
+            options.concatenations,
+            options.concatenated_size,
         )
         started = time.perf_counter()
         decisions = self._decide(questions, retrieval.found)
@@ -137,7 +90,7 @@ class DrRag:
         ]
         return self._read(questions, answers) if self.reader is not None and questions else answers
 
-    def _decide(self, questions: Sequence[Question], found: Sequence[Found]) -> list[Decision]:
+    def _decide(self, questions: Sequence[Question], found: Sequence[StageResults]) -> list[Decision]:
         """Choose documents for all questions; a triple that two questions share is scored once."""
         scorer = self.scorer
 
@@ -151,15 +104,15 @@ class DrRag:
             scores = dict(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
             return [scores[key] for key in keys]
 
-        return decide([(self.recipe, each.candidates) for each in found], score_batch, self.lookahead)
+        return decide([(self.selection, each.candidates) for each in found], score_batch, self.lookahead)
 
-    def _answer(self, question: Question, found: Found, decision: Decision, seconds: dict[str, float]) -> Answer:
+    def _answer(self, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]) -> Answer:
         """The evidence and its account, before a reader has seen it."""
         chosen = decision.documents
-        first = set(found.candidates.ranking[: self.recipe.first_size])
+        first = set(found.candidates.ranking[: self.selection.first_size])
         notes = []
         for document in chosen:
-            stage = "first" if document in first or self.recipe.selection == "sm" else "second"
+            stage = "first" if document in first or self.selection.method == "sm" else "second"
             partner, probability = best_partner(document, chosen, decision.scores)
             notes.append({"id": document, "stage": stage, "partner": partner, "probability": probability})
         return Answer(
@@ -171,7 +124,7 @@ class DrRag:
                 "model_calls": float(len(decision.scores)),
                 **seconds,
             },
-            notes={"selection": self.recipe.selection, "documents": notes},
+            notes={"selection": self.selection.method, "documents": notes},
         )
 
     def _read(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:

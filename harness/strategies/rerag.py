@@ -1,4 +1,4 @@
-"""RE-RAG at inference: many candidates, a relevance estimator that keeps the best, an answer marginalised over them.
+"""RE-RAG at inference: many candidates, a relevance estimator that keeps the best, an answer marginalized over them.
 
 q -> candidates c -> estimator RE(q, c) -> the best contexts -> generator, one context at a time -> sum over contexts of
 P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3)

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
-from models.text_formats import neutralise, passage_text
+from models.text_formats import neutralize, passage_text
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4
@@ -54,7 +54,7 @@ class TripleEncoder:
             self._ids.clear()
         for start in range(0, len(missing), 4096):
             chunk = missing[start : start + 4096]
-            safe = [neutralise(clean(text), self.specials) for text in chunk]
+            safe = [neutralize(clean(text), self.specials) for text in chunk]
             ids = self.tokenizer(safe, add_special_tokens=False, truncation=True, max_length=self.max_tokens)
             self._ids.update(zip(chunk, ids["input_ids"], strict=True))
 

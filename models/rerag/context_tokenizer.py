@@ -18,7 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
-from models.text_formats import neutralise, passage_text
+from models.text_formats import neutralize, passage_text
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
@@ -103,7 +103,7 @@ class ContextEncoder:
 
     def _safe(self, text: str) -> str:
         text = clean(text)
-        return neutralise(text, self.specials) if self._marks & set(text) else text
+        return neutralize(text, self.specials) if self._marks & set(text) else text
 
     def _joined(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:

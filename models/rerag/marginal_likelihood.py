@@ -24,7 +24,7 @@ def log_prior(relevance_BN: Tensor, real_BN: Tensor) -> Tensor:
 
 
 def log_mixture(relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """Log-probability of an answer, marginalised over the contexts it may come from (Eq. 6, RAG-Sequence).
+    """Log-probability of an answer, marginalized over the contexts it may come from (Eq. 6, RAG-Sequence).
 
         log P(a | q) = log sum_j  P_RE(c_j | q) P_G(a | q, c_j)
 

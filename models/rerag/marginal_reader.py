@@ -1,4 +1,4 @@
-"""RE-RAG's answer from many contexts: one candidate per context, marginalised over all (Section 2.1-2.2, `papers.md` A).
+"""RE-RAG's answer from many contexts: one candidate per context, marginalized over all (Section 2.1-2.2, `papers.md` A).
 
 `fast` sums P_RE over the contexts that wrote the same string; `thorough` scores every distinct candidate under every
 context.  No context is encoded twice.  Shape legend: N contexts of a question, A distinct candidates.
@@ -52,7 +52,7 @@ class Matrix:
 
 
 class MarginalReader:
-    """Reads each question's contexts one by one and marginalises.
+    """Reads each question's contexts one by one and marginalizes.
 
     Args:
         generator: In evaluation mode, on its device.

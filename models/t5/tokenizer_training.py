@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from common.errors import UserError
 from common.records import clean
-from models.text_formats import neutralise
+from models.text_formats import neutralize
 
 SPECIALS = ["<pad>", "</s>", "<unk>"]  # ids 0, 1, 2
 SENTINELS = [f"<extra_id_{number}>" for number in range(99, -1, -1)]  # in the order of their ids
@@ -39,7 +39,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 8000) -> PreTrainedT
     """A tokenizer fitted to texts.  The same texts in the same order give the same tokenizer.
 
     Args:
-        texts: At least one that is not empty; normalised here, special-token strings in them split.
+        texts: At least one that is not empty; normalized here, special-token strings in them split.
         vocabulary: Ids in all, sentinels included.  Texts that hold fewer distinct pieces give a smaller one.
 
     Raises:
@@ -95,7 +95,7 @@ def _trained(texts: Iterable[str], count: int) -> Pieces:
 
     forbidden = [*SPECIALS, *SENTINELS]
     words: Counter[str] = Counter()
-    lines = _counted((neutralise(text, forbidden) for text in map(clean, texts) if text), words)
+    lines = _counted((neutralize(text, forbidden) for text in map(clean, texts) if text), words)
     first = next(lines, None)
     if first is None:
         raise UserError("the corpus holds no text to make a tokenizer of: name files with text.")

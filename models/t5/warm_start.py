@@ -14,7 +14,7 @@ PIECES_PER_BATCH = 256
 RANDOM_SHARE = 0.3  # length of the random part beside the meaning: pieces that mean the same stay two ("The" and "the")
 ONE_BEFORE = 1  # T5's bucket of relative positions that holds -1
 PREDECESSOR_BIAS = 6.0  # logit by which a head prefers it: 0.8 of its attention among a hundred tokens
-MATCH_SCORE = 12.0  # logit of the token whose predecessor was written last, less what normalisation takes of it
+MATCH_SCORE = 12.0  # logit of the token whose predecessor was written last, less what normalization takes of it
 
 
 @torch.inference_mode()

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from common.errors import UserError
 from common.records import Question, Ranked
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import MEASURES, Bootstrap, Protocol, judge, percent_cells
+from harness.evaluation.answer_scores import MEASURES, Bootstrap, Normalization, percent_cells, score_answers
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.interfaces import Reader
-from harness.runtime.resumable import Kept
+from harness.runtime.resumable import ResumableBatches
 
 SETS_AT_ONCE = 64
 COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
@@ -33,7 +33,7 @@ def check_answers(questions: Sequence[Question]) -> None:
         )
 
 
-def read_selections(evaluation: Evaluation, reader: Reader, kept: Kept | None = None) -> list[list[str]]:
+def read_selections(evaluation: Evaluation, reader: Reader, kept: ResumableBatches | None = None) -> list[list[str]]:
     """The reader's answers to every question that has a gold one, from what each outcome chose; each distinct choice is read once.
 
     Args:
@@ -59,7 +59,7 @@ def read_selections(evaluation: Evaluation, reader: Reader, kept: Kept | None = 
         return [answer.text for answer in reader.read(questions, evidence)]
 
     batches = [asked[start : start + SETS_AT_ONCE] for start in range(0, len(asked), SETS_AT_ONCE)]
-    read = (kept or Kept()).each(batches, work, "reading, batches")
+    read = (kept or ResumableBatches()).run(batches, work, "reading, batches")
     texts = dict(zip(asked, itertools.chain.from_iterable(read), strict=True))
     return [
         [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
@@ -70,7 +70,7 @@ def read_selections(evaluation: Evaluation, reader: Reader, kept: Kept | None = 
 def selection_tables(
     evaluation: Evaluation,
     texts: Sequence[Sequence[str]],
-    protocol: Protocol,
+    normalization: Normalization,
     yes_no_rule: bool,
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
@@ -80,15 +80,17 @@ def selection_tables(
     Args:
         evaluation: Whose outcomes were read; some of its questions have answers.
         texts: Their answers, as `read_selections` gives them.
-        protocol: How both sides are normalised.
+        normalization: How both sides are normalized.
         yes_no_rule: See `common.answer_metrics.f1`.
         paper: Whose figures to print beside.
         bootstrap: For the intervals.
     """
     rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
     questions = [evaluation.questions[row] for row in rows_N]
-    judged = [judge([of[row] for row in rows_N], questions, protocol, yes_no_rule).stacked() for of in texts]
-    measured = list(zip(evaluation.outcomes, judged, strict=True))
+    scored = [
+        score_answers([of[row] for row in rows_N], questions, normalization, yes_no_rule).stacked() for of in texts
+    ]
+    measured = list(zip(evaluation.outcomes, scored, strict=True))
     tables = []
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
         here = [(outcome, measures) for outcome, measures in measured if outcome.k == k]
@@ -102,7 +104,7 @@ def selection_tables(
         tables.append(
             Table(
                 f"answers, k = {k}",
-                f"Answers from at most {k} documents, protocol {protocol} (Tables 2-4)",
+                f"Answers from at most {k} documents, normalization {normalization} (Tables 2-4)",
                 COLUMNS,
                 rows,
                 {name: [cells[0], None, *cells[1:]] for name, cells in theirs.items()},

@@ -19,8 +19,8 @@ from harness.interfaces import Retriever
 from harness.retrievers.two_stage import search_twice
 from harness.selection.algorithms import oracle
 from harness.selection.lazy_scoring import Pair, decide
-from harness.selection.options import Recipe
-from harness.selection.score_cache import PairBank, Triple
+from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import ScoreCache, Triple
 
 BASELINE = "SM"
 ORACLES = {"oracle": "QDC", "oracle, ranked pool": "ranked"}  # row -> whose candidates it chooses from
@@ -76,21 +76,21 @@ class Evaluation:
         return np.array(shares)
 
 
-def table_recipes(base: Recipe, with_classifier: bool) -> dict[str, Recipe]:
+def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
     """The rows that are selections, by name, with the options of `base`, but that only the row named so fills."""
     base = replace(base, fill=False)
-    recipes = {
-        BASELINE: replace(base, selection="sm"),
-        "QDC": replace(base, selection="qdc"),
-        "CIS": replace(base, selection="cis", second_stage="qdc"),
-        "CIS w/o QDC": replace(base, selection="cis", second_stage="ranking"),
-        "CFS": replace(base, selection="cfs", second_stage="qdc", take="first"),
-        "CFS w/o QDC": replace(base, selection="cfs", second_stage="ranking", take="first"),
-        "CFS, all": replace(base, selection="cfs", second_stage="qdc", take="all"),
-        "CFS, filled": replace(base, selection="cfs", second_stage="qdc", take="first", fill=True),
-        "ranked": replace(base, selection="ranked"),
+    selections = {
+        BASELINE: replace(base, method="sm"),
+        "QDC": replace(base, method="qdc"),
+        "CIS": replace(base, method="cis", second_stage="qdc"),
+        "CIS w/o QDC": replace(base, method="cis", second_stage="ranking"),
+        "CFS": replace(base, method="cfs", second_stage="qdc", take="first"),
+        "CFS w/o QDC": replace(base, method="cfs", second_stage="ranking", take="first"),
+        "CFS, all": replace(base, method="cfs", second_stage="qdc", take="all"),
+        "CFS, filled": replace(base, method="cfs", second_stage="qdc", take="first", fill=True),
+        "ranked": replace(base, method="ranked"),
     }
-    return {name: recipe for name, recipe in recipes.items() if with_classifier or not recipe.needs_classifier}
+    return {name: options for name, options in selections.items() if with_classifier or not options.needs_classifier}
 
 
 def with_gold(questions: Sequence[Question]) -> list[Question]:
@@ -112,9 +112,9 @@ def run(
     questions: Sequence[Question],
     retriever: Retriever,
     baselines: Mapping[str, Retriever],
-    recipes: Mapping[str, Recipe],
+    selections: Mapping[str, SelectionOptions],
     ks: Sequence[int],
-    bank: PairBank | None,
+    bank: ScoreCache | None,
     lookahead: int = 4,
 ) -> Evaluation:
     """Retrieve, score and choose for every row and k.
@@ -123,28 +123,28 @@ def run(
         questions: All with known gold passages.
         retriever: Serves both stages of the selections.
         baselines: Further first stages, each a row of its own: the top k.
-        recipes: The selections, by row name, as `table_recipes` gives them; their `k` is set to each of `ks`.
+        selections: The selections, by row name, as `table_selections` gives them; their `k` is set to each of `ks`.
         ks: Document budgets.
-        bank: Scores pairs; may be None when no recipe needs the classifier.
+        bank: Scores pairs; may be None when no options needs the classifier.
         lookahead: See `harness.selection.lazy_scoring.decide`.
     """
     texts = [question.text for question in questions]
     tops, baseline_seconds = _baselines(baselines, texts, max(ks))
-    variants = {(name, k): replace(recipe, k=k) for k in ks for name, recipe in recipes.items()}
+    variants = {(name, k): replace(options, k=k) for k in ks for name, options in selections.items()}
     retrieval = search_twice(
         retriever,
         texts,
-        max(recipe.ranking_size for recipe in variants.values()),
-        max(recipe.concatenations for recipe in variants.values()),
-        max(recipe.concatenated_size for recipe in variants.values()),
+        max(options.ranking_size for options in variants.values()),
+        max(options.concatenations for options in variants.values()),
+        max(options.concatenated_size for options in variants.values()),
     )
     passages = {id_: passage for found in retrieval.found for id_, passage in found.passages.items()}
     passages |= {passage.id: passage for top in tops.values() for row in top for passage in row}
 
-    jobs = [(recipe, found.candidates) for recipe in variants.values() for found in retrieval.found]
+    jobs = [(options, found.candidates) for options in variants.values() for found in retrieval.found]
 
     def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
-        assert bank is not None  # recipes that ask for scores come with a bank
+        assert bank is not None  # selections that ask for scores come with a bank
         triples: list[Triple] = [(texts[job % len(texts)], passages[pair[0]], passages[pair[1]]) for job, pair in asked]
         return bank.probabilities(triples)
 
@@ -153,11 +153,11 @@ def run(
     first = retrieval.first_seconds / len(questions)
     each_concatenation = retrieval.second_seconds / max(1, retrieval.concatenations)
     by_row: dict[tuple[str, int], Outcome] = {}
-    for position, ((name, k), recipe) in enumerate(variants.items()):
+    for position, ((name, k), options) in enumerate(variants.items()):
         mine = decisions[position * len(questions) : (position + 1) * len(questions)]
         outcome = Outcome(name, k, [tuple(d.documents) for d in mine], None, [d.scores for d in mine])
         scoring = outcome.pairs_per_question * (bank.seconds_per_pair if bank is not None else 0.0)
-        outcome.seconds = first + recipe.concatenations * each_concatenation + scoring
+        outcome.seconds = first + options.concatenations * each_concatenation + scoring
         by_row[name, k] = outcome
 
     outcomes = []
@@ -165,9 +165,9 @@ def run(
         for name, top in tops.items():
             documents = [tuple(passage.id for passage in row[:k]) for row in top]
             outcomes.append(Outcome(name, k, documents, baseline_seconds[name] / len(questions)))
-        outcomes += [by_row[name, k] for name in recipes]
+        outcomes += [by_row[name, k] for name in selections]
         for name, source in ORACLES.items():
-            if source in recipes:
+            if source in selections:
                 stages = [variants[source, k].stages(found.candidates) for found in retrieval.found]
                 documents = [
                     tuple(oracle(*stage, k, question.support))

@@ -22,7 +22,7 @@ from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import RelevanceModel, Retriever
 from harness.retrievers.rerank import relevance
-from harness.runtime.resumable import Kept
+from harness.runtime.resumable import ResumableBatches
 from models.rerag.marginal_reader import Marginal, MarginalReader, Matrix, Reading, weigh
 
 Ranker = Literal["retriever", "estimator"]
@@ -31,7 +31,7 @@ QUESTIONS_AT_ONCE = 32  # bounds the memory of tokens and of encoder states
 
 
 @dataclass(frozen=True, slots=True)
-class Sourced:
+class Retrieved:
     """One question's candidates as the retriever ranked them, best first."""
 
     passages: tuple[Passage, ...]
@@ -39,7 +39,7 @@ class Sourced:
 
 
 @dataclass(slots=True)
-class Pool:
+class CandidateSet:
     """One question's candidates, in the retriever's order."""
 
     question: Question
@@ -79,7 +79,7 @@ class Pool:
 
 def retrieve(
     questions: Sequence[Question], retriever: Retriever | None, encoder: SentenceEncoder | None, candidates: int
-) -> list[Sourced]:
+) -> list[Retrieved]:
     """The candidates of every question: the retriever's best, or all of its own, ranked by the encoder's cosine.
 
     Raises:
@@ -87,7 +87,7 @@ def retrieve(
     """
     if retriever is not None:
         found = retriever.search([question.text for question in questions], candidates)
-        return [Sourced(tuple(h.passage for h in hits), np.array([h.score for h in hits], float)) for hits in found]
+        return [Retrieved(tuple(h.passage for h in hits), np.array([h.score for h in hits], float)) for hits in found]
     assert encoder is not None
     for question in questions:
         if not question.passages:
@@ -103,7 +103,7 @@ def retrieve(
     for question, query_D in zip(questions, queries_QD, strict=True):
         cosine_C = passages_PD[[row_of[passage.id] for passage in question.passages]] @ query_D
         order = np.argsort(-cosine_C, kind="stable")
-        sourced.append(Sourced(tuple(question.passages[i] for i in order), cosine_C[order].astype(float)))
+        sourced.append(Retrieved(tuple(question.passages[i] for i in order), cosine_C[order].astype(float)))
     return sourced
 
 
@@ -112,7 +112,7 @@ def holding(question: Question, passages: Sequence[Passage]) -> NDArray[np.bool_
     return np.array([has_answer(passage.text, question.answers) for passage in passages], dtype=bool)
 
 
-def gather(
+def collect_candidates(
     questions: Sequence[Question],
     model: RelevanceModel,
     retriever: Retriever | None,
@@ -120,8 +120,8 @@ def gather(
     candidates: int,
     contexts: int,
     temperature: float = 1.0,
-    kept: Kept | None = None,
-) -> tuple[list[Pool], dict[str, float]]:
+    kept: ResumableBatches | None = None,
+) -> tuple[list[CandidateSet], dict[str, float]]:
     """Score every candidate once, read every context once that either ranker keeps.
 
     Args:
@@ -163,16 +163,16 @@ def gather(
         }
 
     seconds = dict.fromkeys(STAGES, 0.0)
-    pools: list[Pool] = []
+    pools: list[CandidateSet] = []
     batches = _batches(questions)
-    results = (kept or Kept()).each(batches, work, "scoring and reading, batches")
+    results = (kept or ResumableBatches()).run(batches, work, "scoring and reading, batches")
     for some, result in zip(batches, results, strict=True):
         for stage, spent in result["seconds"].items():
             seconds[stage] += spent
         columns = (result[name] for name in ("passages", "retriever", "relevance", "matrices"))
         for question, packed, scores, logits, matrix in zip(some, *columns, strict=True):
             passages = unpack_passages(question, packed)
-            pool = Pool(
+            pool = CandidateSet(
                 question,
                 passages,
                 np.array(scores, float) / temperature,
@@ -193,10 +193,10 @@ def training_scores(
     retriever: Retriever | None,
     encoder: SentenceEncoder | None,
     candidates: int,
-    kept: Kept | None = None,
+    kept: ResumableBatches | None = None,
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.bool_]]]:
     """Retriever scores and has-answer labels of training questions, for `temperature.fit_temperature`.  `kept` as in
-    `gather`."""
+    `collect_candidates`."""
 
     def work(some: Sequence[Question]) -> list[tuple[list[float], list[bool]]]:
         sourced = retrieve(some, retriever, encoder, candidates)
@@ -206,7 +206,9 @@ def training_scores(
             if each.passages
         ]
 
-    pairs = itertools.chain.from_iterable((kept or Kept()).each(_batches(questions), work, "temperature, batches"))
+    pairs = itertools.chain.from_iterable(
+        (kept or ResumableBatches()).run(_batches(questions), work, "temperature, batches")
+    )
     found = [(np.array(scores, float), np.array(holds, bool)) for scores, holds in pairs]
     return [scores for scores, _ in found], [holds for _, holds in found]
 

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from common.files import sha256
 from common.records import Answer, Question, Ranked
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import Bootstrap, Protocol
+from harness.evaluation.answer_scores import Bootstrap, Normalization
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.bm25_baseline import bm25_of_own
-from harness.evaluation.rerag.candidates import Pool, Ranker, gather, training_scores
+from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates, training_scores
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
 from harness.evaluation.rerag.temperature import fit_temperature
-from harness.evaluation.rerag.unanswerable import Confident, coverage_curves, refusal_tables
+from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.tables import Table
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.readers.t5 import account
 from harness.runtime.provenance import configuration
-from harness.runtime.resumable import Kept
+from harness.runtime.resumable import ResumableBatches
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.pretrained import MINILM
 from models.serving_manifest import MANIFEST
@@ -55,7 +55,7 @@ def evaluate(
     questions: Sequence[Question],
     training: Sequence[Question] | None,
     encoder_name: str | None,
-    protocol: Protocol,
+    normalization: Normalization,
     ks: tuple[int, ...],
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
@@ -68,7 +68,7 @@ def evaluate(
         questions: All with answers.
         training: Questions to fit the retriever's temperature on; temperature 1 when None.
         encoder_name: Sentence encoder that stands in for a retriever; MiniLM when None.
-        protocol: How answers are compared.
+        normalization: How answers are compared.
         ks: Of recall@k.
         paper: Whose figures to print beside.
         bootstrap: For the intervals.
@@ -84,10 +84,10 @@ def evaluate(
     if training is not None:
         scores = training_scores(training, strategy.retriever, encoder, candidates, of_training)
         temperature = fit_temperature(*scores)
-    pools, seconds = gather(
+    pools, seconds = collect_candidates(
         questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperature, of_questions
     )
-    judging = rerag_tables.Judge(protocol, bootstrap)
+    scoring = rerag_tables.Scoring(normalization, bootstrap)
     others: dict[str, rerag_tables.Orders] = {}
     if encoder is not None:
         lexical = bm25_of_own(questions)
@@ -106,16 +106,16 @@ def evaluate(
     if strategy.model.generator is not None:
         readings = rerag_tables.read_settings(pools, strategy.contexts)
         exact = {
-            "estimator": judging.exact(pools, readings[rerag_tables.FULL, strategy.marginal]),
-            "retriever": judging.exact(pools, readings["Baseline", strategy.marginal]),
+            "estimator": scoring.exact(pools, readings[rerag_tables.FULL, strategy.marginal]),
+            "retriever": scoring.exact(pools, readings["Baseline", strategy.marginal]),
         }
-        report.contexts = rerag_tables.contexts_table(pools, judging, strategy.contexts)
+        report.contexts = rerag_tables.contexts_table(pools, scoring, strategy.contexts)
         report.quality = rerag_tables.quality_table(pools, confidences, exact, strategy.contexts)
         report.tables += [
-            rerag_tables.ablation_table(pools, readings, judging, strategy.contexts, paper), report.contexts, report.quality,
+            rerag_tables.ablation_table(pools, readings, scoring, strategy.contexts, paper), report.contexts, report.quality,
         ]  # fmt: skip
     systems = [
-        Confident.of(
+        Confidence.of(
             name, ranker, pools, confidences[ranker], strategy.contexts, exact.get(ranker),
             strategy.threshold if ranker == "estimator" else None,
         )
@@ -163,26 +163,28 @@ def _kept(
     training: Sequence[Question] | None,
     encoder: SentenceEncoder | None,
     folder: Path | None,
-) -> tuple[Kept, Kept]:
+) -> tuple[ResumableBatches, ResumableBatches]:
     """Where what training questions and questions give is kept; nowhere if nobody knows what the strategy was built from."""
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
     if folder is None or retriever is None or strategy.serving is None:
-        return Kept(), Kept()
+        return ResumableBatches(), ResumableBatches()
     assert strategy.model.estimator is not None
     candidates, device = strategy.candidates, strategy.model.estimator.network.device.type
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
     model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
     return (
-        Kept(folder / "answers-temperature.jsonl", {"training questions": digest(training or ()), **source}),
-        Kept(folder / "answers-pools.jsonl", {"questions": digest(questions), **source, **model}),
+        ResumableBatches(
+            folder / "answers-temperature.jsonl", {"training questions": digest(training or ()), **source}
+        ),
+        ResumableBatches(folder / "answers-pools.jsonl", {"questions": digest(questions), **source, **model}),
     )
 
 
 def _answers(
     strategy: ReRag,
-    pools: Sequence[Pool],
+    pools: Sequence[CandidateSet],
     readings: rerag_tables.Readings,
-    confident: Confident,
+    confident: Confidence,
     seconds: dict[str, float],
 ) -> list[Answer]:
     """What the strategy itself would answer."""
@@ -213,7 +215,7 @@ def _answers(
     return made
 
 
-def _extra(strategy: ReRag, pool: Pool, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
+def _extra(strategy: ReRag, pool: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
     """Every candidate with both scores, what was read from it, and the answer under every setting."""
     candidates = []
     for place, passage in enumerate(pool.passages):

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import Bootstrap, Protocol, judge, percent_cells
-from harness.evaluation.rerag.candidates import Pool, Ranker
+from harness.evaluation.answer_scores import Bootstrap, Normalization, percent_cells, score_answers
+from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.tables import Cell, Cells, Table
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import Marginal, Reading
@@ -42,21 +42,21 @@ MARGINALS: tuple[Marginal, ...] = get_args(Marginal)
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class Scoring:
     """How answers are compared and intervals drawn."""
 
-    protocol: Protocol
+    normalization: Normalization
     bootstrap: Bootstrap
 
-    def exact(self, pools: Sequence[Pool], readings: Sequence[Reading]) -> NDArray[np.float64]:
+    def exact(self, pools: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
         """Exact match of every question, (N,)."""
-        return judge([r.text for r in readings], [pool.question for pool in pools], self.protocol).exact_N
+        return score_answers([r.text for r in readings], [pool.question for pool in pools], self.normalization).exact_N
 
 
 Readings = dict[tuple[str, Marginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
 
 
-def read_settings(pools: Sequence[Pool], contexts: int) -> Readings:
+def read_settings(pools: Sequence[CandidateSet], contexts: int) -> Readings:
     """Every question's answer under every setting of the ablation."""
     return {
         (name, marginal): [pool.read(setting.contexts, setting.weights, contexts, marginal) for pool in pools]
@@ -69,7 +69,7 @@ Orders = Sequence[Sequence[int]]  # per question its candidates, best first
 
 
 def recall_table(
-    pools: Sequence[Pool],
+    pools: Sequence[CandidateSet],
     ks: tuple[int, ...],
     bootstrap: Bootstrap,
     paper: paper_figures.Paper | None,
@@ -101,7 +101,7 @@ def recall_table(
     )
 
 
-def _found(pools: Sequence[Pool], orders: Orders, ks: tuple[int, ...]) -> NDArray[np.float64]:
+def _found(pools: Sequence[CandidateSet], orders: Orders, ks: tuple[int, ...]) -> NDArray[np.float64]:
     """Whether the first k hold an answer, and whether any candidate does: (len(ks) + 1, N)."""
     first_N = []
     for pool, order in zip(pools, orders, strict=True):
@@ -111,16 +111,20 @@ def _found(pools: Sequence[Pool], orders: Orders, ks: tuple[int, ...]) -> NDArra
 
 
 def ablation_table(
-    pools: Sequence[Pool], readings: Readings, judging: Judge, contexts: int, paper: paper_figures.Paper | None
+    pools: Sequence[CandidateSet],
+    readings: Readings,
+    scoring: Scoring,
+    contexts: int,
+    paper: paper_figures.Paper | None,
 ) -> Table:
     """Table 7: EM with the retriever's or the estimator's contexts and weights, and the differences to the baseline."""
-    exact = {key: judging.exact(pools, each) for key, each in readings.items()}
+    exact = {key: scoring.exact(pools, each) for key, each in readings.items()}
     rows: dict[str, Cells] = {}
     for name in ABLATION:
         values = []
         for marginal in MARGINALS:
             values += [exact[name, marginal], exact[name, marginal] - exact["Baseline", marginal]]
-        rows[name] = percent_cells(np.stack(values), judging.bootstrap)
+        rows[name] = percent_cells(np.stack(values), scoring.bootstrap)
     columns = tuple(text for m in MARGINALS for text in (f"EM %, {m}", f"points to Baseline, {m}"))
     rows["Baseline"] = [cell if place % 2 == 0 else None for place, cell in enumerate(rows["Baseline"])]
     return Table(
@@ -140,7 +144,7 @@ def context_counts(contexts: int) -> list[int]:
     return [*(k for k in (1, 2, 5) if k < contexts), *range(10, contexts, 5), contexts]
 
 
-def contexts_table(pools: Sequence[Pool], judging: Judge, contexts: int) -> Table:
+def contexts_table(pools: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> Table:
     """Figure 2: EM against the number of contexts, each ranker under its own weights."""
     counts = context_counts(contexts)
     systems: list[tuple[str, Ranker, Marginal]] = [
@@ -149,10 +153,10 @@ def contexts_table(pools: Sequence[Pool], judging: Judge, contexts: int) -> Tabl
     rows: dict[str, Cells] = {}
     for count in counts:
         exact = [
-            judging.exact(pools, [pool.read(ranker, ranker, count, marginal) for pool in pools])
+            scoring.exact(pools, [pool.read(ranker, ranker, count, marginal) for pool in pools])
             for _, ranker, marginal in systems
         ]
-        rows[f"{count}"] = percent_cells(np.stack(exact), judging.bootstrap)
+        rows[f"{count}"] = percent_cells(np.stack(exact), scoring.bootstrap)
     return Table(
         "contexts",
         "EM against the number of contexts (Figure 2)",
@@ -162,7 +166,7 @@ def contexts_table(pools: Sequence[Pool], judging: Judge, contexts: int) -> Tabl
     )
 
 
-def retriever_confidence(pools: Sequence[Pool], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
+def retriever_confidence(pools: Sequence[CandidateSet], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
     """Retriever scores as confidences: cosines as they are, others scaled to 0..1 over all questions."""
     scores = [pool.retriever_C * temperature for pool in pools]
     if cosine:
@@ -172,13 +176,13 @@ def retriever_confidence(pools: Sequence[Pool], cosine: bool, temperature: float
     return [(score - low) / (high - low or 1.0) for score in scores]
 
 
-def calibrated(pools: Sequence[Pool], calibration: Calibration) -> list[NDArray[np.float64]]:
+def calibrated(pools: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:
     """Calibrated P(relevant) of every candidate."""
     return [np.array([calibration(score) for score in pool.relevance_C]) for pool in pools]
 
 
 def quality_table(
-    pools: Sequence[Pool],
+    pools: Sequence[CandidateSet],
     confidences: dict[Ranker, list[NDArray[np.float64]]],
     exact: dict[Ranker, NDArray[np.float64]],
     contexts: int,

@@ -1,7 +1,7 @@
 """The temperature of retriever scores as a distribution over contexts (RE-RAG Eq. 1; `papers.md` A).
 
 P_R(c_j | q) = softmax(S_j / T): scores of a retriever that was not trained with the generator, cosines above all, are far too
-flat at T = 1.  T maximises the likelihood, on training questions, that a context drawn from P_R holds an answer.
+flat at T = 1.  T maximizes the likelihood, on training questions, that a context drawn from P_R holds an answer.
 """
 
 from collections.abc import Sequence

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
-from harness.evaluation.rerag.candidates import Pool, Ranker
+from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.tables import Cell, Cells, Table
 from models.metrics import auroc
 from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_threshold, detection, risk_coverage, sweep
 
 
 @dataclass(frozen=True, slots=True)
-class Confident:
+class Confidence:
     """What one ranker believes of each question's kept contexts, and what is so."""
 
     name: str
@@ -33,12 +33,12 @@ class Confident:
         cls,
         name: str,
         ranker: Ranker,
-        pools: Sequence[Pool],
+        pools: Sequence[CandidateSet],
         confidences: Sequence[NDArray[np.float64]],
         contexts: int,
         exact_N: NDArray[np.float64] | None,
         threshold: float | None = None,
-    ) -> "Confident":
+    ) -> "Confidence":
         """From the confidences in all candidates."""
         kept = [pool.order(ranker)[:contexts] for pool in pools]
         return cls(
@@ -58,7 +58,7 @@ class Confident:
 
 
 def refusal_tables(
-    systems: Sequence[Confident], bootstrap: Bootstrap, paper: paper_figures.Paper | None
+    systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None
 ) -> list[Table]:
     """Tables 4 and 5, and AUROC.
 
@@ -73,7 +73,7 @@ def refusal_tables(
     return made
 
 
-def _detection_table(systems: Sequence[Confident], paper: paper_figures.Paper | None) -> Table:
+def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper | None) -> Table:
     rows: dict[str, Cells] = {}
     for system in systems:
         swept = sweep(system.max_N, system.answerable_N)
@@ -101,7 +101,7 @@ def _detected(found: Detection) -> Cells:
     return [Cell(100 * found.recall), Cell(100 * found.precision), Cell(100 * found.f1)]
 
 
-def _refusal_table(systems: Sequence[Confident], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
+def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
     rows: dict[str, Cells] = {}
     for system in systems:
         assert system.exact_N is not None
@@ -124,7 +124,7 @@ def _refusal_table(systems: Sequence[Confident], bootstrap: Bootstrap, paper: pa
     )
 
 
-def _auroc_table(systems: Sequence[Confident], bootstrap: Bootstrap) -> Table:
+def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
     return Table(
         "auroc",
         "Telling sets with an answer from sets without",

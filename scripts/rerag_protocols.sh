@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# RE-RAG's protocols compared on the synthetic world over several seeds, from the reader's warm-up on.
+#   bash scripts/rerag_protocols.sh ["0 1 2" ["paper released ours ours_unlabelled"]]
+# The paper's and the released protocol train without labels, ours with has-answer labels beside the generator's verdict, as
+# configs/train/rerag_world.yaml has it; ours_unlabelled tells what they are worth.
+# First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are of validation questions, whose phrasings
+# training has not seen; then  python -m benchmarks.protocols reports/protocols  prints them side by side, but for the first
+# 50, on which the runs chose their temperature.
+# About seven minutes a run on two cores; what is there already is kept.
+set -euo pipefail
+python=${PYTHON:-python}
+seeds=${1:-0 1 2}
+protocols=${2:-paper released ours ours_unlabelled}
+questions=data/world
+
+fit() { # name, config, further options
+  local name=$1 config=$2
+  shift 2
+  [ -d "checkpoints/$name/serving" ] && return
+  local last=checkpoints/$name/last.ckpt
+  if [ -f "$last" ]; then set -- "$@" --ckpt_path "$last"; else rm -rf "checkpoints/$name"; fi
+  OMP_NUM_THREADS=1 "$python" train.py fit --config "$config" --name "$name" "$@"
+}
+
+measure() { # name, file, number of questions
+  local out=reports/protocols/$1-$2
+  [ -d "$out" ] || "$python" infer.py answers --config configs/infer/rerag_world.yaml \
+    --strategy.init_args.serving "checkpoints/$1/serving" --layout fid --questions "$questions/$2.json" --limit "$3" --out "$out"
+}
+
+for seed in $seeds; do
+  for protocol in $protocols; do
+    reader=reader-world-$seed
+    options=(--seed_everything "$seed" --data.init_args.sampling_seed "$seed" --model.init_args.protocol "${protocol%_unlabelled}")
+    # the released text format and answer prefix need a reader of their own
+    [ "$protocol" = released ] && reader=$reader-released
+    fit "$reader" configs/train/reader_world.yaml "${options[@]}"
+    [ "$protocol" = ours ] || options+=(--model.init_args.label_weight 0)
+    fit "rerag-$protocol-$seed" configs/train/rerag_world.yaml "${options[@]}" \
+      --model.init_args.generator "checkpoints/$reader/serving/generator"
+    measure "rerag-$protocol-$seed" fid_validation 250
+    measure "rerag-$protocol-$seed" fid_validation_open 200
+  done
+done

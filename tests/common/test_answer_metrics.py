@@ -1,0 +1,132 @@
+"""Answer comparison against hand-worked values of the official scripts' rules."""
+
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.answer_metrics import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
+
+PROTOCOLS = pytest.mark.parametrize("normalize", [squad, triviaqa, re_rag])
+
+
+@pytest.mark.parametrize(
+    ("text", "as_squad", "as_triviaqa", "as_re_rag"),
+    [
+        ("The  Beatles!", "beatles", "beatles", "beatles"),
+        ("rock-n-roll", "rocknroll", "rock n roll", "rocknroll"),
+        ("an_apple", "anapple", "apple", "an_apple"),  # the underscore: deleted, a blank that frees an article, kept
+        ("\u2018Hello\u2019", "\u2018hello\u2019", "hello", "hello"),  # curly quotes are no ASCII punctuation
+        ("Answer: a dog", "answer dog", "answer dog", "dog"),
+        ("a.b", "ab", "b", "b"),  # articles go before punctuation in re_rag, after it in squad
+        ("theatre", "theatre", "theatre", "theatre"),
+        ("5\u20ac", "5\u20ac", "5\u20ac", "5"),  # the euro sign is no ASCII punctuation, and no word character
+        ("the", "", "", ""),
+    ],
+)
+def test_protocols_by_hand(text: str, as_squad: str, as_triviaqa: str, as_re_rag: str) -> None:
+    assert (squad(text), triviaqa(text), re_rag(text)) == (as_squad, as_triviaqa, as_re_rag)
+
+
+@PROTOCOLS
+@given(text=st.text())
+def test_case_and_outer_white_space_never_count(normalize: Callable[[str], str], text: str) -> None:
+    assert normalize(f"{text}\n ") == normalize(text)
+    assert normalize(text) == " ".join(normalize(text).split())
+
+
+def test_exact_match() -> None:
+    assert exact_match("the Eiffel Tower.", ["Paris", "Eiffel tower"]) == 1.0
+    assert exact_match("Eiffel", ["Eiffel Tower"]) == 0.0
+    assert exact_match("rock-n-roll", ["rock n roll"]) == 0.0
+    assert exact_match("rock-n-roll", ["rock n roll"], triviaqa) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("prediction", "golds", "expected"),
+    [
+        ("red green blue", ["green blue red"], 1.0),
+        ("red green", ["red blue green yellow"], 2 * 2 / (2 + 4)),
+        ("red red", ["red blue"], 2 * 1 / (2 + 2)),  # a token counts as often as it stands on both sides
+        ("red", ["blue", "red blue blue", "red blue"], 2 * 1 / (1 + 2)),  # the closest gold answer
+        ("red", ["blue"], 0.0),
+        ("the", ["an"], 1.0),  # both normalize to nothing
+        ("the", ["red"], 0.0),
+    ],
+)
+def test_f1_by_hand(prediction: str, golds: list[str], expected: float) -> None:
+    assert f1(prediction, golds) == pytest.approx(expected)
+
+
+def test_hotpotqa_rule_for_yes_and_no() -> None:
+    assert f1("yes it is", ["yes"]) == pytest.approx(0.5)
+    assert f1("yes it is", ["yes"], yes_no_rule=True) == 0.0
+    assert f1("no", ["no doubt"], yes_no_rule=True) == 0.0
+    assert f1("noanswer", ["noanswer given"], yes_no_rule=True) == 0.0
+    assert f1("Yes.", ["yes"], yes_no_rule=True) == 1.0
+    assert f1("red blue", ["red"], yes_no_rule=True) == pytest.approx(2 / 3)
+
+
+def test_inclusion() -> None:
+    assert inclusion("It is the Eiffel Tower, in Paris", ["London", "paris"]) == 1.0
+    assert inclusion("a party", ["art"]) == 1.0  # a sub-string, not a token
+    assert inclusion("art", ["party"]) == 0.0
+    assert inclusion("anything", ["the"]) == 0.0  # a gold answer that normalizes to nothing
+    assert inclusion("", ["the"]) == 1.0
+
+
+@given(st.text(), st.lists(st.text(), min_size=1))
+def test_measures_agree(prediction: str, golds: list[str]) -> None:
+    """Equal answers are included and have F1 1; every measure stays in [0, 1] and ignores the order of the golds."""
+    em, token_f1, included = (measure(prediction, golds) for measure in (exact_match, f1, inclusion))
+    assert 0.0 <= em <= token_f1 <= 1.0
+    assert em <= included <= 1.0
+    assert token_f1 == f1(prediction, golds[::-1])
+
+
+@pytest.mark.parametrize("measure", [exact_match, f1, inclusion])
+def test_no_gold_answer_is_refused(measure: Callable) -> None:
+    with pytest.raises(ValueError, match="no gold answer"):
+        measure("x", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "expected"),
+    [
+        ("He was born in Paris, France.", ["paris"], True),
+        ("He was born in Paris, France.", ["Paris France"], False),  # the comma is a token between them
+        ("He was born in Paris, France.", ["Paris, France"], True),
+        ("A party.", ["art"], False),  # whole tokens
+        ("the U.S. army", ["US"], False),
+        ("the U.S. army", ["u.s."], True),
+        ("Wilhelm Conrad Ro\u0308ntgen", ["R\u00f6ntgen"], True),  # composed and decomposed
+        ("Rontgen", ["R\u00f6ntgen"], False),  # marks count
+        ("on 14\u2013December", ["14 December"], False),
+        ("14\u00a0December", ["14 December"], True),  # separators are no tokens
+        ("one two", ["three", "two"], True),
+        ("one two one three", ["one three"], True),  # a false start
+        ("one", ["one two"], False),
+        ("one", [], False),
+        ("one", [""], False),
+        ("", ["one"], False),
+    ],
+)
+def test_has_answer_by_hand(text: str, answers: list[str], expected: bool) -> None:
+    assert has_answer(text, answers) is expected
+
+
+WORDS = st.lists(st.sampled_from(["one", "Two", "\u00e9", "3", ",", "\u4e2d"]), min_size=1, max_size=4).map(" ".join)
+
+
+@given(before=WORDS, answer=WORDS, after=WORDS)
+def test_an_inserted_answer_is_found(before: str, answer: str, after: str) -> None:
+    assert has_answer(f"{before} {answer} {after}", [answer.upper()])
+    assert has_answer(unicodedata.normalize("NFD", f"{before} {answer} {after}"), [answer])
+
+
+@given(text=WORDS, answer=WORDS)
+def test_has_answer_equals_a_search_for_padded_strings(text: str, answer: str) -> None:
+    """On blank-separated tokens the rule is sub-string search between blanks."""
+    assert has_answer(text, [answer]) == (f" {answer.lower()} " in f" {text.lower()} ")

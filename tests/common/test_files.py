@@ -1,0 +1,272 @@
+"""Durable files: whole or absent whatever fails, and manifests that find every fault."""
+
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from common import files
+from common.errors import ArtifactError, MissingInputError
+
+ROOT = Path(__file__).parents[2]
+
+
+# --- whole or absent, under injected faults
+
+
+class Disk:
+    """Counts every write, fsync, mkdir and rename of `files`, and does something in place of the n-th."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, fail: Callable[[], None]) -> None:
+        self.calls = 0
+        self.failed = ""
+        self.at = at
+        self.fail = fail
+        for owner, name in ((os, "fsync"), (os, "replace"), (os, "mkdir"), (Path, "write_text")):
+            monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
+
+    def _counted(self, call: Callable) -> Callable:
+        def counted(*args: object, **kwargs: object) -> object:
+            self.calls += 1
+            if self.calls == self.at:
+                self.failed = call.__name__
+                self.fail()
+            return call(*args, **kwargs)
+
+        return counted
+
+
+def disk_full() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def save_file(path: Path, value: str) -> None:
+    files.write_json(path, {"value": value})
+
+
+def save_folder(path: Path, value: str) -> None:
+    with files.whole_folder(path) as folder:
+        (folder / "part").mkdir()
+        (folder / "part" / "a").write_text(value)
+        (folder / "b").write_text(value)
+
+
+def load_file(path: Path) -> set[str]:
+    return {files.read_json(path, "cure")["value"]}
+
+
+def load_folder(path: Path) -> set[str]:
+    assert sorted(files.digests(path)) == ["b", "part/a"]
+    return {(path / "part" / "a").read_text(), (path / "b").read_text()}
+
+
+BOTH = pytest.mark.parametrize(("save", "load"), [(save_file, load_file), (save_folder, load_folder)])
+
+
+@BOTH
+@pytest.mark.parametrize("old", [True, False])
+def test_a_full_disk_at_every_step(
+    save: Callable, load: Callable, old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "target"
+    for step in range(1, 100):
+        shutil.rmtree(target, ignore_errors=True)
+        target.unlink(missing_ok=True)
+        if old:
+            save(target, "old")
+        with monkeypatch.context() as patch:
+            disk = Disk(patch, step, disk_full)
+            refusal = ""
+            try:
+                save(target, "new")
+            except ArtifactError as error:
+                refusal = str(error)
+        assert [path.name for path in tmp_path.iterdir() if path != target] == [], f"left behind at step {step}"
+        assert refusal in ("", f"{target}: cannot write: No space left on device. Free space or choose another folder.")
+        found = load(target) if target.exists() else set()
+        if not refusal:
+            assert found == {"new"}
+        elif (
+            disk.failed != "fsync"
+        ):  # the last fsync makes the rename durable: when it fails, the new is in place already
+            assert found == ({"old"} if old else set())
+        else:
+            assert found in ({"new"}, {"old"} if old else set())
+        if disk.calls < step:
+            break
+    assert step > 3, "the injection did not bite"
+
+
+@BOTH
+def test_an_interrupt_at_every_step(
+    save: Callable, load: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C is no OSError: it passes through unchanged and still leaves old or new."""
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    target = tmp_path / "target"
+    for step in range(1, 100):
+        save(target, "old")
+        with monkeypatch.context() as patch:
+            disk = Disk(patch, step, interrupt)
+            try:
+                save(target, "new")
+            except KeyboardInterrupt:
+                assert load(target) in ({"old"}, {"new"})
+            assert [path.name for path in tmp_path.iterdir()] == ["target"]
+        if disk.calls < step:
+            break
+    assert step > 3, "the injection did not bite"
+
+
+SAVE_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from common import files
+left = int(sys.argv[2])
+def deadly(call):
+    def counted(*args, **kwargs):
+        global left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **kwargs)
+    return counted
+os.fsync, os.replace, os.mkdir, os.rmdir = map(deadly, (os.fsync, os.replace, os.mkdir, os.rmdir))
+with files.whole_folder(Path(sys.argv[3])) as folder:
+    (folder / "part").mkdir()
+    (folder / "part" / "a").write_text("new")
+    (folder / "b").write_text("new")
+"""
+
+
+def test_kill_9_at_every_step_of_a_folder(tmp_path: Path) -> None:
+    """A process is killed at each of its steps; the next writer finds old or new, whole, and clears up."""
+    target = tmp_path / "target"
+    kills = 0
+    for step in range(1, 100):
+        save_folder(target, "old")
+        run = subprocess.run([sys.executable, "-I", "-c", SAVE_AND_DIE, str(ROOT), str(step), str(target)])
+        if target.exists():
+            assert load_folder(target) in ({"old"}, {"new"})
+        files._sweep(target)  # what the next writer begins with
+        assert [path.name for path in tmp_path.iterdir()] == ["target"]
+        assert load_folder(target) in ({"old"}, {"new"})
+        if run.returncode == 0:
+            assert load_folder(target) == {"new"}
+            break
+        assert run.returncode == -signal.SIGKILL
+        kills += 1
+    assert kills > 8, "the injection did not bite"
+
+
+def test_the_next_writer_spares_a_live_one(tmp_path: Path) -> None:
+    live = tmp_path / f"{files.TEMPORARY}{os.getppid()}-target"
+    dead = tmp_path / f"{files.TEMPORARY}{2**22 + 1}-target"  # above Linux's greatest process number
+    namesake = tmp_path / f"{files.TEMPORARY}{os.getpid()}-target"  # a container numbers its processes alike
+    other = tmp_path / f"{files.TEMPORARY}{2**22 + 1}-another-target"
+    for leftover in (live, dead, namesake, other):
+        leftover.write_text("half")
+    files.write_text(tmp_path / "target", "whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([live.name, other.name, "target"])
+
+
+WRITE_PAST_THE_LIMIT = """
+import resource, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from common import files
+from common.errors import ArtifactError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    files.write_text(Path(sys.argv[2]), "x" * 1000)
+except ArtifactError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no file size limits here")
+def test_a_write_that_the_system_really_refuses(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.write_text("old")
+    run = subprocess.run(
+        [sys.executable, "-c", WRITE_PAST_THE_LIMIT, str(ROOT), str(target)], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == f"{target}: cannot write: File too large. Free space or choose another folder."
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs /proc to see what is synced")
+def test_all_of_a_folder_is_durable_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        events.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def seen_replace(one: Path, other: Path) -> None:
+        events.append("rename")
+        replace(one, other)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(os, "replace", seen_replace)
+    save_folder(tmp_path / "target", "new")
+    assert sorted(events[:4]) == sorted(["a", "b", "part", f"{files.TEMPORARY}{os.getpid()}-target"])
+    assert events[4:] == ["rename", tmp_path.name]
+
+
+def test_a_parent_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for save in (save_file, save_folder):
+        with pytest.raises(ArtifactError, match="cannot write"):
+            save(tmp_path / "file" / "target", "new")
+
+
+def test_an_error_inside_a_folder_keeps_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    save_folder(target, "old")
+    with pytest.raises(ZeroDivisionError), files.whole_folder(target) as folder:
+        (folder / "b").write_text(str(1 / 0))
+    assert load_folder(target) == {"old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+# --- manifests
+
+
+def test_verify_finds_one_flipped_bit_and_a_missing_file(tmp_path: Path) -> None:
+    save_folder(tmp_path / "target", "value")
+    manifest = files.digests(tmp_path / "target")
+    files.verify(tmp_path / "target", manifest, "Export again.")
+    file = tmp_path / "target" / "part" / "a"
+    for bit in range(8 * len(file.read_bytes())):
+        whole = file.read_bytes()
+        file.write_bytes(bytes(byte ^ (1 << bit % 8 if i == bit // 8 else 0) for i, byte in enumerate(whole)))
+        with pytest.raises(ArtifactError, match=r"part/a is corrupt.*Export again\."):
+            files.verify(tmp_path / "target", manifest, "Export again.")
+        file.write_bytes(whole)
+    file.unlink()
+    with pytest.raises(ArtifactError, match=r"part/a is missing.*Export again\."):
+        files.verify(tmp_path / "target", manifest, "Export again.")
+
+
+def test_read_json_names_the_cure(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"does not exist\. Train first\."):
+        files.read_json(tmp_path / "none.json", "Train first.")
+    for text in ("{", "[1]", "\udcff"):
+        (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(ArtifactError, match=r"bad\.json .*Train first\."):
+            files.read_json(tmp_path / "bad.json", "Train first.")

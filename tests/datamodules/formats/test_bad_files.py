@@ -1,0 +1,226 @@
+"""One clear line for every file that is not what it should be."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, MissingInputError, UserError
+from datamodules.formats.reading import read_passages, read_questions
+from tests.helpers.layout_rows import (
+    CORPUS,
+    FID,
+    HOTPOT,
+    JSON,
+    MUSIQUE,
+    ROWS,
+    TWOWIKI,
+    as_lines,
+    as_list,
+    source,
+    without,
+)
+
+BAD = "Correct that row or fetch the file again."
+FETCH = "Correct it or fetch the file again."
+
+
+@pytest.mark.parametrize(
+    ("layout", "content", "expected"),
+    [
+        ("hotpotqa", "", "{} is empty: it holds no rows. Fetch it again."),
+        ("hotpotqa", " \n ", "{} is empty: it holds no rows. Fetch it again."),
+        ("hotpotqa", "[ ]", "{} is empty: it holds no rows. Fetch it again."),
+        ("hotpotqa", gzip.compress(b"", mtime=0), "{} is empty: it holds no rows. Fetch it again."),
+        ("hotpotqa", "\nversion 1", f"{{}}, line 2: neither a JSON list nor JSON Lines: it starts with b'v'. {FETCH}"),
+        ("hotpotqa", as_lines([HOTPOT])[:-5], "{} is truncated: 0 rows read. Fetch it again."),
+        ("hotpotqa", as_lines([HOTPOT, HOTPOT])[:-25], "{} is truncated: 1 rows read. Fetch it again."),
+        ("hotpotqa", as_list([HOTPOT, HOTPOT])[:-3], "{} is truncated: 1 rows read. Fetch it again."),
+        ("hotpotqa", as_list([HOTPOT])[:-2], "{} is truncated: 1 rows read. Fetch it again."),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT]) + '{"_id": oops}\n',
+            f"{{}}, line 2, column 9: invalid JSON: Expecting value. {FETCH}",
+        ),
+        (
+            "hotpotqa",
+            "[" + json.dumps(HOTPOT) + ',\n  {"_id": oops, "question": "a question"}]',
+            f"{{}}, line 2, column 11: invalid JSON: Expecting value. {FETCH}",
+        ),
+        (
+            "hotpotqa",
+            "[" + json.dumps(HOTPOT) + "\n" + json.dumps(HOTPOT) + "]",
+            f"{{}}, line 2, column 1: invalid JSON: expecting ',' or ']' after a row. {FETCH}",
+        ),
+        (
+            "hotpotqa",
+            as_list([HOTPOT]) + " x",
+            f"{{}}, line 2, column 2: invalid JSON: something follows the end of the list. {FETCH}",
+        ),
+        ("hotpotqa", as_lines([HOTPOT]).encode() + b'{"a": "\xff"}\n', f"{{}}, line 2: not UTF-8: byte 0xff. {FETCH}"),
+        ("hotpotqa", b'[{"a":\n"\xe9 \xff"}]', f"{{}}, line 2: not UTF-8: byte 0xe9. {FETCH}"),
+        ("hotpotqa", as_list([HOTPOT, [1]]), f"{{}}, row 2 (line 2): the row is a list, not an object. {FETCH}"),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, without(HOTPOT, "context")]),
+            f"{{}}, line 2: field 'context' is missing, which line 1 has. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_list([HOTPOT, HOTPOT, HOTPOT | {"context": None}]),
+            f"{{}}, row 3 (line 3): field 'context' is missing, which row 1 (line 1) has. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([without(HOTPOT, "context"), HOTPOT]),
+            f"{{}}, line 2: field 'context' is here, but line 1 lacks it. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([without(HOTPOT, "_id")]),
+            "{}, line 1: field '_id' or 'id' is missing, which every hotpotqa row has. Is this a hotpotqa file? "
+            "Known layouts: fid, flashrag, hotpotqa, ircot, jsonl, musique, twowiki.",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"question": 3}]),
+            f"{{}}, line 2: field 'question' is a number, not a string. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"question": "\u200b"}]),
+            f"{{}}, line 2: field 'question' is empty. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"context": [["Globe"]]}]),
+            f"{{}}, line 2: item 1 of field 'context' is not a list of two, [title, sentences]. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"context": [["Globe", ["x", None]]]}]),
+            f"{{}}, line 2: a sentence of field 'context' is null, not a string. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"supporting_facts": [["Globe", "0"]]}]),
+            f"{{}}, line 2: a sentence index of field 'supporting_facts' is a string, not a number. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"context": {"title": ["Globe"], "sentences": []}}]),
+            f"{{}}, line 2: field 'context' has 1 'title' but 0 'sentences'. {BAD}",
+        ),
+        (
+            "hotpotqa",
+            as_lines([HOTPOT, HOTPOT | {"answer": "\ud800"}]),
+            f"{{}}, line 2: field 'answer' holds half a surrogate pair ('\\ud800'). {BAD}",
+        ),
+        (
+            "musique",
+            as_lines(
+                [MUSIQUE, MUSIQUE | {"paragraphs": [{"title": "x", "paragraph_text": "y", "is_supporting": "no"}]}]
+            ),
+            f"{{}}, line 2: field 'is_supporting' is a string, not true or false. {BAD}",
+        ),
+        (
+            "musique",
+            as_lines([MUSIQUE, MUSIQUE | {"paragraphs": [{"title": "x"}]}]),
+            f"{{}}, line 2: field 'paragraph_text' is missing. {BAD}",
+        ),
+        (
+            "fid",
+            as_lines([FID, FID | {"answers": "x"}]),
+            f"{{}}, line 2: field 'answers' is a string, not a list. {BAD}",
+        ),
+        (
+            "fid",
+            as_lines([FID, FID | {"ctxs": ["x"]}]),
+            f"{{}}, line 2: item 1 of field 'ctxs' is a string, not an object. {BAD}",
+        ),
+        ("hotpotqa", as_lines([MUSIQUE]), "{} looks like musique: use layout musique instead of hotpotqa."),
+        ("hotpotqa", as_lines([TWOWIKI]), "{} looks like twowiki: use layout twowiki instead of hotpotqa."),
+        ("hotpotqa", as_lines([CORPUS]), "{} looks like jsonl: use layout jsonl instead of hotpotqa."),
+    ],
+)
+def test_bad_files(layout: str, content: str | bytes, expected: str, tmp_path: Path) -> None:
+    file = source(tmp_path, content)
+    with pytest.raises(DataError) as caught:
+        list(read_questions(layout, file))
+    assert str(caught.value) == expected.replace("{}", file)
+
+
+@pytest.mark.parametrize("layout", sorted(ROWS))
+def test_every_layout_knows_its_own_rows_and_no_other(layout: str, tmp_path: Path) -> None:
+    for other, row in ROWS.items():
+        file = source(tmp_path, as_lines([row]))
+        if other == layout:
+            assert layout == "flashrag" or list(read_passages(layout, [file]))
+        else:
+            with pytest.raises(DataError, match=f"looks like {other}: use layout {other} instead of {layout}"):
+                list(read_passages(layout, [file]))
+
+
+@pytest.mark.parametrize("layout", sorted(ROWS))
+@given(data=st.data())
+def test_a_row_with_any_junk_in_it_is_read_or_named(
+    layout: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """No fault of a row escapes as anything but a DataError with the file and the line."""
+    row = ROWS[layout] | data.draw(st.dictionaries(st.sampled_from(sorted(ROWS[layout])), JSON, min_size=1))
+    file = source(tmp_path_factory.getbasetemp(), as_lines([ROWS[layout], row]), f"{layout}.jsonl")
+    try:
+        list(read_passages(layout, [file]) if layout == "jsonl" else read_questions(layout, file))
+    except DataError as error:
+        assert str(error).startswith(f"{file}, line 2: ")  # noqa: PT017 - most rows are read without one
+
+
+def test_a_corrupt_gzip(tmp_path: Path) -> None:
+    whole = bytearray(gzip.compress(as_lines([HOTPOT]).encode()))
+    whole[-6] ^= 1  # in the checksum
+    with pytest.raises(DataError, match=r"corrupt gzip archive after \d rows \(CRC check failed.*Fetch it again\."):
+        list(read_questions("hotpotqa", source(tmp_path, bytes(whole))))
+
+
+def test_a_nest_too_deep(tmp_path: Path) -> None:
+    for content in ('{"a": ' + "[" * 200_000, "[" * 200_000):
+        with pytest.raises(DataError, match=r"line 1, column .*: invalid JSON: maximum recursion depth"):
+            list(read_questions("hotpotqa", source(tmp_path, content)))
+
+
+def test_what_is_refused_before_any_reading(tmp_path: Path) -> None:
+    file = source(tmp_path, as_lines([HOTPOT]))
+    missing = str(tmp_path / "none.json")
+    with pytest.raises(
+        UserError, match=r"unknown layout 'hotpot': use one of fid, .*, twowiki\. Did you mean hotpotqa\?"
+    ):
+        read_questions("hotpot", file)
+    with pytest.raises(UserError, match=r"unknown layout 'reading': use one of"):
+        read_questions("reading", file)
+    with pytest.raises(UserError, match=r"layout 'jsonl' is a corpus and has no questions: use one of fid, flashrag"):
+        read_questions("jsonl", file)
+    with pytest.raises(UserError, match="no source of passages"):
+        read_passages("hotpotqa", [])
+    with pytest.raises(MissingInputError, match=r"none\.json does not exist: name a JSON or JSON Lines file"):
+        read_questions("hotpotqa", missing)
+    with pytest.raises(MissingInputError, match=r"none\.json does not exist"):
+        read_passages("hotpotqa", [file, missing])
+    with pytest.raises(DataError, match="is a folder: name one file of it, or a data set as hf:"):
+        read_questions("hotpotqa", str(tmp_path))
+    for bad in ("hf:", "hf:name", "hf:name:", "hf:a:b:c:d"):
+        with pytest.raises(
+            UserError, match=r"names no data set and split: write hf:<id or folder>\[:<config>\]:<split>"
+        ):
+            read_questions("hotpotqa", bad)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path: Path) -> None:
+    file = source(tmp_path, as_lines([HOTPOT]))
+    os.chmod(file, 0)
+    with pytest.raises(MissingInputError, match="cannot be read: Permission denied"):
+        list(read_questions("hotpotqa", file))

@@ -1,0 +1,179 @@
+"""Official layouts: rows of every shape become records."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError
+from common.records import Passage, Question, clean
+from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
+from tests.helpers.layout_rows import (
+    CORPUS,
+    FID,
+    FLASHRAG,
+    GLOBE,
+    HAMLET,
+    HOTPOT,
+    HUB_HOTPOT,
+    IRCOT,
+    LONDON,
+    MUSIQUE,
+    ROWS,
+    TWOWIKI,
+    as_lines,
+    as_list,
+    source,
+    without,
+)
+
+
+def one(folder: Path, layout: str, row: dict) -> Question:
+    (question,) = read_questions(layout, source(folder, as_lines([row])))
+    return question
+
+
+@pytest.mark.parametrize("row", [HOTPOT, HUB_HOTPOT])
+def test_hotpotqa_in_both_shapes(row: dict, tmp_path: Path) -> None:
+    assert one(tmp_path, "hotpotqa", row) == Question(
+        id="h1",
+        text="Who wrote Hamlet?",
+        answers=("Shakespeare",),
+        passages=(GLOBE, LONDON, HAMLET),
+        support=(HAMLET.id, GLOBE.id),
+        kind="bridge",
+    )
+
+
+def test_hotpotqa_fullwiki_names_what_it_does_not_ship(tmp_path: Path) -> None:
+    question = one(
+        tmp_path, "hotpotqa", HOTPOT | {"supporting_facts": [["Hamlet", 0], ["Ur-Hamlet", 3], ["Ur-Hamlet", 4]]}
+    )
+    assert question.support == (HAMLET.id,)
+    assert question.unshipped_support == ("Ur-Hamlet",)
+
+
+@pytest.mark.parametrize("row", [HOTPOT, HUB_HOTPOT])
+def test_hotpotqa_questions_only(row: dict, tmp_path: Path) -> None:
+    rows = [without(row, "context"), without(row, "context")]
+    questions = list(read_questions("hotpotqa", source(tmp_path, as_list(rows))))
+    assert len(questions) == 2
+    assert questions[0].passages == questions[0].support == ()
+    assert questions[0].unshipped_support == ("Hamlet", "Globe")
+    with pytest.raises(DataError, match="questions without passages"):
+        list(read_passages("hotpotqa", [source(tmp_path, as_list(rows))]))
+
+
+def test_hotpotqa_test_set_hides_answers(tmp_path: Path) -> None:
+    question = one(tmp_path, "hotpotqa", without(HOTPOT, "answer", "supporting_facts", "type", "level"))
+    assert (question.answers, question.support, question.kind) == ((), (), "")
+    assert len(question.passages) == 3
+
+
+def test_gold_among_paragraphs_of_one_title(tmp_path: Path) -> None:
+    """The supporting sentence must lie inside; where it lies in both or in none, both are gold."""
+    short, long = ["Hamlet", ["A village."]], ["Hamlet", ["A play.", " By Shakespeare."]]
+    ids = [Passage.of("Hamlet", "A village.").id, HAMLET.id]
+    for sentences, expected in (([0], ids), ([1], ids[1:]), ([1, 0], ids[1:]), ([2], ids)):
+        row = HOTPOT | {"context": [short, long], "supporting_facts": [["Hamlet", index] for index in sentences]}
+        assert list(one(tmp_path, "hotpotqa", row).support) == expected
+
+
+def test_titles_meet_after_cleaning(tmp_path: Path) -> None:
+    row = HOTPOT | {"supporting_facts": [["Ham\u200blet ", 0], ["Lon\u00addon", 0]]}
+    assert one(tmp_path, "hotpotqa", row).support == (HAMLET.id, LONDON.id)
+
+
+def test_twowiki_joins_with_blanks_and_bears_an_index_outside(tmp_path: Path) -> None:
+    row = TWOWIKI | {"supporting_facts": [["Hamlet", 7], ["Globe", 0]]}
+    question = one(tmp_path, "twowiki", row | {"context": [*row["context"], row["context"][0]]})
+    assert question.passages == (GLOBE, HAMLET)  # a paragraph shipped twice is one candidate
+    assert question.support == (HAMLET.id, GLOBE.id)
+    assert question.kind == "compositional"
+
+
+def test_musique(tmp_path: Path) -> None:
+    question = one(tmp_path, "musique", MUSIQUE)
+    assert question.answers == ("Shakespeare", "William Shakespeare")
+    assert question.gold == (Passage.of("Hamlet", "A play."),)
+    assert (question.kind, len(question.passages)) == ("3hop1", 2)
+
+
+def test_musique_unanswerable_and_questions_only(tmp_path: Path) -> None:
+    step = MUSIQUE["question_decomposition"][0] | {"paragraph_support_idx": None}
+    paragraphs = [paragraph | {"is_supporting": False} for paragraph in MUSIQUE["paragraphs"]]
+    unanswerable = MUSIQUE | {"answerable": False, "question_decomposition": [step], "paragraphs": paragraphs}
+    assert one(tmp_path, "musique", unanswerable).support == ()
+    assert one(tmp_path, "musique", without(MUSIQUE, "paragraphs")).passages == ()
+
+
+def test_ircot_takes_every_answer_form(tmp_path: Path) -> None:
+    question = one(tmp_path, "ircot", IRCOT)
+    assert question.answers == ("Shakespeare", "the Bard", "1", "2 May 1600")
+    assert question.gold == (Passage.of("Hamlet", "A play."),)
+    assert (question.id, question.kind) == ("i1", "")
+
+
+def test_fid_gold(tmp_path: Path) -> None:
+    """`isgold` decides, else what is stored, else DPR's rule on the text alone (a title does not count)."""
+    writer, play = (Passage.of(item["title"], item["text"]).id for item in FID["ctxs"])
+
+    def support(first: dict, second: dict) -> tuple[str, ...]:
+        items = [FID["ctxs"][0] | first, FID["ctxs"][1] | second]
+        return one(tmp_path, "fid", FID | {"ctxs": items}).support
+
+    assert support({}, {}) == (play,)
+    assert support({"has_answer": True}, {"has_answer": False}) == (writer,)
+    assert support({"hasanswer": False}, {"hasanswer": False}) == ()
+    assert support({"hasanswer": True, "isgold": False}, {"hasanswer": True, "isgold": True}) == (play,)
+    assert support({"hasanswer": True, "isgold": False}, {"hasanswer": True, "isgold": False}) == (writer, play)
+
+
+def test_a_question_without_id_has_the_same_in_every_file(tmp_path: Path) -> None:
+    one_file = one(tmp_path, "fid", without(FID, "id"))
+    other_file = one(tmp_path, "fid", without(FID, "id") | {"question": " Who wrote Hamlet?", "ctxs": []})
+    assert one_file.id == other_file.id
+    assert one_file.id != one(tmp_path, "fid", without(FID, "id") | {"question": "Who?"}).id
+
+
+def test_flashrag(tmp_path: Path) -> None:
+    assert one(tmp_path, "flashrag", FLASHRAG) == Question("test_0", "Who?", ("Shakespeare",), kind="bridge")
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (CORPUS, Passage.of("Hamlet", "A play.")),
+        ({"_id": "0", "title": "Hamlet", "text": "A play.", "metadata": {}}, Passage.of("Hamlet", "A play.")),
+        ({"doc_id": "0", "title": "Hamlet", "text": "A play."}, Passage.of("Hamlet", "A play.")),
+        ({"id": 0, "contents": '"Hamlet"\nA play.\nIn verse.'}, Passage.of("Hamlet", "A play. In verse.")),
+        ({"id": 0, "contents": '"Heroes" (song)\nA song.'}, Passage.of('Heroes" (song)', "A song.")),
+        ({"id": 0, "contents": "A play."}, Passage.of("", "A play.")),
+        ({"text": "A play.", "title": None}, Passage.of("", "A play.")),
+    ],
+)
+def test_corpora(row: dict, expected: Passage, tmp_path: Path) -> None:
+    for write in (as_list, as_lines):
+        assert list(read_passages("jsonl", [source(tmp_path, write([row, row]))])) == [expected]
+
+
+def test_passages_are_pooled_in_first_seen_order(tmp_path: Path) -> None:
+    one_file = source(tmp_path, as_list([HOTPOT]), "1.json")
+    again = source(
+        tmp_path, as_list([HUB_HOTPOT, HOTPOT | {"context": [["New", ["x"]], ["London", [" A  city."]]]}]), "2.json"
+    )
+    assert list(read_passages("hotpotqa", [one_file, again])) == [GLOBE, LONDON, HAMLET, Passage.of("New", "x")]
+
+
+@given(st.text(), st.text())
+def test_text_survives_but_for_cleaning(title: str, text: str) -> None:
+    from datamodules.formats.layouts.jsonl import passage
+
+    assert passage({"title": title, "text": text}) == Passage.of(title, text)
+    assert passage({"title": title, "text": text}).text == clean(text)
+
+
+def test_layouts_are_the_modules() -> None:
+    assert layouts() == sorted(ROWS)
+    assert question_layouts() == sorted(set(ROWS) - {"jsonl"})

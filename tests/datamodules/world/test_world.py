@@ -1,0 +1,187 @@
+"""The synthetic world: whole, unambiguous, and not flattering."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from datamodules.world import frames, phrases_people, phrases_trade, phrases_works
+from datamodules.world.facts import RELATIONS
+from datamodules.world.phrases import SPLITS, Phrases, Relation
+from datamodules.world.questions import MIX, contains
+from datamodules.world.world import Shipped, World, WorldConfig, grow
+from tests.helpers.small_world import SMALL
+
+PARTS = (*SPLITS, "web")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return grow(SMALL)
+
+
+def asked(world: World, split: str, kinds: tuple[str, ...] = ()) -> list:
+    groups = (world.questions, world.singles, world.open_singles)
+    every = [shipped.asked for group in groups for shipped in group[split]]
+    return [one for one in every if not kinds or one.kind in kinds]
+
+
+def templates(value: object) -> list[Phrases]:
+    """All phrase sets inside a module's value."""
+    if isinstance(value, Phrases):
+        return [value]
+    if isinstance(value, Relation):
+        return [value.statements, value.noun_phrases, value.asks]
+    return [found for item in value.values() for found in templates(item)] if isinstance(value, dict) else []
+
+
+def test_no_template_serves_two_splits() -> None:
+    modules = (frames, phrases_people, phrases_works, phrases_trade)
+    sets = [found for module in modules for value in vars(module).values() for found in templates(value)]
+    assert len(sets) > 90
+    used = [{template for one in sets for template in one.of(split)} for split in SPLITS]
+    assert not (used[0] & used[1] | used[0] & used[2] | used[1] & used[2])
+    assert all(one.train and one.validation and one.test for one in sets)
+
+
+def test_relations_name_their_place_holders() -> None:
+    for relation in RELATIONS.values():
+        for split in SPLITS:
+            assert all("{o}" in s for s in relation.statements.of(split))
+            assert all(q.count("{x}") == 1 for q in (*relation.noun_phrases.of(split), *relation.asks.of(split)))
+
+
+def test_written_sentences_and_questions_differ_between_splits_once_names_are_masked(world: World) -> None:
+    """The same rule as above, read off the finished text."""
+    names = {word for group in world.entities.values() for e in group for word in (*e.name.split(), e.region)}
+    names |= {
+        said for group in world.entities.values() for e in group for said in e.facts.values() if isinstance(said, str)
+    }
+    names |= {word for group in world.entities.values() for e in group for theme in e.theme for word in theme.split()}
+    names |= {e.trade for group in world.entities.values() for e in group} | {"film director", "the", "a", "an"}
+    lower = {name.casefold() for name in names if name}
+
+    def mask(text: str) -> str:
+        words = re.findall(r"[\w-]+", text.casefold().replace("film director", "novelist"))
+        return " ".join("#" if word in lower or word.isdigit() else word for word in words)
+
+    sentences, questions = [], []
+    for split in SPLITS:
+        clauses = [
+            c for e in world.entities[split] for s in world.passages[e].sentences for c in re.split(r"; |, and ", s)
+        ]
+        sentences.append({mask(c) for c in clauses} - {"# bears # same name"})
+        questions.append({mask(one.question) for one in asked(world, split)})
+    for masked in (sentences, questions):
+        bare = [{m for m in group if re.search("[a-z]", m)} for group in masked]
+        assert not (bare[0] & bare[1] | bare[0] & bare[2] | bare[1] & bare[2])
+
+
+def test_splits_share_no_answer_and_no_entity(world: World) -> None:
+    answers = [{one.answer.casefold() for one in asked(world, split)} - {"yes", "no"} for split in PARTS]
+    names = [{e.name.casefold() for e in world.entities[split]} for split in PARTS]
+    for sets in (answers, names):
+        assert sum(map(len, sets)) == len(set.union(*sets))
+    for split in PARTS:
+        for one in asked(world, split):
+            assert {step.entity.split for step in one.steps} == {split}
+
+
+def single_hop(world: World) -> list[Shipped]:
+    return [shipped for split in SPLITS for group in (world.singles, world.open_singles) for shipped in group[split]]
+
+
+def test_parts_are_of_the_gold_passages_article_and_silent_on_what_is_asked(world: World) -> None:
+    shipped = single_hop(world)
+    parts = [(one, part) for one in shipped for part in one.parts]
+    assert len(parts) > 0.9 * 2 * len(shipped)
+    corpus = {passage.text for passage in world.passages.values()}
+    for one, part in parts:
+        (step,) = one.asked.steps
+        assert part.title == world.passages[step.entity].title
+        assert contains(part.text, step.entity.name)
+        assert not contains(part.text, one.asked.answer)
+        assert part.text not in corpus
+        others = step.entity.facts.keys() - {step.relation}
+        assert part.said_in.keys() & step.entity.facts.keys() <= others
+        assert len(part.said_in.keys() & others) == len(others) - len(others) // 2
+
+
+def test_answers_stand_in_the_last_gold_passage_and_nowhere_on_the_way(world: World) -> None:
+    for split in PARTS:
+        for one in asked(world, split):
+            if one.answer in ("yes", "no"):
+                continue
+            texts = [f"{world.passages[s.entity].title}. {world.passages[s.entity].text}" for s in one.steps]
+            assert contains(texts[-1], one.answer)
+            if one.kind != "comparison_name":
+                assert not contains(one.question, one.answer)
+                assert not any(contains(text, one.answer) for text in texts[:-1])
+
+
+def test_chains_are_followed_through_facts_and_hide_their_bridges(world: World) -> None:
+    for split in PARTS:
+        for one in asked(world, split, ("single", "bridge", "bridge3", "bridge4")):
+            assert len(one.steps) == {"single": 1, "bridge": 2, "bridge3": 3, "bridge4": 4}[one.kind]
+            for step, following in zip(one.steps, one.steps[1:], strict=False):
+                assert step.entity.facts[step.relation] is following.entity
+                assert not any(contains(one.question, w) for w in following.entity.name.split() if w != "The")
+                assert contains(world.passages[step.entity].text, following.entity.name)
+            said = one.steps[-1].entity.facts[one.steps[-1].relation]
+            assert (said if isinstance(said, str) else said.name) == one.answer
+
+
+def test_comparisons_are_right(world: World) -> None:
+    for one in asked(world, "train", ("comparison_name", "comparison_fact")):
+        loser, winner = (int(step.answer) for step in one.steps)
+        assert loser != winner
+        earlier = re.search(r"earlier|older|first", one.question, re.IGNORECASE)
+        later = re.search(r"later|newer|younger|last", one.question, re.IGNORECASE)
+        if earlier or later:  # a slip of the finger may have hit the word
+            assert (winner < loser) == bool(earlier)
+    for one in asked(world, "test", ("comparison_same",)):
+        first, second = (step.entity.facts[step.relation] for step in one.steps)
+        assert (first is second) == (one.answer == "yes")
+
+
+def test_every_mention_means_one_thing(world: World) -> None:
+    everything = [e for group in world.entities.values() for e in group]
+    by_name = Counter(e.name.casefold() for e in everything)
+    identities = Counter((e.name, e.year, e.region) for e in everything)
+    assert max(identities.values()) == 1
+    assert max(by_name.values()) == 2  # look-alikes that share a whole name
+    for split in PARTS:
+        for one in asked(world, split):
+            named = one.steps if one.kind.startswith("comparison") else one.steps[:1]
+            for step in named:
+                assert contains(one.question, step.entity.name)
+                if by_name[step.entity.name.casefold()] > 1:
+                    assert contains(one.question, str(step.entity.year)) or contains(one.question, step.entity.region)
+
+
+@pytest.fixture(scope="module")
+def full_size() -> World:
+    return grow(WorldConfig(singles=0, open_singles=0, web_questions=2))
+
+
+def test_a_reader_without_contexts_cannot_score(full_size: World) -> None:
+    questions = [shipped.asked for shipped in full_size.questions["test"]]
+    assert len(questions) >= 400
+    share = Counter(one.kind for one in questions)
+    guessable = 0.5 * (share["comparison_same"] + share["comparison_name"]) / len(questions)
+    answers = Counter(one.answer for one in questions if one.answer not in ("yes", "no"))
+    assert answers.most_common(1)[0][1] / len(questions) < 0.02
+    assert guessable < 0.04
+    said = Counter(one.answer for one in questions if one.kind == "comparison_same")
+    assert abs(said["yes"] - said["no"]) <= 1
+
+
+def test_the_mix_is_as_promised(full_size: World) -> None:
+    assert sum(part for part, _ in MIX.values()) == pytest.approx(1)
+    kinds = Counter(shipped.asked.kind for shipped in full_size.questions["test"])
+    assert kinds == {kind: round(448 * share) for kind, (share, _) in MIX.items()}
+
+
+def test_titles_repeat(world: World) -> None:
+    titles = Counter(passage.title for passage in world.passages.values())
+    assert sum(count > 1 for count in titles.values()) >= 3

@@ -1,0 +1,144 @@
+"""The synthetic world's files: repeatable, their layouts agree, gold where it belongs, and the command that writes them."""
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.files import digests
+from datamodules.formats.reading import read_passages, read_questions
+from datamodules.world.__main__ import main
+from datamodules.world.phrases import SPLITS
+from datamodules.world.questions import contains
+from datamodules.world.world import SPLIT_SHARES, WorldConfig, grow
+from datamodules.world.writing import write_world
+from tests.helpers.small_world import SMALL
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("world") / "out"
+    write_world(SMALL, out)
+    return out
+
+
+def test_same_seed_same_bytes_and_another_seed_other_names(folder: Path, tmp_path: Path) -> None:
+    write_world(SMALL, tmp_path / "again")
+    assert digests(tmp_path / "again") == digests(folder)
+    record = json.loads((folder / "world.json").read_text())
+    assert {**record["sha256"], "world.json": digests(folder)["world.json"]} == digests(folder)
+    other = grow(WorldConfig(seed=4, questions=50, singles=10, web_questions=2, manuals=0))
+    own = grow(WorldConfig(seed=3, questions=50, singles=10, web_questions=2, manuals=0))
+    names = [{e.name for group in w.entities.values() for e in group} for w in (own, other)]
+    assert len(names[0] & names[1]) < 0.01 * len(names[0])
+
+
+def test_gold_passages_lie_in_the_corpus_or_only_in_the_web(folder: Path) -> None:
+    corpus = {p.id for p in read_passages("jsonl", [str(folder / "corpus.jsonl")])}
+    web = {p.id for p in read_passages("jsonl", [str(folder / "web_corpus.jsonl")])}
+    record = json.loads((folder / "world.json").read_text())
+    assert (len(corpus), len(web)) == (record["passages"]["corpus"], record["passages"]["web_corpus"])
+    assert not corpus & web
+    for name in SPLITS:
+        for question in read_questions("hotpotqa", str(folder / f"{name}.json")):
+            assert {p.id for p in question.passages} <= corpus
+            assert not question.unshipped_support
+    for question in read_questions("hotpotqa", str(folder / "test_web.json")):
+        assert set(question.support) <= web
+
+
+def test_layouts_agree(folder: Path) -> None:
+    for name in (*SPLITS, "test_web"):
+        hotpot = list(read_questions("hotpotqa", str(folder / f"{name}.json")))
+        musique = list(read_questions("musique", str(folder / f"musique_{name}.jsonl")))
+        assert [q.text for q in hotpot] == [q.text for q in musique]
+        for one, other in zip(hotpot, musique, strict=True):
+            assert one.passages == other.passages
+            assert set(one.support) == set(other.support)
+            assert one.answers == other.answers
+            assert len(one.passages) == 10
+    for row in map(json.loads, (folder / "musique_test.jsonl").read_text().splitlines()):
+        for step in row["question_decomposition"]:
+            paragraph = row["paragraphs"][step["paragraph_support_idx"]]
+            assert paragraph["is_supporting"]
+            assert contains(paragraph["paragraph_text"], step["answer"])
+    fid = json.loads((folder / "fid_test.json").read_text())
+    assert len(fid) == round(0.28 * SMALL.singles)
+    assert len(list(read_questions("fid", str(folder / "fid_test.json")))) == len(fid)
+    assert all(any(c["isgold"] and c["hasanswer"] for c in row["ctxs"]) for row in fid)
+
+
+def test_fid_rows_are_in_the_order_of_words_shared_with_the_question(folder: Path) -> None:
+    rows = json.loads((folder / "fid_train.json").read_text())
+    places = Counter()
+    for row in rows:
+        (gold,) = (n for n, context in enumerate(row["ctxs"]) if context["isgold"])
+        places[gold] += 1
+        alike = [c for n, c in enumerate(row["ctxs"]) if c["title"] == row["ctxs"][gold]["title"] and n != gold]
+        assert len(alike) <= 2
+        assert not any(contains(c["text"], row["answers"][0]) or c["hasanswer"] for c in alike)
+        assert len(row["ctxs"]) == 10
+        words = set(re.findall(r"\w+", row["question"].lower()))
+        shared = [len(words & set(re.findall(r"\w+", f"{c['title']} {c['text']}".lower()))) for c in row["ctxs"]]
+        assert shared == sorted(shared, reverse=True)
+    assert 0.2 * len(rows) < places[0] < 0.8 * len(rows)  # no better than a retriever
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_other_open_question_has_no_context_with_its_answer(folder: Path, split: str) -> None:
+    rows = json.loads((folder / f"fid_{split}_open.json").read_text())
+    record = json.loads((folder / "world.json").read_text())
+    assert len(rows) == record["open_single_hop_questions"][split] == round(SPLIT_SHARES[split] * SMALL.open_singles)
+    for number, row in enumerate(rows):
+        holding = [c for c in row["ctxs"] if contains(f"{c['title']}. {c['text']}", row["answers"][0])]
+        assert [c for c in row["ctxs"] if contains(c["text"], row["answers"][0])] == [
+            c for c in row["ctxs"] if c["hasanswer"]
+        ]
+        gold = [c for c in row["ctxs"] if c["isgold"]]
+        if number % 2 == 0:
+            assert len(gold) == 1
+            assert gold[0] in holding
+        else:
+            assert not holding
+            assert not gold
+            assert len(row["ctxs"]) >= 5
+    for question in list(read_questions("fid", str(folder / f"fid_{split}_open.json")))[1::2]:
+        assert question.support == question.unshipped_support == ()
+    closed = json.loads((folder / f"fid_{split}.json").read_text())
+    assert not {row["question"] for row in rows} & {row["question"] for row in closed}
+
+
+def test_singles_change_nothing_but_the_files_of_singles(folder: Path, tmp_path: Path) -> None:
+    write_world(replace(SMALL, singles=50, open_singles=0), tmp_path / "fewer")
+    here, there = ({n: d for n, d in digests(f).items() if n != "world.json"} for f in (folder, tmp_path / "fewer"))
+    differing = {name for name in here if here[name] != there.get(name)}
+    assert differing == {f"fid_{split}{kind}.json" for split in SPLITS for kind in ("", "_open")}
+    assert set(there) == {name for name in here if not name.endswith("_open.json")}
+
+
+def test_supporting_sentences_say_the_fact(folder: Path) -> None:
+    for row in json.loads((folder / "test.json").read_text()):
+        context = dict(row["context"])
+        assert len(context) == len(row["context"])  # so that a title means one paragraph
+        assert all(sentence.startswith(" ") for sentences in context.values() for sentence in sentences[1:])
+        title, sentence = row["supporting_facts"][-1]
+        if row["type"] != "comparison":
+            assert contains(context[title][sentence], row["answer"])
+
+
+def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("precious")
+    assert main(["--out", str(tmp_path), "--questions", "50"]) != 0
+    assert "holds no world" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+    assert main(["--out", str(tmp_path / "new"), "--questions", "3"]) != 0
+    assert "at least 50" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path / "new"), "--open-singles=-1"]) != 0
+    assert "--open-singles -1: must not be negative" in capsys.readouterr().err
+    assert main(["--out", str(tmp_path / "new"), "--questions", "50", "--singles", "20", "--web-questions", "4"]) == 0
+    assert main(["--out", str(tmp_path / "new"), "--questions", "60", "--singles", "20", "--open-singles", "9"]) == 0
+    recipe = json.loads((tmp_path / "new" / "world.json").read_text())["recipe"]
+    assert (recipe["questions"], recipe["singles"], recipe["open_singles"]) == (60, 20, 9)

@@ -1,0 +1,221 @@
+"""Measuring answers: the command and its reports on real random models."""
+
+import csv
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import infer
+from common.answer_metrics import exact_match, has_answer
+from common.errors import UserError
+from common.records import Answer, Question
+from datamodules.formats.reading import read_questions
+from harness.commands.answers import answers
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.candidates import collect_candidates, holding
+from harness.evaluation.rerag.unanswerable import Confidence
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from harness.strategies.rerag import ReRag
+from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import MarginalReader, weigh
+from models.rerag.model import ReRagModel
+from tests.conftest import hotpot_rows
+from tests.helpers.rerag_world import corpus, write_serving
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    """A serving folder, and questions half of whose answers it gets right; some passages hold them."""
+    root = tmp_path_factory.mktemp("answers")
+    serving = write_serving(
+        checkpoints["t5"],
+        root / "both",
+        calibration=Calibration(0.5, 0.0),
+        threshold=0.7,
+        max_tokens=96,
+        temperature=0.5,
+    )
+    rows = hotpot_rows(7)
+    for row in rows:
+        row["supporting_facts"] = []
+    file = root / "dev.json"
+    file.write_text(json.dumps(rows))
+    asked = list(read_questions("hotpotqa", str(file)))
+    given = ReRag(None, serving, contexts=4, device="cpu").answer(asked)
+    for row, answer in itertools.islice(zip(rows, given, strict=True), 4):
+        row["answer"] = answer.text
+    rows[5]["context"][6][1] = [f"it is {rows[5]['answer']}"]
+    rows[6]["answer"] = ""
+    file.write_text(json.dumps(rows))
+    reranker = write_serving(checkpoints["t5"], root / "reranker", generator=None, max_tokens=96)
+    return {"serving": serving, "reranker": reranker, "dev": file, "encoder": checkpoints["bert"], "root": root}
+
+
+def run(folders: dict[str, Path], out: Path, *more: str, serving: str = "serving") -> None:
+    infer.main(
+        [
+            "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders[serving]),
+            "--strategy.contexts", "4", "--strategy.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out),
+            "--encoder", str(folders["encoder"]), "--resamples", "100", *more,
+        ]
+    )  # fmt: skip
+
+
+def read_csv(out: Path) -> dict[tuple[str, str, str], float]:
+    with (out / "answers.csv").open(encoding="utf-8") as file:
+        return {
+            (row["table"], row["row"], row["column"]): float(row["value"] or "nan")
+            for row in csv.DictReader(file)
+            if row["source"] == "ours"
+        }
+
+
+def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Path]) -> None:
+    model = ReRagModel.load(folders["serving"], "cpu")
+    passages, asked = corpus(8), "where was name1 born"
+    for marginal in ("thorough", "fast"):
+        reader = MarginalReader(model.generator, marginal, 4)
+        (whole,) = reader.matrices([asked], [passages])
+        assert len(whole.candidates) > 2
+        for chosen in ([5, 1, 6], [0], list(range(8))):
+            weights = torch.linspace(1, -1, len(chosen))
+            (expected,) = reader.read([asked], [[passages[i] for i in chosen]], [weights.tolist()])
+            found = weigh(whole.subset(chosen), weights)
+            assert (found.text, found.written) == (expected.text, expected.written)
+            assert found.logprob == pytest.approx(expected.logprob, abs=1e-4)
+            assert found.shares == pytest.approx(expected.shares, abs=1e-4)
+
+
+def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
+    run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--temperature_questions", str(folders["dev"]))
+    out = tmp_path / "report"
+    assert sorted(path.name for path in out.iterdir()) == [
+        "answers.csv", "answers.json", "answers.md", "contexts.png", "quality.png", "questions.jsonl",
+        "risk_coverage.png",
+    ]  # fmt: skip
+    asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
+    strategy = ReRag(None, folders["serving"], contexts=4, device="cpu")
+    expected = strategy.answer(asked)
+    records = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
+    assert len(records) == len(asked) == 6
+    for record, answer in zip(records, expected, strict=True):
+        assert record["answer"] == answer.text
+        assert record["logprob"] == pytest.approx(answer.logprob, abs=1e-4)
+        assert [hit["id"] for hit in record["evidence"]] == [hit.passage.id for hit in answer.evidence]
+        assert record["notes"]["answerable"] == answer.notes["answerable"]
+    figures = read_csv(out)
+    exact = np.mean([exact_match(a.text, q.answers) for a, q in zip(expected, asked, strict=True)])
+    assert exact >= 4 / 6
+    assert figures["answers", "ours, squad", "EM %"] == pytest.approx(100 * exact, abs=1e-3)
+    assert figures["ablation", "RE context, score", "EM %, thorough"] == pytest.approx(100 * exact, abs=1e-3)
+    first = [has_answer(a.evidence[0].passage.text, q.answers) for a, q in zip(expected, asked, strict=True)]
+    assert figures["recall", "RE", "R@1 %"] == pytest.approx(100 * np.mean(first), abs=1e-3)
+    report = json.loads((out / "answers.json").read_text())
+    assert report["questions"]["asked"] == 7
+    assert report["study"]["temperature"] != 1
+    text = (out / "answers.md").read_text()
+    assert "*paper:* RE-RAG base" in text
+    assert "fitted on 6 training questions" in text
+    assert text in capsys.readouterr().out
+
+
+def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: dict[str, Path]) -> None:
+    asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
+    build_bm25([p for q in asked for p in q.passages], folders["root"] / "bm25")
+    retriever, model = Bm25Retriever(folders["root"] / "bm25"), ReRagModel.load(folders["serving"], "cpu")
+    pools, seconds = collect_candidates(asked, model, retriever, None, candidates=7, contexts=3, temperature=2.0)
+    assert set(seconds) == {"retrieval", "scoring", "reading"}
+    (nothing,), _ = collect_candidates([Question("q", "zebra", ("x",))], model, retriever, None, 7, 3)
+    assert nothing.read("estimator", "retriever", 3, "thorough").text == ""
+    rerag_tables.quality_table(
+        [nothing],
+        {key: [np.array([])] for key in rerag_tables.RANKERS},
+        dict.fromkeys(rerag_tables.RANKERS, np.zeros(1)),
+        3,
+    )
+    empty = Confidence.of("RE", "estimator", [nothing], [np.array([])], 3, np.zeros(1))
+    assert (empty.max_N[0], empty.answerable_N[0]) == (-np.inf, False)
+    for pool, hits in zip(pools, retriever.search([q.text for q in asked], 7), strict=True):
+        by_id = {hit.passage.id: hit.score / 2 for hit in hits}
+        ranked = sorted(by_id, key=lambda i: -by_id[i])
+        logits = model.estimator.scores([(pool.question.text, p) for p in pool.passages])
+        relevance = dict(zip([p.id for p in pool.passages], logits, strict=True))
+        passages = {p.id: p for p in pool.passages}
+        orders = {"retriever": ranked, "estimator": sorted(ranked, key=lambda i: -relevance[i])}
+        weights = {"retriever": by_id, "estimator": relevance}
+        for contexts, by, count, marginal in itertools.product(orders, weights, (1, 3), ("thorough", "fast")):
+            kept = orders[contexts][:count]
+            temperature = 0.5 if (by, marginal) == ("estimator", "thorough") else 1.0  # the folder's
+            reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
+            (expected,) = reader.read(
+                [pool.question.text], [[passages[i] for i in kept]], [[weights[by][i] / temperature for i in kept]]
+            )
+            found = pool.read(contexts, by, count, marginal)
+            assert found.text == expected.text
+            assert found.logprob == pytest.approx(expected.logprob, abs=1e-4)
+        assert pool.holds_C.tolist() == holding(pool.question, pool.passages).tolist()
+        with pytest.raises(KeyError):
+            pool.read("estimator", "estimator", 7, "fast")  # more than were read
+
+
+def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) -> None:
+    run(folders, tmp_path / "refusing", "--strategy.refuse", "true", "--strategy.threshold", "1.0")
+    assert read_csv(tmp_path / "refusing")["answers", "ours, squad", "EM %"] == 0
+    assert read_csv(tmp_path / "refusing")["ablation", "RE context, score", "EM %, thorough"] > 50
+    run(folders, tmp_path / "reranker", serving="reranker")
+    figures = read_csv(tmp_path / "reranker")
+    assert {table for table, *_ in figures} == {"recall", "detection", "auroc"}
+    record = json.loads((tmp_path / "reranker" / "questions.jsonl").read_text().splitlines()[0])
+    assert record["candidates"][0]["written"] is None
+
+
+class Echo:
+    """A reader that answers with the first title."""
+
+    def read(self, questions, evidence):
+        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
+
+
+def test_any_strategy_is_measured(folders: dict[str, Path], tmp_path: Path) -> None:
+    asked = list(read_questions("hotpotqa", str(folders["dev"])))
+    passages = [p for q in asked for p in q.passages]
+    build_bm25(passages, tmp_path / "bm25")
+    strategy = DrRag(Bm25Retriever(tmp_path / "bm25"), reader=Echo(), selection=SelectionOptions("sm", k=4))
+    answers(strategy, str(folders["dev"]), tmp_path / "out", paper="hotpotqa", resamples=50)
+    text = (tmp_path / "out" / "answers.md").read_text()
+    assert "*paper:* Llama3-8B, CFS, k = 4 (Table 3)" in text
+    assert "k = 6" not in text
+    assert "seconds/first stage" in text
+    answers(strategy, str(folders["dev"]), tmp_path / "out", resamples=50, limit=2)  # replaces
+    assert len((tmp_path / "out" / "questions.jsonl").read_text().splitlines()) == 2
+
+
+def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
+    strategy = ReRag(None, folders["serving"], contexts=2, device="cpu")
+    file, out = str(folders["dev"]), tmp_path / "out"
+    build_bm25(corpus(3), tmp_path / "bm25")
+    silent = DrRag(Bm25Retriever(tmp_path / "bm25"), selection=SelectionOptions("sm"))
+    bare = tmp_path / "bare.jsonl"
+    bare.write_text(json.dumps({"id": "1", "question": "who", "golden_answers": ["x"]}))
+    hidden = tmp_path / "hidden.json"
+    hidden.write_text(json.dumps([{k: v for k, v in row.items() if k != "answer"} for row in hotpot_rows(2)]))
+    for message, options in {
+        "ks is": {"ks": (5, 1)},
+        "resamples": {"resamples": 0},
+        "no reader": {"strategy": silent},
+        "temperature_questions is for": {"strategy": DrRag(silent.retriever, reader=Echo(), selection=SelectionOptions('sm')),
+                                         "temperature_questions": file},
+        "normalization": {"normalization": "bleu"},
+        "without passages": {"questions": str(bare), "layout": "flashrag", "encoder": str(folders["encoder"])},
+        "None of the 2 questions": {"questions": str(hidden)},
+        "holds no earlier report": {"out": tmp_path},
+    }.items():  # fmt: skip
+        with pytest.raises(UserError, match=message):
+            answers(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})
+    assert not out.exists()

@@ -1,0 +1,288 @@
+"""`infer.py answers` after an interruption: what was computed is used again, and the report is the one of an unbroken run."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from functools import wraps
+from pathlib import Path
+
+import pytest
+import torch
+
+import infer
+from common.records import Passage
+from harness.commands import answers
+from harness.evaluation.rerag import candidates
+from harness.retrievers.bm25 import build_bm25
+from harness.strategies.drrag import DrRag
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
+from tests.conftest import hotpot_rows
+from tests.helpers.killing_retriever import DIES_AT, Mortal
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.runs import ONE_THREAD, ROOT
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    """Serving folders, a BM25 index of all passages, a sentence encoder, questions and training questions."""
+    root = tmp_path_factory.mktemp("resume")
+    made = {"root": root, "encoder": checkpoints["bert"], "dev": root / "dev.json", "train": root / "train.json"}
+    for name, seed in (("dev", 0), ("train", 1)):
+        made[name].write_text(json.dumps(hotpot_rows(9, seed)))
+    build_bm25(
+        [Passage.of(title, "".join(text)) for row in hotpot_rows(9) for title, text in row["context"]], root / "i"
+    )
+    made["index"] = root / "i"
+    options = {"calibration": Calibration(0.5, 0.0), "threshold": 0.7, "max_tokens": 96}
+    made["serving"] = write_serving(checkpoints["t5"], root / "both", **options)
+    made["packed"] = write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=200)
+    return made
+
+
+def in_twos(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine questions make five batches."""
+    monkeypatch.setattr(candidates, "QUESTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(answers, "QUESTIONS_AT_ONCE", 2)
+
+
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `in_twos`, for one test."""
+    in_twos(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def unbroken(folders: dict[str, Path]) -> tuple[list[str], list[str]]:
+    """The report of an unbroken run of RE-RAG in small batches over the questions' own passages."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        in_twos(monkeypatch)
+        infer.main(rerag(folders, folders["root"] / "unbroken"))
+    return report(folders["root"] / "unbroken")
+
+
+def rerag(folders: dict[str, Path], out: Path, retriever: str = "", *more: str) -> list[str]:
+    """Arguments of RE-RAG, over the questions' own passages unless a retriever is named."""
+    found_by = ["--strategy.retriever", retriever, "--strategy.retriever.index", str(folders["index"])]
+    return [
+        "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders["serving"]),
+        "--strategy.contexts", "3", "--strategy.candidates", "5", "--strategy.device", "cpu",
+        *(found_by if retriever else ["--encoder", str(folders["encoder"])]),
+        "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20", *more,
+    ]  # fmt: skip
+
+
+def drrag(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
+    """Arguments of a strategy that is asked for nothing but answers."""
+    return [
+        "answers", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--strategy.selection.k", "3",
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(folders["index"]),
+        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(folders["packed"]),
+        "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20",
+        *more,
+    ]  # fmt: skip
+
+
+def report(out: Path) -> tuple[list[str], list[str]]:
+    """The table and the records without what the clock says."""
+    lines = [line for line in (out / "answers.csv").read_text().splitlines() if "seconds" not in line]
+    records = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
+    for record in records:
+        if "costs" in record:
+            record["costs"] = {name: value for name, value in record["costs"].items() if "seconds" not in name}
+    return lines, [json.dumps(record) for record in records]
+
+
+def partial(out: Path) -> Path:
+    return out.with_name(out.name + ".partial")
+
+
+def kept_lines(out: Path, name: str) -> list[str]:
+    return (partial(out) / f"answers-{name}.jsonl").read_text().splitlines()
+
+
+class Interrupt:
+    """Stops a method before its call number `at`, as Ctrl-C does, and counts the calls that it lets through."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str, at: int) -> None:
+        self.monkeypatch, self.owner, self.name, self.at, self.calls = monkeypatch, owner, name, at, 0
+        self.original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, wraps(self.original)(lambda *args: self(*args)))
+
+    def __call__(self, *args: object) -> object:
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+        self.calls += 1
+        return self.original(*args)
+
+    def resume(self, command: list[str]) -> int:
+        """Run a command to its end; the number of calls it took."""
+        self.calls, self.at = 0, -1
+        infer.main(command)
+        return self.calls
+
+
+def reading(monkeypatch: pytest.MonkeyPatch, at: int) -> Interrupt:
+    return Interrupt(monkeypatch, candidates.MarginalReader, "matrices", at)
+
+
+def test_a_killed_process_goes_on_where_it_stopped(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "many.json"
+    file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
+    retriever = "tests.helpers.killing_retriever.Mortal"
+    more = ("--questions", str(file), "--temperature_questions", str(folders["train"]))
+    command = rerag(folders, tmp_path / "out", retriever, *more)
+    environment = {**os.environ, **ONE_THREAD, DIES_AT: "3"}  # one search for the temperature, two batches
+    run = subprocess.run(
+        [sys.executable, "infer.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200
+    )
+    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
+    assert not (tmp_path / "out").exists()
+    assert len(kept_lines(tmp_path / "out", "temperature")) == 1 + 1
+    assert len(kept_lines(tmp_path / "out", "pools")) == 1 + 2
+    before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "pools")[1:]]
+
+    searches = Mortal.searches
+    infer.main(command)
+    assert Mortal.searches == searches + 1
+    said = capsys.readouterr().err
+    assert "2 of 3 batches of an earlier run are used again" in said
+    assert not partial(tmp_path / "out").exists()
+    spent = json.loads((tmp_path / "out" / "answers.json").read_text())["study"]["seconds"]
+    assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
+
+    infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
+    assert Mortal.searches == searches + 1 + 4
+    assert report(tmp_path / "out") == report(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_own_passages_resume_from_any_batch(
+    folders: dict[str, Path],
+    unbroken: tuple[list[str], list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    at: int,
+) -> None:
+    command = rerag(folders, tmp_path / "out")
+    interrupted = reading(monkeypatch, at)
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(command)
+    assert partial(tmp_path / "out").exists() == (at > 0)  # nothing done, nothing left
+    assert interrupted.resume(command) == 5 - at
+    assert not partial(tmp_path / "out").exists()
+    assert report(tmp_path / "out") == unbroken
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = Interrupt(monkeypatch, DrRag, "answer", 3)
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(drrag(folders, tmp_path / "out"))
+    given = [json.loads(line)["result"] for line in kept_lines(tmp_path / "out", "given")[1:]]
+    assert interrupted.resume(drrag(folders, tmp_path / "out")) == 2
+    assert interrupted.resume(drrag(folders, tmp_path / "whole")) == 5
+    assert report(tmp_path / "out") == report(tmp_path / "whole")
+    records = [json.loads(line) for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()]
+    assert [r["costs"] for r in records[:6]] == [each["costs"] for batch in given for each in batch]  # as measured then
+    assert len({record["answer"] for record in records}) > 1
+
+
+def stops_at_once(command: list[str], interrupted: Interrupt, capsys: pytest.CaptureFixture) -> str:
+    """What a command says of earlier work that it cannot use: it begins with the first batch, where it is stopped."""
+    capsys.readouterr()
+    interrupted.calls, interrupted.at = 0, 0
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(command)
+    (said,) = (line for line in capsys.readouterr().err.splitlines() if ".jsonl: " in line)
+    return said.partition(".jsonl: ")[2]
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_other_work_starts_over(
+    folders: dict[str, Path],
+    tmp_path: Path,
+    checkpoints: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture,
+) -> None:
+    folders = {**folders, "dev": tmp_path / "dev.json", "serving": tmp_path / "serving"}
+    folders["dev"].write_text(json.dumps(hotpot_rows(9)))
+    shutil.copytree(folders["root"] / "both", folders["serving"])
+    interrupted = reading(monkeypatch, 3)
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(rerag(folders, out))
+
+    for more, differs in (
+        (["--strategy.candidates", "6"], "candidates"),
+        (["--strategy.contexts", "2"], "contexts"),
+        (["--limit", "8"], "questions"),
+        (["--encoder", str(checkpoints["roberta"])], "encoder"),
+    ):
+        said = stops_at_once(rerag(folders, out, "", *more), interrupted, capsys)
+        assert said == f"an interrupted run that differs in: {differs}. Starting over."
+    said = stops_at_once(rerag(folders, out, "harness.retrievers.bm25.Bm25Retriever"), interrupted, capsys)
+    assert "differs in: encoder, retriever" in said
+    rows = hotpot_rows(9)
+    rows[8]["question"] += " exactly"
+    folders["dev"].write_text(json.dumps(rows))
+    assert "differs in: questions. " in stops_at_once(rerag(folders, out), interrupted, capsys)
+    folders["dev"].write_text(json.dumps(hotpot_rows(9)))
+
+    # all of them were stopped before they had a result, so the first run's are still there; and what is derived from the
+    # same work needs none of it again
+    more = ["--strategy.refuse", "true", "--strategy.threshold", "0.9", "--strategy.marginal", "fast", "--ks", "[1,2]"]
+    shutil.copytree(partial(out), tmp_path / "saved")
+    assert interrupted.resume(rerag(folders, out, "", *more)) == 2
+
+    shutil.copytree(tmp_path / "saved", partial(out))
+    model = ReRagModel.load(folders["serving"], "cpu")
+    with torch.no_grad():
+        model.generator.network.get_input_embeddings().weight[20:40] *= 2
+    shutil.rmtree(folders["serving"])
+    folders["serving"].mkdir()
+    model.save(folders["serving"])
+    assert "differs in: serving folder. " in stops_at_once(rerag(folders, out), interrupted, capsys)
+    assert interrupted.resume(rerag(folders, out)) == 5
+    infer.main(rerag(folders, tmp_path / "whole"))
+    assert report(out) == report(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_other_arguments_of_any_strategy_start_over(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    interrupted = Interrupt(monkeypatch, DrRag, "answer", 3)
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(drrag(folders, tmp_path / "out"))
+    more = ("--strategy.selection.k", "2", "--strategy.reader.max_passages", "1")
+    said = stops_at_once(drrag(folders, tmp_path / "out", *more), interrupted, capsys)
+    assert "differs in: reader, selection. " in said
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_a_torn_last_line_is_computed_again(
+    folders: dict[str, Path], unbroken: tuple[list[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = reading(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        infer.main(rerag(folders, tmp_path / "out"))
+    file = partial(tmp_path / "out") / "answers-pools.jsonl"
+    file.write_bytes(file.read_bytes()[:-7])
+    assert interrupted.resume(rerag(folders, tmp_path / "out")) == 3
+    assert report(tmp_path / "out") == unbroken
+
+
+@pytest.mark.usefixtures("small_batches")
+def test_others_keep_their_work_beside_ours(folders: dict[str, Path], tmp_path: Path) -> None:
+    partial(tmp_path / "out").mkdir()
+    (partial(tmp_path / "out") / "scores-0.jsonl").write_text("of evaluate")
+    infer.main(rerag(folders, tmp_path / "out"))
+    assert [path.name for path in partial(tmp_path / "out").iterdir()] == ["scores-0.jsonl"]

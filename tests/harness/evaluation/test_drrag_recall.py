@@ -1,0 +1,262 @@
+"""The evaluation on a corpus whose every figure is worked out by hand, and its resuming and refusals."""
+
+import csv
+import itertools
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+from common.errors import ArtifactError, UserError
+from common.records import Passage, Question
+from harness.commands.evaluate import evaluate
+from harness.evaluation.drrag import recall
+from harness.evaluation.paper_figures import dr_rag_table_5
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import ScoreCache
+from harness.strategies.drrag import DrRag
+from tests.helpers.river_corpus import PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index, write_questions
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    return write_index(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def strategy(index):
+    return DrRag(Bm25Retriever(index), scorer=gold_scorer())
+
+
+def run_and_read(strategy, tmp_path, **options):
+    out = tmp_path / "report"
+    evaluate(strategy, str(write_questions(tmp_path)), out, ks=(2, 3), resamples=200, **options)
+    with (out / "table.csv").open(encoding="utf-8") as file:
+        table = {(row["row"], int(row["k"])): row for row in csv.DictReader(file)}
+    return out, table
+
+
+def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
+    out, table = run_and_read(strategy, tmp_path, bm25=index, paper="hotpotqa")
+    # similarity finds the first hop of q1 and q2 and both documents of q3: (1/2 + 1/2 + 1) / 3
+    for row in "SM", "BM25":
+        assert float(table[row, 2]["recall_percent"]) == pytest.approx(66.67)
+        assert float(table[row, 2]["all_found_percent"]) == pytest.approx(33.33)
+        assert float(table[row, 2]["documents"]) == 2
+        assert float(table[row, 2]["difference_points"]) == 0
+    for row in "CFS", "ranked", "oracle", "oracle, ranked pool":
+        assert float(table[row, 2]["recall_percent"]) == 100
+        assert float(table[row, 2]["difference_points"]) == pytest.approx(33.33)
+        assert float(table[row, 2]["all_found_percent"]) == 100
+    assert float(table["CFS w/o QDC", 2]["recall_percent"]) == pytest.approx(66.67)
+    assert float(table["CFS w/o QDC", 2]["documents"]) == pytest.approx(4 / 3, abs=1e-3)
+    assert float(table["SM", 2]["relative_time"]) == 1
+    assert float(table["CFS", 2]["relative_time"]) > 1
+    assert table["oracle", 2]["relative_time"] == ""
+    assert float(table["SM", 2]["pairs_per_question"]) == 0
+    assert [table["CFS", 3]["paper_recall_percent"], table["CFS", 3]["paper_documents"]] == ["88.89", "2.89"]
+    assert table["CFS", 2]["paper_recall_percent"] == table["ranked", 3]["paper_recall_percent"] == ""
+    assert sorted(path.name for path in out.iterdir()) == [
+        "questions.jsonl",
+        "recall.png",
+        "report.json",
+        "table.csv",
+        "table.md",
+    ]
+    assert (out / "recall.png").read_bytes().startswith(b"\x89PNG")
+    markdown = (out / "table.md").read_text(encoding="utf-8")
+    assert "| CFS | 100.00 | +33.33 [" in markdown
+    assert "paper: recall %" in markdown
+    assert "Recall (%) by kind of question" in markdown
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert report["questions"]["measured"] == 3
+    assert report["questions"]["gold passages not in the index"] == 0
+    assert report["indexes"]["strategy"][0]["kind"] == "bm25"
+    sm = next(row for row in report["rows"] if (row["row"], row["k"]) == ("SM", 2))
+    assert sm["recall_by_kind"] == {"bridge": 0.5, "comparison": 1.0}
+
+
+def test_records_show_what_was_found_and_missed(strategy, tmp_path):
+    out, _ = run_and_read(strategy, tmp_path)
+    first, *_ = map(json.loads, (out / "questions.jsonl").read_text(encoding="utf-8").splitlines())
+    assert first["question"] == "alba river"
+    assert [gold["title"] for gold in first["gold"]] == ["Alba", "Brune"]
+    assert first["rows"]["SM"]["2"]["found"] == ["Alba"]
+    assert first["rows"]["SM"]["2"]["missed"] == ["Brune"]
+    assert first["rows"]["CFS"]["2"]["missed"] == []
+    titles = first["titles"]
+    scores = {(titles[pair["d1"]], titles[pair["d2"]]): pair["probability"] for pair in first["pairs"]}
+    assert scores["Alba", "Brune"] == 0.9
+    assert scores["Alba", "Alba (ship)"] == 0.1
+
+
+class Digest:
+    """Scores that depend on the question and on the order of the pair."""
+
+    threshold = 0.5
+
+    def probabilities(self, triples):
+        return [zlib.crc32(f"{question}|{d1.id}|{d2.id}".encode()) / 2**32 for question, d1, d2 in triples]
+
+
+def test_every_row_equals_the_strategy_run_alone(index):
+    """What is shared between rows (retrieval depth, pair scores) changes no choice and no count of pairs."""
+    questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
+    strategy = DrRag(Bm25Retriever(index), scorer=Digest())
+    selections = recall.table_selections(strategy.selection, True)
+    whole = recall.run(questions, strategy.retriever, {}, selections, (1, 2, 3, 5), ScoreCache(strategy.scorer))
+    compared = 0
+    for outcome in whole.outcomes:
+        if outcome.name in recall.ORACLES:
+            continue
+        options = selections[outcome.name]
+        alone = DrRag(
+            strategy.retriever,
+            scorer=Digest(),
+            selection=SelectionOptions(
+                options.method, k=outcome.k, take=options.take, fill=options.fill, second_stage=options.second_stage
+            ),
+        ).answer(questions)
+        assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
+        assert [answer.costs["model_calls"] for answer in alone] == [len(scores) for scores in outcome.scores]
+        compared += 1
+    assert compared == 4 * len(selections)
+
+
+def test_each_pair_is_scored_once_for_all_rows(strategy, tmp_path):
+    run_and_read(strategy, tmp_path)
+    assert len(strategy.scorer.asked) == len(set(strategy.scorer.asked)) > 0
+
+
+def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
+    _, table = run_and_read(strategy, tmp_path, rows=["QDC"])
+    assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
+    assert strategy.scorer.asked == []
+    with pytest.raises(UserError, match=r"rows names 'cfs'; allowed: SM, QDC, CIS"):
+        run_and_read(strategy, tmp_path, rows=["cfs"])
+
+
+def test_without_a_classifier_the_rows_that_need_none_are_measured(index, tmp_path):
+    _, table = run_and_read(DrRag(Bm25Retriever(index), selection=SelectionOptions("sm")), tmp_path)
+    assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
+
+
+def test_questions_without_all_their_gold_are_left_out_and_counted():
+    gold = Passage.of("A", "a")
+    kept = Question("1", "q", passages=(gold,), support=(gold.id,))
+    others = [Question("2", "q"), Question("3", "q", support=(gold.id,), unshipped_support=("B",))]
+    assert recall.with_gold([kept, *others]) == [kept]
+    with pytest.raises(UserError, match="None of the 2 questions ships its gold passages"):
+        recall.with_gold(others)
+
+
+def test_an_index_of_another_corpus_is_refused_and_a_gap_counts_as_missed(tmp_path, capsys):
+    build_bm25([Passage.of("Other", "quite another corpus")], tmp_path / "other")
+    with pytest.raises(ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold"):
+        run_and_read(DrRag(Bm25Retriever(tmp_path / "other"), selection=SelectionOptions("sm")), tmp_path)
+    build_bm25([passage for title, passage in PASSAGES.items() if title != "Elbe"], tmp_path / "gap")
+    _, table = run_and_read(DrRag(Bm25Retriever(tmp_path / "gap"), selection=SelectionOptions("sm")), tmp_path)
+    assert "1 of 6 gold passages are not in" in capsys.readouterr().err
+    assert float(table["SM", 3]["recall_percent"]) == pytest.approx(50)
+
+
+def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
+    out = tmp_path / "report"
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work", encoding="utf-8")
+    with pytest.raises(UserError, match="holds no earlier report: it is not replaced"):
+        run_and_read(strategy, tmp_path)
+    assert (out / "thesis.tex").exists()
+    (out / "thesis.tex").unlink()
+    run_and_read(strategy, tmp_path)
+    run_and_read(strategy, tmp_path)  # an earlier report is
+
+
+def test_bad_ks_are_refused(strategy, tmp_path):
+    for ks in (), (0, 3), (3, 3):
+        with pytest.raises(UserError, match="ks is"):
+            evaluate(strategy, "questions.json", tmp_path / "report", ks=ks)
+
+
+class Stops(TableScorer):
+    """Breaks off after so many pairs."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def probabilities(self, triples):
+        if len(self.asked) + len(triples) > self.after:
+            raise KeyboardInterrupt
+        return super().probabilities(triples)
+
+
+def triples(count):
+    passages = list(PASSAGES.values())
+    return [("q", d1, d2) for d1, d2 in itertools.islice(itertools.permutations(passages, 2), count)]
+
+
+def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
+    file, wanted = tmp_path / "partial" / "scores.jsonl", triples(10)
+    interrupted = Stops(after=8)
+    with pytest.raises(KeyboardInterrupt):
+        ScoreCache(interrupted, file).probabilities(wanted)
+    resumed = TableScorer()
+    bank = ScoreCache(resumed, file)
+    assert bank.probabilities(wanted) == [0.1] * 10
+    assert len(resumed.asked) == 2
+    assert sorted(interrupted.asked + resumed.asked) == sorted((q, a.title, b.title) for q, a, b in wanted)
+    assert bank.scored == 10
+    assert bank.probabilities(wanted[::-1]) == [0.1] * 10
+    assert len(resumed.asked) == 2
+
+
+def test_a_torn_last_line_is_dropped_and_a_corrupt_one_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 4)
+    file, wanted = tmp_path / "scores.jsonl", triples(8)
+    ScoreCache(TableScorer(), file).probabilities(wanted)
+    whole = file.read_bytes()
+    for kept in len(whole) - 1, len(whole) - 20:  # without its line break; in the middle of the row
+        file.write_bytes(whole[:kept])
+        again = TableScorer()
+        ScoreCache(again, file).probabilities(wanted)
+        assert len(again.asked) == 4
+        assert file.read_bytes().count(b"\n") == 2
+        assert ScoreCache(TableScorer(), file).scored == 8
+    file.write_bytes(b"{}\n" + whole)
+    with pytest.raises(ArtifactError, match="line 1 is corrupt"):
+        ScoreCache(TableScorer(), file)
+
+
+def test_order_of_the_pair_and_the_question_are_part_of_the_key():
+    alba, brune = PASSAGES["Alba"], PASSAGES["Brune"]
+    bank = ScoreCache(TableScorer(("Alba", "Brune")))
+    assert bank.probabilities([("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
+    bank.probabilities([("r", alba, brune)])
+    assert len(bank.scorer.asked) == 3
+
+
+def test_interval_is_of_the_difference_to_sm_at_the_same_k(strategy):
+    questions = [
+        Question(id_, text, support=tuple(PASSAGES[title].id for title in gold)) for id_, text, _, gold in QUESTIONS
+    ]
+    selections = recall.table_selections(strategy.selection, True)
+    whole = recall.run(questions, strategy.retriever, {}, selections, (1, 2), ScoreCache(strategy.scorer))
+    measured = recall.measure(whole, 4000, seed=2)
+    figures = {(outcome.name, outcome.k): m for outcome, m in zip(whole.outcomes, measured, strict=True)}
+    for k, share in (1, 0.5), (2, 2 / 3):
+        assert figures["SM", k].recall == pytest.approx(share)
+        assert (figures["SM", k].difference, figures["SM", k].interval) == (0, (0, 0))
+    # differences are 1/2, 1/2, 0: the mean of three draws is 0 with probability 1/27 and 1/2 with 8/27
+    np.testing.assert_allclose(figures["CFS", 2].interval, (0, 0.5))
+
+
+def test_paper_figures_are_those_of_table_5():
+    assert dr_rag_table_5("hotpotqa", "SM", 3) == (80.33, 3.0)
+    assert dr_rag_table_5("2wiki", "CFS", 6) == (98.04, 4.63)
+    assert dr_rag_table_5("musique", "BM25", 4) == (43.52, 4.0)
+    assert dr_rag_table_5("hotpotqa", "ranked", 3) is None
+    assert dr_rag_table_5("hotpotqa", "SM", 5) is None

@@ -1,0 +1,164 @@
+"""RE-RAG's tables of answers, rankings and contexts, worked out by hand on invented pools."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from common.records import Answer, Question
+from harness.evaluation import paper_figures
+from harness.evaluation.answer_scores import answer_tables, score_answers
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.bm25_baseline import bm25_of_own
+from harness.evaluation.rerag.temperature import fit_temperature
+from harness.evaluation.tables import Cell, Table, tables_csv, tables_markdown
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from models.rerag.calibration import Calibration
+from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
+from tests.helpers.rerag_world import corpus, questions
+
+
+def test_temperature_matches_the_frequency_of_hits() -> None:
+    # two contexts a margin of 0.2 apart; the better one holds the answer in 3 of 4: sigmoid(0.2 / T) = 3/4
+    scores = [np.array([0.7, 0.5])] * 4
+    holds = [np.array([True, False])] * 3 + [np.array([False, True])]
+    silent = ([np.array([0.1, 0.2]), np.array([5.0, 1.0])], [np.array([True, True]), np.array([False, False])])
+    expected = 0.2 / math.log(3)
+    assert fit_temperature(scores, holds) == pytest.approx(expected, rel=3e-3)
+    assert fit_temperature(scores + silent[0], holds + silent[1]) == pytest.approx(expected, rel=3e-3)
+    assert fit_temperature([10 * s for s in scores], holds) == pytest.approx(10 * expected, rel=3e-3)
+    with pytest.raises(UserError, match="temperature_questions"):
+        fit_temperature(*silent)
+
+
+def test_recall_table_by_hand() -> None:
+    table = rerag_tables.recall_table(POOLS, (1, 2, 3), FEW, "nq")
+    assert values(table, "retriever") == [50, 50, 75, 75]
+    assert values(table, "RE") == [50, 50, 75, 75]
+    assert values(table, "RE - retriever") == [0, 0, 0, 0]
+    assert list(table.rows) == ["retriever", "RE", "RE - retriever"]
+    low, high = table.rows["RE - retriever"][0].interval
+    assert low < 0 < high
+    assert [None if c is None else c.value for c in table.paper["FiD-KD"]] == [49.4, None, None, 89.3]
+
+
+def test_recall_beside_another_order() -> None:
+    backwards = [[2, 1, 0]] * 4
+    table = rerag_tables.recall_table(POOLS, (1, 2), FEW, None, {"backwards": backwards})
+    assert list(table.rows) == ["retriever", "backwards", "RE", "RE - retriever", "RE - backwards"]
+    assert values(table, "backwards") == [25, 25, 75]
+    assert values(table, "RE - backwards") == [25, 25, 0]
+
+
+def test_bm25_of_own_passages_is_that_of_an_index_of_all(tmp_path: Path) -> None:
+    passages = corpus(12)
+    asked = questions(passages, 4, 5)
+    asked.append(Question("q9", "zebra", passages=tuple(passages[:2])))
+    shipped = list({p.id: p for q in asked for p in q.passages}.values())
+    build_bm25(shipped, tmp_path / "bm25")
+    found = Bm25Retriever(tmp_path / "bm25").search([q.text for q in asked], len(shipped))
+    for question, own, hits in zip(asked, bm25_of_own(asked), found, strict=True):
+        everywhere = {hit.passage.id: hit.score for hit in hits}
+        assert list(own) == [p.id for p in question.passages]
+        assert own == pytest.approx({id_: everywhere.get(id_, 0.0) for id_ in own})
+
+
+def test_ablation_by_hand() -> None:
+    scoring = rerag_tables.Scoring("squad", FEW)
+    # of two contexts; question 0 needs the estimator's contexts and weights, 1 the estimator's weights or two contexts
+    table = rerag_tables.ablation_table(POOLS, rerag_tables.read_settings(POOLS, 2), scoring, 2, "triviaqa")
+    exact = {name: [c.value if c else None for c in table.rows[name]][::2] for name in rerag_tables.ABLATION}
+    # question 0: the estimator keeps 2, 1; the retriever's weights (1 against 2) then prefer the wrong one
+    # question 1: gold and one wrong: gold wins by 1.0 against 0.9; question 3: the estimator keeps the wrong ones
+    assert exact["Baseline"] == [50, 50]  # 1 and 3
+    assert exact["RE score"] == [25, 25]  # 1; in 3 the estimator's weights prefer the wrong one
+    assert exact["RE context"] == [25, 25]  # 1
+    assert exact["RE context, score"] == [50, 50]  # 0 and 1
+    assert table.rows["Baseline"][1] is None
+    assert table.rows["RE context, score"][1].value == 0
+    assert table.rows["RE score"][1].value == -25
+    assert [cell.value for cell in table.paper["RE-RAG base"][:1]] == [68.2]
+
+
+def test_contexts_table_by_hand() -> None:
+    table = rerag_tables.contexts_table(POOLS, rerag_tables.Scoring("squad", FEW), 3)
+    assert list(table.rows) == ["1", "2", "3"]
+    assert table.columns == tuple(f"EM %, {n}, {m}" for n in ("RE", "retriever") for m in ("thorough", "fast"))
+    assert values(table, "1") == [50, 50, 50, 50]
+    # with three contexts two wrong ones outvote gold in question 1 for the retriever, and in 0 they always did
+    assert values(table, "3") == [50, 50, 25, 25]
+    assert rerag_tables.context_counts(25) == [1, 2, 5, 10, 15, 20, 25]
+    assert rerag_tables.context_counts(7) == [1, 2, 5, 7]
+    assert rerag_tables.context_counts(1) == [1]
+
+
+def test_quality_by_hand() -> None:
+    confidences = {
+        "estimator": rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0)),
+        "retriever": rerag_tables.retriever_confidence(POOLS, False, 2.0),
+    }
+    # scores run from 0.9 to 3 (times the temperature): (score - 0.9) / 2.1
+    assert confidences["retriever"][0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
+    assert rerag_tables.retriever_confidence(POOLS, True, 0.1)[0] == pytest.approx([0.3, 0.2, 0.1])
+    exact = {"estimator": np.array([1.0, 1, 0, 0]), "retriever": np.array([0.0, 0, 0, 1])}
+    table = rerag_tables.quality_table(POOLS, confidences, exact, 3)
+    assert values(table, "none")[:2] == [1, 0]
+    assert values(table, "30-40%")[:2] == [2, 100]  # one of three contexts, in 0 and 1
+    assert values(table, "60-70%") == [1, 0, 3, pytest.approx(33.3333)]
+    assert sum(cells[0].value for cells in table.rows.values()) == 4
+
+
+def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
+    asked = [Question("a", "?", ("U.S.",), kind="single"), Question("b", "?", ("Paris",), kind="bridge")]
+    asked.append(Question("c", "?", ("yes",), kind="bridge"))
+    given = [Answer("a", "u s", (), costs={"calls": 3.0}), Answer("b", "in Paris", ()), Answer("c", "", ())]
+    main, kinds, costs = answer_tables(asked, given, "triviaqa", False, FEW)
+    assert list(main.rows) == ["ours, triviaqa", "ours, squad", "ours, re_rag"]
+    # TriviaQA's blanks make "u s" equal; SQuAD deletes the points: "us"
+    assert values(main, "ours, triviaqa") == [33.3333, round(100 * (1 + 2 / 3) / 3, 4), 66.6667]
+    assert values(main, "ours, squad") == [0, round(100 * (2 / 3) / 3, 4), 33.3333]
+    assert values(kinds, "bridge") == [2, 0, round(100 * (2 / 3) / 2, 4), 50]
+    assert list(kinds.rows) == ["bridge", "single"]
+    assert values(costs, "calls") == [1]
+    assert score_answers([""], asked[2:], "squad").f1_N.tolist() == [0]
+
+
+def test_tables_as_files() -> None:
+    table = Table(
+        "t",
+        "T",
+        ("x %",),
+        {"a": [Cell(1234.5, (-1.0, 2.0))], "d": [Cell(2)], "e": [Cell(2.0)]},
+        {"p": [Cell(NAN)]},
+        signed=frozenset("e"),
+    )
+    assert tables_csv([table]).splitlines()[1:] == [
+        "t,a,x %,1234.5,-1,2,ours",
+        "t,d,x %,2,,,ours",
+        "t,e,x %,2,,,ours",
+        "t,p,x %,,,,paper",
+    ]
+    text = tables_markdown("Title", ["fact"], [table], "")
+    assert "| a | 1234.50 [-1.00, 2.00] |" in text
+    assert "| d | 2 |" in text
+    assert "| e | +2.00 |" in text
+    assert "| *paper:* p |  |" in text
+    with pytest.raises(ValueError, match="2 cells"):
+        Table("t", "T", ("x",), {"a": [None, None]})
+
+
+def test_published_figures() -> None:
+    assert [c.value for c in paper_figures.answers("hotpotqa", 4)["Llama3-8B, CFS, k = 4 (Table 3)"]] == [
+        48.30,
+        62.81,
+        55.22,
+    ]
+    assert "Llama3-8B, CIS w/o QDC, k = 4 (Table 4)" in paper_figures.answers("hotpotqa", 4)
+    assert not [name for name in paper_figures.answers("musique") if "Table 4" in name]
+    assert paper_figures.answers("triviaqa")["RE-RAG mixed, 25"][0].value == 69.5
+    assert [c and c.value for c in paper_figures.refusal("nq")["RE-RAG base"]] == [None, 58.3, 54.9, None, 51.3]
+    assert (
+        paper_figures.recall("hotpotqa", (1,)) == paper_figures.ablation(None) == paper_figures.detection("2wiki") == {}
+    )

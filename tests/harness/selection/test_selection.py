@@ -1,0 +1,287 @@
+"""DR-RAG's selections against values worked out by hand, brute force, and properties that hold for any input."""
+
+import itertools
+import math
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import UserError
+from harness.selection import algorithms
+from harness.selection.algorithms import Candidates, filled
+from harness.selection.lazy_scoring import decide
+from harness.selection.options import SelectionOptions
+
+FIRST, POOLS = ["a", "b"], [["x", "y", "z"], ["x", "w", "y"]]
+
+
+def only(*pairs):
+    """A pair test that is positive for the given pairs alone."""
+    return lambda d1, d2: (d1, d2) in pairs
+
+
+def test_first_stage_takes_the_greater_half():
+    assert [algorithms.first_stage_size(k) for k in (1, 2, 3, 4, 6)] == [1, 1, 2, 2, 3]
+
+
+def test_second_stage_counts_depth_after_removing_the_first_stage():
+    candidates = Candidates(tuple("abcdef"), (tuple("abxcyz"), tuple("baxwcy")))
+    assert algorithms.second_stage(candidates, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
+    assert algorithms.second_stage(candidates, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
+    assert algorithms.second_stage(candidates, 2, 2, "both") == [["x", "c", "d"], ["x", "w", "c", "d"]]
+
+
+def test_qdc_goes_round_the_first_stage():
+    assert algorithms.qdc(FIRST, POOLS, 3) == ["a", "b", "x"]
+    assert algorithms.qdc(FIRST, POOLS, 4) == ["a", "b", "x", "w"]  # b's first candidate not in Cnt
+    assert algorithms.qdc(FIRST, POOLS, 5) == ["a", "b", "x", "w", "y"]  # round again
+    assert algorithms.qdc(FIRST, POOLS, 9) == ["a", "b", "x", "w", "y", "z"]  # candidates run out
+    assert algorithms.qdc(["a"], [["x", "y", "z"]], 3) == ["a", "x", "y"]  # k1 = 1 fills k2 alone
+
+
+def test_cfs_walks_down_to_the_first_positive():
+    positive = only(("a", "y"), ("a", "z"), ("b", "y"), ("b", "x"))
+    assert algorithms.cfs(FIRST, POOLS, 4, positive) == ["a", "b", "y", "x"]
+    assert algorithms.cfs(FIRST, POOLS, 3, positive) == ["a", "b", "y"]  # the budget ends the walk
+    assert algorithms.cfs(FIRST, POOLS, 4, positive, take="all") == ["a", "b", "y", "z"]
+    assert algorithms.cfs(FIRST, POOLS, 6, positive, take="all") == ["a", "b", "y", "z", "x"]
+    assert algorithms.cfs(FIRST, POOLS, 4, only()) == ["a", "b"]  # fewer than k
+
+
+def test_cfs_passes_over_what_an_earlier_document_brought():
+    assert algorithms.cfs(FIRST, POOLS, 4, only(("a", "x"), ("b", "x"), ("b", "y"))) == ["a", "b", "x", "y"]
+
+
+def test_cfs_asks_in_the_order_of_equation_4_and_no_more_than_it_needs():
+    asked = []
+    algorithms.cfs(FIRST, POOLS, 3, lambda d1, d2: asked.append((d1, d2)) or (d1, d2) == ("a", "y"))
+    assert asked == [("a", "x"), ("a", "y")]
+
+
+def test_cis_drops_second_stage_documents_negative_with_every_first_stage_one():
+    chosen = ["a", "b", "x", "w"]
+    assert algorithms.cis(chosen, FIRST, only(("x", "b"))) == ["a", "b", "x"]
+    assert algorithms.cis(chosen, FIRST, only(("b", "x"), ("x", "w"))) == ["a", "b"]  # order and stage count
+    assert algorithms.cis(chosen, FIRST, only()) == ["a", "b"]
+
+
+def test_cis_over_all_judges_each_pair_once_against_the_whole_set():
+    chosen = ["a", "b", "x", "w"]
+    assert algorithms.cis(chosen, FIRST, only(("w", "x"), ("x", "a")), scope="all") == ["a", "x", "w"]
+    assert algorithms.cis(chosen, FIRST, only(), scope="all") == []
+    asked = set()
+    algorithms.cis(chosen, FIRST, lambda d1, d2: asked.add((d1, d2)) or False, scope="all")
+    assert asked == {(later, earlier) for earlier, later in itertools.combinations(chosen, 2)}
+
+
+def test_ranked_fills_the_budget_by_pair_score_and_gives_up_a_lonely_first_stage_document():
+    table = {("a", "z"): 0.9, ("b", "w"): 0.8, ("a", "b"): 0.7}
+    score = lambda d1, d2: table.get((d1, d2), 0.1)  # noqa: E731
+    ranking = ["a", "b", "c", "x"]
+    choose = lambda k, **options: algorithms.ranked(ranking, FIRST, POOLS, k, score, **options)  # noqa: E731
+    assert choose(2) == ["a", "z"]
+    assert choose(3) == ["a", "z", "b"]
+    assert choose(4) == ["a", "z", "b", "w"]
+    assert choose(2, keep_first=2) == ["a", "b"]
+    table = {("b", "w"): 0.9}
+    assert choose(2, keep_first=0) == ["b", "w"]
+    assert choose(2) == ["a", "b"]  # a is kept, and one place is left
+    assert choose(4, keep_first=0)[:2] == ["b", "w"]
+
+
+def test_ranked_pairs_first_stage_documents_with_each_other():
+    first, pools = ["a", "b", "c"], [["x"], ["x"], ["x"]]
+    score = lambda d1, d2: 0.9 if (d1, d2) == ("b", "c") else 0.5  # noqa: E731
+    assert algorithms.ranked(first, first, pools, 2, score, keep_first=0) == ["b", "c"]
+
+
+def test_ranked_is_filled_up_from_the_first_stage():
+    assert algorithms.ranked(["a", "b", "c", "d"], ["a"], [["x"]], 4, lambda d1, d2: 0.9) == ["a", "x", "b", "c"]
+    assert algorithms.ranked([], [], [], 4, lambda d1, d2: 0.9) == []
+
+
+def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
+    ranking, pools = ["a", "b", "c"], [["c", "x"], []]
+    table = {("a", "x"): 0.60, ("a", "c"): 0.55, ("a", "b"): 0.01}
+    log_odds = {pair: math.log(p / (1 - p)) for pair, p in table.items()}
+    even = (log_odds["a", "x"] - log_odds["a", "c"]) * 3  # c is at rank 3, x is not in the ranking
+
+    def third(weight):
+        return algorithms.ranked(ranking, FIRST, pools, 2, lambda d1, d2: table[d1, d2], prior_weight=weight)[1]
+
+    assert third(even * 0.99) == "x"
+    assert third(even * 1.01) == "c"
+
+
+def test_ranked_symmetric_averages_the_log_odds_of_both_orders():
+    table = {("a", "x"): 0.9, ("x", "a"): 0.1, ("a", "y"): 0.6, ("y", "a"): 0.6}
+    score = lambda d1, d2: table[d1, d2]  # noqa: E731
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score) == ["a", "x"]
+    assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
+
+
+def test_ranked_tells_saturated_probabilities_apart_from_the_rest():
+    table = {("a", "x"): 1.0, ("a", "y"): 0.999, ("a", "z"): 0.0}
+    assert algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
+
+
+def test_oracle_takes_what_gold_there_is():
+    assert algorithms.oracle(FIRST, POOLS, 2, {"b", "y", "w", "missing"}) == ["b", "y"]
+    assert algorithms.oracle(FIRST, POOLS, 9, {"b", "y", "w", "missing"}) == ["b", "y", "w"]
+
+
+IDS = [f"d{i}" for i in range(14)]
+
+
+@st.composite
+def problems(draw):
+    """Candidates of any size, a selection with any options, and a score for every ordered pair."""
+    lists = st.lists(st.sampled_from(IDS), unique=True)
+    ranking = draw(lists)
+    concatenated = [draw(lists) for _ in ranking]
+    k = draw(st.integers(1, 7))
+    options = SelectionOptions(
+        method=draw(st.sampled_from(["sm", "qdc", "cis", "cfs", "ranked"])),
+        k=k,
+        k1=draw(st.none() | st.integers(1, k)),
+        depth=draw(st.none() | st.integers(1, 6)),
+        take=draw(st.sampled_from(["first", "all"])),
+        scope=draw(st.sampled_from(["second", "all"])),
+        second_stage=draw(st.sampled_from(["qdc", "ranking"])),
+        anchors=draw(st.none() | st.integers(1, 5)),
+        anchor_depth=draw(st.integers(1, 6)),
+        pool=draw(st.sampled_from(["qdc", "ranking", "both"])),
+        keep_first=draw(st.integers(0, k)),
+        prior_weight=draw(st.sampled_from([0.0, 0.5])),
+        symmetric=draw(st.booleans()),
+    )
+    random = Random(draw(st.integers(0, 1000)))
+    scores = {pair: random.random() for pair in itertools.permutations(IDS, 2)}
+    return options, Candidates(tuple(ranking), tuple(map(tuple, concatenated))), scores
+
+
+@given(problems())
+@settings(max_examples=300, deadline=None)
+def test_any_selection_keeps_within_budget_and_candidates(problem):
+    options, candidates, scores = problem
+    chosen = options.choose(candidates, lambda d1, d2: scores[d1, d2])
+    assert len(chosen) <= options.k
+    assert len(set(chosen)) == len(chosen)
+    assert set(chosen) <= set(candidates.ranking).union(*candidates.concatenated)
+    if options.method == "cfs" or (options.method == "cis" and options.scope == "second"):
+        first = list(candidates.ranking[: options.first_size])
+        assert chosen[: len(first)] == first
+    if options.method == "ranked":
+        assert set(candidates.ranking[: options.keep_first]) <= set(chosen)
+
+
+@given(problems(), st.integers(1, 5))
+@settings(max_examples=300, deadline=None)
+def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
+    options, candidates, scores = problem
+    needed = set()
+
+    def one_by_one(d1, d2):
+        needed.add((d1, d2))
+        return scores[d1, d2]
+
+    expected = options.choose(candidates, one_by_one)
+    asked = []
+
+    def batch(pairs):
+        asked.extend(pair for _, pair in pairs)
+        return [scores[pair] for _, pair in pairs]
+
+    (decision,) = decide([(options, candidates)], batch, lookahead)
+    assert decision.documents == expected
+    assert len(asked) == len(set(asked))  # nothing is scored twice
+    assert needed <= set(asked) == set(decision.scores)
+    if lookahead == 1 and options.method == "cfs" and options.first_size == 1:
+        assert set(asked) == needed
+
+
+@given(problems())
+@settings(max_examples=100, deadline=None)
+def test_cfs_equals_a_literal_reading_of_equation_4(problem):
+    options, candidates, scores = problem
+    first, pools = options.stages(candidates)
+    k = len(first) + 2
+    expected = list(first)
+    for i, d_i in enumerate(first):
+        eligible = [d for d in pools[i] if d not in expected and scores[d_i, d] >= 0.5]
+        expected = (expected + eligible[:1])[:k]
+    assert algorithms.cfs(first, pools, k, lambda d1, d2: scores[d1, d2] >= 0.5) == expected
+
+
+def test_lookahead_trades_rounds_for_pairs():
+    options = SelectionOptions(method="cfs", k=2, depth=8)
+    candidates = Candidates(("a",), (("a", *IDS),))
+    rounds = {}
+    for lookahead in (1, 4, 8):
+        sizes = []
+
+        def batch(pairs, sizes=sizes):
+            sizes.append(len(pairs))
+            return [float(d2 == "d4") for _, (_, d2) in pairs]
+
+        (decision,) = decide([(options, candidates)], batch, lookahead)
+        assert decision.documents == ["a", "d4"]
+        rounds[lookahead] = sizes
+    assert rounds == {1: [1, 1, 1, 1, 1], 4: [4, 4], 8: [8]}
+
+
+def test_all_jobs_share_a_round():
+    options = SelectionOptions(method="cfs", k=2)
+    jobs = [(options, Candidates(("a",), (("x", "y"),))), (options, Candidates(("b",), (("x", "z"),)))]
+    calls = []
+    decide(jobs, lambda pairs: calls.append(pairs) or [1.0] * len(pairs), lookahead=1)
+    assert calls == [[(0, ("a", "x")), (1, ("b", "x"))]]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"method": "csf"}, "method is 'csf'; allowed: sm, qdc, cis, cfs, ranked."),
+        ({"take": "some"}, "take is 'some'; allowed: first, all."),
+        ({"k": 0}, "k is 0; it must be at least 1."),
+        ({"depth": 0}, "depth is 0; it must be at least 1."),
+        ({"k": 2, "k1": 3}, "k1 is 3, beyond the budget k = 2: lower k1 or raise k."),
+        ({"keep_first": 5}, "keep_first is 5; allowed: 0 to k = 4."),
+        ({"threshold": 1.5}, "threshold is 1.5; it is a probability: allowed 0 to 1."),
+    ],
+)
+def test_impossible_options_are_refused(options, line):
+    with pytest.raises(UserError) as error:
+        SelectionOptions(**options)
+    assert str(error.value) == line
+
+
+@pytest.mark.parametrize("k", [3, 4, 6])
+def test_a_selection_asks_retrieval_for_what_the_decided_depths_need(k):
+    half = math.ceil(k / 2)
+    sm, cfs = SelectionOptions(method="sm", k=k), SelectionOptions(method="cfs", k=k)
+    without = SelectionOptions(method="cfs", k=k, second_stage="ranking")
+    ranked = SelectionOptions(method="ranked", k=k, pool="both")
+    assert (sm.ranking_size, sm.concatenations) == (k, 0)
+    assert (cfs.ranking_size, cfs.concatenations, cfs.concatenated_size) == (k, half, 2 * k + half)
+    assert (without.ranking_size, without.concatenations) == (half + 2 * k, 0)
+    assert (ranked.ranking_size, ranked.concatenations, ranked.concatenated_size) == (15, 3, 15)
+
+
+def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused() -> None:
+    candidates = Candidates(("a", "b", "c", "d"), (("x", "y", "c"), ("c", "z", "y")))
+    scores = {("a", "x"): 0.2, ("a", "y"): 0.9}
+
+    def score(d1: str, d2: str) -> float:
+        return scores.get((d1, d2), 0.0)
+
+    bare = SelectionOptions(method="cfs", k=4)
+    assert bare.choose(candidates, score) == ["a", "b", "y"]
+    assert replace(bare, fill=True).choose(candidates, score) == ["a", "b", "y", "c"]
+    assert replace(bare, fill=True, threshold=1.0).choose(candidates, score) == ["a", "b", "c", "d"]  # nothing: SM
+    cis = SelectionOptions(method="cis", k=4, fill=True)  # QDC takes a, b, x, c; x and c are negative with both
+    assert cis.choose(candidates, score) == ["a", "b", "d"]
+    assert filled(["p"], ["p", "q"], 1) == ["p"]

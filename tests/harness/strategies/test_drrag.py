@@ -1,0 +1,198 @@
+"""DR-RAG end to end on a corpus worked out by hand, with the real BM25 index."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from common.errors import MissingInputError, UserError
+from common.records import Answer, Question, Ranked
+from harness.commands.ask import ask
+from harness.interfaces import PairScorer, Reader, Strategy
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag, best_partner
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index
+
+ASKED = [Question(id=id_, text=text) for id_, text, *_ in QUESTIONS]
+
+
+class Counted:
+    """A retriever that counts its batched calls."""
+
+    def __init__(self, inner):
+        self.inner, self.calls = inner, []
+
+    def search(self, queries, k):
+        self.calls.append((list(queries), k))
+        return self.inner.search(queries, k)
+
+
+class Echo:
+    """A reader that answers with the titles it was shown."""
+
+    def read(self, questions, evidence):
+        return [
+            Answer(q.id, " ".join(hit.passage.title for hit in hits), tuple(hits), -1.0, {"model_calls": 1.0})
+            for q, hits in zip(questions, evidence, strict=True)
+        ]
+
+
+@pytest.fixture(scope="module")
+def retriever(tmp_path_factory):
+    return Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
+
+
+def titles(answer):
+    return [hit.passage.title for hit in answer.evidence]
+
+
+def test_parts_satisfy_the_interfaces(retriever):
+    scorer = gold_scorer()
+    assert isinstance(scorer, PairScorer)
+    assert isinstance(DrRag(retriever, scorer=scorer), Strategy)
+    assert isinstance(Echo(), Reader)
+
+
+def test_the_second_hop_is_found_through_the_first(retriever):
+    # q1 alone: Alba (both words), then the ship and Calder; Brune shares no word with it
+    assert titles(DrRag(retriever, selection=SelectionOptions("sm", k=3)).answer(ASKED)[0]) == [
+        "Alba",
+        "Alba (ship)",
+        "Calder",
+    ]
+    found = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=2)).answer(ASKED)
+    assert [titles(answer) for answer in found] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
+    # without a classifier the look-alike wins
+    assert titles(DrRag(retriever, selection=SelectionOptions("qdc", k=2)).answer(ASKED)[0]) == ["Alba", "Alba (ship)"]
+
+
+def test_cis_drops_the_look_alike_and_cfs_without_qdc_cannot_find_the_second_hop(retriever):
+    cis = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cis", k=2)).answer(ASKED)
+    assert titles(cis[0]) == ["Alba"]
+    without = DrRag(
+        retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", second_stage="ranking", k=2)
+    ).answer(ASKED)
+    assert titles(without[0]) == ["Alba"]
+    assert titles(without[2]) == ["Elbe", "Fulda"]
+
+
+def test_ranked_gives_up_a_first_stage_document(retriever):
+    ranked = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("ranked", k=2)).answer(ASKED)
+    assert [titles(answer) for answer in ranked] == [["Alba", "Brune"], ["Calder", "Dorn"], ["Elbe", "Fulda"]]
+
+
+def test_two_batched_searches_and_few_scoring_calls_for_all_questions(retriever):
+    counted, scorer = Counted(retriever), gold_scorer()
+    strategy = DrRag(counted, scorer=scorer, lookahead=8, selection=SelectionOptions("cfs", k=4))
+    answers = strategy.answer(ASKED)
+    assert [(len(queries), k) for queries, k in counted.calls] == [(3, 4), (6, 10)]  # 2k + k1
+    assert counted.calls[1][0][0] == "alba river Alba alba river joins brune"
+    assert len(scorer.asked) == len(set(scorer.asked)) == sum(answer.costs["model_calls"] for answer in answers)
+    assert all(answer.costs["retriever_calls"] == 3 for answer in answers)
+    assert {name for name in answers[0].costs if name.startswith("seconds/")} == {
+        "seconds/first_stage",
+        "seconds/second_stage",
+        "seconds/scoring",
+    }
+
+
+def test_a_question_asked_twice_is_scored_once(retriever):
+    once, twice = gold_scorer(), gold_scorer()
+    DrRag(retriever, scorer=once, selection=SelectionOptions("ranked", k=3)).answer(ASKED[:1])
+    answers = DrRag(retriever, scorer=twice, selection=SelectionOptions("ranked", k=3)).answer([ASKED[0], ASKED[0]])
+    assert titles(answers[0]) == titles(answers[1])
+    assert sorted(twice.asked) == sorted(once.asked)
+
+
+def test_batching_does_not_change_answers(retriever):
+    strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", k=3))
+    together = strategy.answer(ASKED)
+    alone = [strategy.answer([question])[0] for question in ASKED]
+    assert [answer.evidence for answer in together] == [answer.evidence for answer in alone]
+    assert [answer.notes for answer in together] == [answer.notes for answer in alone]
+
+
+def test_threshold_is_the_exported_one_unless_given(retriever):
+    scorer = gold_scorer()
+    scorer.threshold = 0.95
+    assert titles(DrRag(retriever, scorer=scorer, selection=SelectionOptions(k=2)).answer(ASKED)[0]) == ["Alba"]
+    assert titles(DrRag(retriever, scorer=scorer, selection=SelectionOptions(k=2, threshold=0.5)).answer(ASKED)[0]) == [
+        "Alba",
+        "Brune",
+    ]
+
+
+def test_without_a_reader_the_evidence_is_the_answer(retriever):
+    (answer,) = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions(k=2)).answer(ASKED[:1])
+    assert (answer.question_id, answer.text, answer.logprob) == ("q1", "", None)
+    assert answer.notes["documents"] == [
+        {"id": IDS["Alba"], "stage": "first", "partner": IDS["Brune"], "probability": 0.9},
+        {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9},
+    ]
+    json.dumps(asdict(answer))
+
+
+def test_a_reader_sees_the_evidence_in_order(retriever):
+    (answer,) = DrRag(retriever, scorer=gold_scorer(), reader=Echo(), selection=SelectionOptions(k=2)).answer(ASKED[:1])
+    assert (answer.text, answer.logprob) == ("Alba Brune", -1.0)
+    assert titles(answer) == ["Alba", "Brune"]
+    assert answer.notes["selection"] == "cfs"
+    assert (
+        answer.costs["model_calls"]
+        == 1
+        + DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions(k=2))
+        .answer(ASKED[:1])[0]
+        .costs["model_calls"]
+    )
+
+
+@pytest.mark.parametrize("selection", ["sm", "qdc", "cis", "cfs", "ranked"])
+def test_odd_questions_are_answered_with_what_there_is(retriever, selection):
+    strategy = DrRag(retriever, scorer=gold_scorer(), reader=Echo(), selection=SelectionOptions(selection, k=50))
+    empty, unknown, known = strategy.answer([Question("e", ""), Question("u", "zzz"), ASKED[0]])
+    assert empty.evidence == unknown.evidence == ()
+    assert titles(known)[0] == "Alba"
+    assert strategy.answer([]) == []
+
+
+def test_refusals_come_before_any_search(retriever, tmp_path):
+    with pytest.raises(UserError, match="selection cfs needs the trained classifier"):
+        DrRag(retriever)
+    with pytest.raises(UserError, match="k is 0; it must be at least 1"):
+        DrRag(retriever, selection=SelectionOptions("sm", k=0))
+    with pytest.raises(UserError, match="lookahead is 0"):
+        DrRag(retriever, lookahead=0, selection=SelectionOptions("sm"))
+    with pytest.raises(UserError, match="Both serving and scorer"):
+        DrRag(retriever, serving=tmp_path, scorer=gold_scorer())
+    with pytest.raises(MissingInputError, match="nowhere"):
+        DrRag(retriever, serving=tmp_path / "nowhere")
+
+
+def test_best_partner_is_among_the_chosen():
+    scores = {("a", "x"): 0.7, ("b", "x"): 0.9, ("x", "y"): 0.8}
+    assert best_partner("x", ["a", "x", "y"], scores) == ("y", 0.8)
+    assert best_partner("b", ["a", "b"], scores) == (None, None)
+
+
+def test_ask_prints_documents_with_scores(retriever, capsys):
+    strategy = DrRag(retriever, scorer=TableScorer(("Alba", "Brune")), selection=SelectionOptions(k=2))
+    ask(strategy, "  alba\nriver ")
+    text = capsys.readouterr().out
+    assert "Question: alba river" in text
+    assert "1. Alba  (first stage, score " in text
+    assert "P 0.900 with 'Alba')" in text
+    assert "   brune ends ocean" in text
+    assert "Answer: none, no reader is configured." in text
+    ask(strategy, "alba river", json=True)
+    record = json.loads(capsys.readouterr().out)
+    assert [hit["passage"]["title"] for hit in record["evidence"]] == ["Alba", "Brune"]
+    ask(strategy, "zzz")
+    assert "No document was found." in capsys.readouterr().out
+    with pytest.raises(UserError, match="question is empty"):
+        ask(strategy, " ")
+
+
+def test_evidence_is_ranked_passages_of_the_corpus(retriever):
+    (answer,) = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions(k=2)).answer(ASKED[:1])
+    assert all(isinstance(hit, Ranked) and hit.passage == PASSAGES[hit.passage.title] for hit in answer.evidence)

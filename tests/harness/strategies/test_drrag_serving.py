@@ -1,0 +1,146 @@
+"""DR-RAG with a real, tiny, untrained classifier loaded from a serving folder: rounds, batches and resuming change nothing."""
+
+import json
+import random
+
+import pytest
+
+from common.files import sha256
+from common.records import Question
+from harness.commands.evaluate import evaluate
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.two_stage import search_twice
+from harness.selection.lazy_scoring import decide
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
+
+PASSAGES = corpus(60, seed=1, longest=12)
+CHANCE = random.Random(7)
+QUESTIONS = [
+    Question(str(number), " ".join(CHANCE.choices(WORDS, k=3)), passages=tuple(gold), support=tuple(p.id for p in gold))
+    for number, gold in enumerate(CHANCE.sample(PASSAGES, 2) for _ in range(6))
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    import torch
+
+    from models.drrag.triple_classifier import KIND, TripleClassifier
+    from models.drrag.triple_tokenizer import TEXT_FORMAT
+    from models.serving_manifest import write_manifest
+
+    folder = tmp_path_factory.mktemp("drrag")
+    build_bm25(PASSAGES, folder / "index")
+    torch.manual_seed(0)
+    encoder = folder / "encoder"
+    classifier = TripleClassifier.build(write_encoder(encoder), max_tokens=32)
+    with torch.no_grad():
+        classifier.network.classifier.out_proj.weight *= 1000  # an untrained head gives about 0.5 to everything
+    serving = folder / "serving"
+    serving.mkdir()
+    classifier.save(serving)
+    write_manifest(serving, KIND, TEXT_FORMAT, 32, threshold=0.5, attention="auto")
+    return folder
+
+
+def load(folders, **options):
+    return DrRag(Bm25Retriever(folders / "index"), serving=folders / "serving", device="cpu", **options)
+
+
+@pytest.mark.parametrize("selection", ["cis", "cfs", "ranked"])
+def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
+    strategy = load(folders, selection=SelectionOptions(selection, k=4))
+    options = strategy.selection
+    texts = [question.text for question in QUESTIONS]
+    retrieval = search_twice(
+        strategy.retriever, texts, options.ranking_size, options.concatenations, options.concatenated_size
+    )
+    by_id = {passage.id: passage for passage in PASSAGES}
+
+    def one_by_one(asked):
+        return [strategy.scorer.probabilities([(texts[job], by_id[d1], by_id[d2])])[0] for job, (d1, d2) in asked]
+
+    expected = decide([(options, found.candidates) for found in retrieval.found], one_by_one, lookahead=1)
+    answers = strategy.answer(QUESTIONS)
+    assert [[hit.passage.id for hit in answer.evidence] for answer in answers] == [d.documents for d in expected]
+    probabilities = [p for decision in expected for p in decision.scores.values()]
+    assert max(probabilities) - min(probabilities) > 0.2  # the scores do decide something
+
+
+class Breaks:
+    """The real classifier, interrupted after so many calls."""
+
+    def __init__(self, inner, after):
+        self.inner, self.left, self.threshold = inner, after, inner.threshold
+
+    def probabilities(self, triples):
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left -= 1
+        return self.inner.probabilities(triples)
+
+
+def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.selection.score_cache._PAIRS_PER_CHUNK", 16)
+    rows = [
+        {
+            "_id": question.id,
+            "question": question.text,
+            "answer": "x",
+            "type": "bridge",
+            "level": "hard",
+            "supporting_facts": [[passage.title, 0] for passage in question.passages],
+            "context": [[passage.title, [passage.text]] for passage in question.passages],
+        }
+        for question in QUESTIONS
+        if len({passage.title for passage in question.passages}) == 2
+    ]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    arguments = {"questions": str(file), "ks": (3, 4), "resamples": 50}
+    evaluate(load(folders), out=tmp_path / "whole", **arguments)
+
+    interrupted = load(folders)
+    interrupted.scorer = Breaks(interrupted.scorer, after=3)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(interrupted, out=tmp_path / "resumed", **arguments)
+    assert not (tmp_path / "resumed").exists()
+    (scores,) = (tmp_path / "resumed.partial").iterdir()
+    digest = sha256(folders / "serving" / "serving.json")
+    assert digest[:16] in scores.name
+    assert scores.read_text(encoding="utf-8").count("\n") == 3
+
+    evaluate(load(folders), out=tmp_path / "resumed", **arguments)
+    assert not (tmp_path / "resumed.partial").exists()
+    reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("whole", "resumed")]
+    timeless = [
+        [{key: value for key, value in row.items() if key != "relative_time"} for row in report["rows"]]
+        for report in reports
+    ]
+    assert timeless[0] == timeless[1]
+    assert reports[0]["pairs scored"] == reports[1]["pairs scored"] > 48
+    assert reports[1]["classifier"]["sha256"] == digest
+
+
+def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
+    rows = [
+        {
+            "_id": "1",
+            "question": "amber basin",
+            "answer": "x",
+            "type": "bridge",
+            "level": "hard",
+            "supporting_facts": [[PASSAGES[0].title, 0]],
+            "context": [[PASSAGES[0].title, [PASSAGES[0].text]]],
+        }
+    ]
+    file = tmp_path / "questions.json"
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    first = load(folders)
+    evaluate(first, str(file), tmp_path / "one", scores=tmp_path / "scores", resamples=10)
+    again = load(folders)
+    again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
+    evaluate(again, str(file), tmp_path / "two", scores=tmp_path / "scores", resamples=10)
+    assert (tmp_path / "two" / "report.json").exists()

@@ -1,0 +1,292 @@
+"""RE-RAG end to end on invented passages, with real random T5s from serving folders."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+import infer
+from common.errors import MissingInputError, UserError
+from common.records import Answer, Passage, Question, Ranked
+from harness.commands.ask import readable
+from harness.interfaces import RelevanceModel, Strategy
+from harness.readers.t5 import ContextReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.rerank import RerankedRetriever
+from harness.strategies.rerag import UNANSWERABLE, ReRag
+from models.rerag.calibration import Calibration
+from models.rerag.model import ReRagModel
+from tests.helpers.rerag_world import corpus, questions, write_serving
+
+ROOT = Path(__file__).parents[3]
+PASSAGES = corpus()
+QUESTIONS = questions(PASSAGES)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> dict[str, Path]:
+    root, t5 = tmp_path_factory.mktemp("rerag"), checkpoints["t5"]
+    build_bm25(PASSAGES, root / "bm25")
+    return {
+        "bm25": root / "bm25",
+        "both": write_serving(t5, root / "both", calibration=Calibration(2.0, -3.0), threshold=0.7, temperature=2.0),
+        "estimator": write_serving(t5, root / "estimator", generator=None),
+        "generator": write_serving(t5, root / "generator", estimator=False),
+    }
+
+
+@pytest.fixture(scope="module")
+def bm25(folders: dict[str, Path]) -> Bm25Retriever:
+    return Bm25Retriever(folders["bm25"])
+
+
+@pytest.fixture(scope="module")
+def model(folders: dict[str, Path]) -> ReRagModel:
+    return ReRagModel.load(folders["both"], "cpu")
+
+
+class Counted:
+    """A retriever that counts its batched calls."""
+
+    def __init__(self, inner):
+        self.inner, self.calls = inner, []
+
+    def search(self, queries, k):
+        self.calls.append((list(queries), k))
+        return self.inner.search(queries, k)
+
+
+def ids(hits) -> list[str]:
+    return [hit.passage.id for hit in hits]
+
+
+def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    counted = Counted(bm25)
+    strategy = ReRag(counted, folders["both"], candidates=9, contexts=3, device="cpu")
+    assert isinstance(strategy, Strategy)
+    answers = strategy.answer(QUESTIONS)
+    assert counted.calls == [([question.text for question in QUESTIONS], 9)]
+    # the same from its parts: a reranked retriever and a reader that reads one context at a time
+    reranked = RerankedRetriever(bm25, folders["both"], candidates=9, device="cpu")
+    kept = reranked.search([question.text for question in QUESTIONS], 3)
+    expected = ContextReader(folders["both"], device="cpu").read(QUESTIONS, kept)
+    assert [ids(answer.evidence) for answer in answers] == [ids(hits) for hits in kept]
+    assert [answer.text for answer in answers] == [answer.text for answer in expected]
+    assert [answer.logprob for answer in answers] == pytest.approx([answer.logprob for answer in expected], abs=1e-4)
+    assert len({answer.text for answer in answers}) > 1
+    for answer, other in zip(answers, expected, strict=True):
+        shares = [note["share"] for note in answer.notes["contexts"]]
+        assert shares == pytest.approx([note["share"] for note in other.notes["contexts"]], abs=1e-4)
+        assert sum(shares) == pytest.approx(1)
+        best = answer.notes["contexts"][0]
+        assert best["probability"] == pytest.approx(1 / (1 + math.exp(3 - 2 * answer.evidence[0].score)))
+        assert answer.notes["answerable"] == (best["probability"] >= 0.7)
+        assert answer.notes["threshold"] == 0.7
+        assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 9 + 3)
+        assert {"seconds/retrieval", "seconds/scoring", "seconds/reading"} <= set(answer.costs)
+        json.dumps(asdict(answer), allow_nan=False)
+    assert len({answer.notes["answerable"] for answer in answers}) == 2
+
+
+@pytest.mark.parametrize("marginal", ["thorough", "fast"])
+def test_batching_changes_nothing(bm25: Bm25Retriever, model: ReRagModel, marginal: str) -> None:
+    for retriever in (bm25, None):
+        strategy = ReRag(retriever, candidates=9, contexts=4, marginal=marginal, model=model)
+        together = strategy.answer(QUESTIONS)
+        for question, answer in zip(QUESTIONS, together, strict=True):
+            (alone,) = strategy.answer([question])
+            assert (answer.question_id, answer.text) == (alone.question_id, alone.text)
+            assert answer.logprob == pytest.approx(alone.logprob, abs=1e-4)
+            assert ids(answer.evidence) == ids(alone.evidence)
+            assert answer.notes["candidates"] == pytest.approx(alone.notes["candidates"], rel=1e-3)
+
+
+def test_thorough_and_fast_differ_only_in_reading(model: ReRagModel) -> None:
+    thorough, fast = (ReRag(model=model, contexts=4, marginal=m).answer(QUESTIONS) for m in ("thorough", "fast"))
+    assert [answer.evidence for answer in thorough] == [answer.evidence for answer in fast]
+    assert sum(fast[0].notes["candidates"].values()) == pytest.approx(1)
+    assert sum(thorough[0].notes["candidates"].values()) < 1
+
+
+def test_shipped_passages_serve_without_a_retriever(model: ReRagModel) -> None:
+    first, second = QUESTIONS[0].passages[:2]
+    doubled = replace(QUESTIONS[0], passages=(first, second, first))
+    bare = Question("bare", "where was name1 born")
+    answers = ReRag(model=model, candidates=1, contexts=10).answer([doubled, QUESTIONS[1], bare])
+    assert sorted(ids(answers[0].evidence)) == sorted([first.id, second.id])  # each once, whatever `candidates` says
+    assert sorted(ids(answers[1].evidence)) == sorted(passage.id for passage in QUESTIONS[1].passages)
+    scores = [hit.score for hit in answers[1].evidence]
+    assert scores == sorted(scores, reverse=True)
+    assert [answer.costs["retriever_calls"] for answer in answers] == [0, 0, 0]
+    assert (answers[2].text, answers[2].logprob, answers[2].evidence) == ("", None, ())
+
+
+def test_odd_questions_are_answered_with_what_there_is(bm25: Bm25Retriever, model: ReRagModel) -> None:
+    strategy = ReRag(bm25, candidates=1000, contexts=500, model=model)
+    empty, unknown, known = strategy.answer([Question("e", ""), Question("u", "zzz"), QUESTIONS[0]])
+    assert empty.evidence == unknown.evidence == ()
+    assert unknown.notes == {"contexts": [], "candidates": {}, "answerable": False, "threshold": 0.7}
+    assert len(known.evidence) == len(bm25.search([QUESTIONS[0].text], 1000)[0])
+    assert strategy.answer([]) == []
+
+
+def test_refuses_when_no_context_reaches_the_threshold(model: ReRagModel) -> None:
+    best = sorted(answer.notes["contexts"][0]["probability"] for answer in ReRag(model=model).answer(QUESTIONS))
+    threshold = (best[1] + best[2]) / 2  # two of five questions have no context that reaches it
+    open_, refusing = (ReRag(model=model, contexts=3, refuse=r, threshold=threshold) for r in (False, True))
+    bare = Question("bare", "where was name1 born")
+    answers, refused = open_.answer([*QUESTIONS, bare]), refusing.answer([*QUESTIONS, bare])
+    assert sum(answer.text == UNANSWERABLE for answer in refused) == 3
+    for answer, other in zip(answers, refused, strict=True):
+        assert (other.text == UNANSWERABLE) == (answer.notes["answerable"] is False)
+        assert ids(other.evidence) == ids(answer.evidence)
+        if other.text == UNANSWERABLE:
+            assert other.logprob is None
+            assert other.costs["model_calls"] == len(bare.passages if other.question_id == "bare" else range(6))
+            assert all(note["alone"] is None and note["probability"] < threshold for note in other.notes["contexts"])
+        else:
+            assert other.text == answer.text
+    always = ReRag(model=model, refuse=True, threshold=1.0).answer(QUESTIONS)
+    never = ReRag(model=model, refuse=True, threshold=0.0).answer(QUESTIONS)
+    assert {answer.text for answer in always} == {UNANSWERABLE}
+    assert UNANSWERABLE not in {answer.text for answer in never}
+
+
+def test_the_threshold_itself_suffices(model: ReRagModel) -> None:
+    (answer,) = ReRag(model=model).answer(QUESTIONS[:1])
+    best = answer.notes["contexts"][0]["probability"]
+    for threshold, answerable in ((best, True), (math.nextafter(best, 1), False)):
+        assert ReRag(model=model, threshold=threshold).answer(QUESTIONS[:1])[0].notes["answerable"] is answerable
+
+
+def test_an_estimator_alone_is_a_reranker(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    strategy = ReRag(bm25, folders["estimator"], candidates=9, contexts=3, device="cpu")
+    expected = RerankedRetriever(bm25, folders["estimator"], 9, "cpu").search([q.text for q in QUESTIONS], 3)
+    for answer, hits in zip(strategy.answer(QUESTIONS), expected, strict=True):
+        assert (answer.text, answer.logprob) == ("", None)
+        assert ids(answer.evidence) == ids(hits)
+        assert answer.notes["answerable"] is None  # no threshold was exported
+        assert answer.costs["model_calls"] == 9
+    refusing = ReRag(bm25, folders["estimator"], candidates=9, contexts=3, refuse=True, threshold=1.0, device="cpu")
+    assert {answer.text for answer in refusing.answer(QUESTIONS)} == {UNANSWERABLE}
+
+
+def test_a_generator_alone_is_plain_rag(bm25: Bm25Retriever, folders: dict[str, Path]) -> None:
+    strategy = ReRag(bm25, folders["generator"], candidates=9, contexts=3, marginal="fast", device="cpu")
+    for question, answer in zip(QUESTIONS, strategy.answer(QUESTIONS), strict=True):
+        hits = bm25.search([question.text], 3)[0]
+        assert list(answer.evidence) == hits  # the retriever's order and scores
+        mass: dict[str, float] = {}
+        for hit, note in zip(hits, answer.notes["contexts"], strict=True):
+            weight = math.exp(hit.score) / sum(math.exp(h.score) for h in hits)
+            mass[note["alone"]] = mass.get(note["alone"], 0.0) + weight
+            assert note["probability"] is None
+        assert answer.notes["candidates"] == pytest.approx(mass, rel=1e-4)
+        assert answer.text == max(mass, key=mass.__getitem__)
+        assert answer.notes["answerable"] is None
+        assert answer.costs["model_calls"] == 3
+    flat = ReRag(None, folders["generator"], marginal="fast", device="cpu").answer(QUESTIONS)[0]
+    assert set(ids(flat.evidence)) == {passage.id for passage in QUESTIONS[0].passages}
+    assert min(flat.notes["candidates"].values()) >= 1 / 6 - 1e-6  # nothing prefers one shipped passage
+    (cold,) = ReRag(bm25, folders["generator"], 9, 3, "fast", temperature=0.5, device="cpu").answer(QUESTIONS[:1])
+    assert [hit.score for hit in cold.evidence] == [2 * h.score for h in bm25.search([QUESTIONS[0].text], 3)[0]]
+
+
+def test_refusals_come_before_any_search(
+    bm25: Bm25Retriever, folders: dict[str, Path], model: ReRagModel, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="contexts must be at least 1, got 0"):
+        ReRag(bm25, folders["both"], contexts=0)
+    with pytest.raises(UserError, match="candidates is 10, fewer than the 25 contexts"):
+        ReRag(bm25, folders["both"], candidates=10)
+    with pytest.raises(UserError, match="marginal is 'exact'"):
+        ReRag(bm25, folders["both"], marginal="exact")
+    with pytest.raises(UserError, match=r"between 0 and 1, got 1\.5"):
+        ReRag(bm25, folders["both"], threshold=1.5)
+    with pytest.raises(UserError, match=r"temperature must be above 0, got 0\.0"):
+        ReRag(bm25, folders["both"], temperature=0.0)
+    for both_or_none in ({}, {"serving": folders["both"], "model": model}):
+        with pytest.raises(UserError, match="Name the trained model's folder with serving"):
+            ReRag(bm25, **both_or_none)
+    with pytest.raises(UserError, match="refuse needs a threshold"):
+        ReRag(bm25, folders["estimator"], refuse=True, device="cpu")
+    for options in ({"refuse": True}, {"threshold": 0.5}):
+        with pytest.raises(UserError, match="need an estimator"):
+            ReRag(bm25, folders["generator"], device="cpu", **options)
+    with pytest.raises(MissingInputError, match="nowhere"):
+        ReRag(bm25, tmp_path / "nowhere", device="cpu")
+    packed = write_serving(checkpoints["t5"], tmp_path / "packed", generator="packed")
+    with pytest.raises(UserError, match=r"use harness\.readers\.t5\.PackedReader"):
+        ReRag(bm25, packed, device="cpu")
+    assert isinstance(model, RelevanceModel)
+
+
+def test_what_people_read() -> None:
+    passage = Passage.of("Paris", "the capital of France")
+    notes = {"id": passage.id, "probability": 0.9, "share": 0.75, "alone": "Paris"}
+    answer = Answer(
+        "q", "Paris", (Ranked(passage, 2.0),), math.log(0.5), {"model_calls": 2.0},
+        {"contexts": [notes], "candidates": {"Paris": 0.5, "Rome": 0.25}, "answerable": False, "threshold": 0.95},
+    )  # fmt: skip
+    text = readable("capital?", answer)
+    assert "1. Paris  (score 2.000, P(relevant) 0.900, share 0.750 of the answer, alone it gives 'Paris')" in text
+    assert "Answer: Paris  (P 0.500)\nOther candidates: 'Rome' (P 0.250)\nNo context reaches P(relevant) 0.950" in text
+    refused = replace(answer, text=UNANSWERABLE, logprob=None, notes={**answer.notes, "candidates": {}})
+    assert "Answer: unanswerable\nNo context reaches" in readable("capital?", refused)
+    assert "Answer: none, there is nothing to read." in readable("capital?", Answer("q", "", ()))
+    assert "Answer: none, no reader is configured." in readable("capital?", Answer("q", "", answer.evidence))
+
+
+def test_ask_on_the_command_line(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"""
+strategy:
+  class_path: harness.strategies.rerag.ReRag
+  init_args:
+    retriever:
+      class_path: harness.retrievers.bm25.Bm25Retriever
+      init_args: {{index: {folders["bm25"]}}}
+    serving: {folders["both"]}
+    candidates: 9
+    contexts: 3
+    device: cpu
+"""
+    )
+    asked = ["ask", "--config", str(config), "--question", QUESTIONS[0].text]
+    infer.main([*asked, "--json", "true"])
+    answer = json.loads(capsys.readouterr().out)
+    (expected,) = ReRag(Bm25Retriever(folders["bm25"]), folders["both"], 9, 3, device="cpu").answer(
+        [Question("asked", QUESTIONS[0].text)]
+    )
+    assert (answer["text"], answer["logprob"]) == (expected.text, expected.logprob)
+    assert [hit["passage"]["id"] for hit in answer["evidence"]] == ids(expected.evidence)
+    infer.main(asked)
+    text = capsys.readouterr().out
+    assert text.count("P(relevant) 0.") == 3
+    assert f"Answer: {expected.text}  (P " in text
+    infer.main([*asked, "--strategy.init_args.refuse", "true", "--strategy.init_args.threshold", "1.0"])
+    assert "Answer: unanswerable" in capsys.readouterr().out
+
+
+def test_its_options_are_shown_without_loading_a_model() -> None:
+    code = (
+        "import sys, infer\n"
+        "try: infer.main(['ask', '--strategy.help', 'harness.strategies.rerag.ReRag'])\n"
+        "except SystemExit: print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "--strategy.refuse" in shown
+    assert shown.strip().endswith("[]")
+
+
+@pytest.mark.parametrize("config", sorted((ROOT / "configs/infer").glob("rerag_*.yaml")), ids=lambda path: path.stem)
+def test_shipped_configs_are_understood(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        infer.main(["ask", "--config", str(config), "--question", "x", "--print_config"])
+    assert not stopped.value.code
+    assert "harness.strategies.rerag.ReRag" in capsys.readouterr().out

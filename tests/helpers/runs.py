@@ -1,0 +1,57 @@
+"""Launching train.py as users do, and reading what it left."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import train
+
+ROOT = Path(__file__).parents[2]
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}  # as tests/conftest.py has it: runs compare to the last bit
+
+
+def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> subprocess.CompletedProcess[str]:
+    launch = [sys.executable]
+    if torchrun:
+        launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(torchrun)]
+        extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", "ddp")
+    return subprocess.run(
+        [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
+        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **ONE_THREAD},
+    )  # fmt: skip
+
+
+def fit_here(folder: Path, *extra: str) -> None:
+    """As `fit`, in this process: spares the seconds of importing everything anew where a process of its own proves nothing."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        train.main(["fit", "--config", "config.yaml", *extra])
+    finally:
+        os.chdir(before)
+
+
+def done(run: subprocess.CompletedProcess[str]) -> str:
+    assert run.returncode == 0, run.stderr[-3000:]
+    return run.stdout
+
+
+def metrics(folder: Path, name: str = "tiny") -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "checkpoints" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path, name: str, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    return torch.load(folder / "checkpoints" / name / file, weights_only=True)["state_dict"]
+
+
+def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    assert one.keys() == other.keys()
+    return max((one[name] - other[name]).abs().max().item() for name in one)

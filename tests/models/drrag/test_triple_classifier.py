@@ -1,0 +1,243 @@
+"""The triple classifier: fused attention, conversion, text format, serving."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer, BigBirdModel
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Passage
+from models.bigbird.attention import fuse, resolve_kind
+from models.bigbird.conversion import repeated, to_bigbird
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.length_batching import fair_shares, length_batches
+from models.pretrained import MINILM, resolve
+from models.serving_manifest import write_manifest
+from models.text_formats import neutralize
+from tests.conftest import NAMES
+
+HAMLET = Passage.of("name1", "name1 was born in the city .")
+LONDON = Passage.of("name2", "the director of name2 is name3 . " * 3)
+
+
+def batch(tokens: int = 20, padding: int = 6) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    ids = torch.randint(5, 60, (3, tokens + padding))
+    attention = torch.ones_like(ids)
+    attention[1:, tokens:] = 0
+    return ids, attention
+
+
+def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> None:
+    eager = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
+    fused = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
+    fuse(fused)
+    ids, attention = batch()
+    for model in (eager, fused):
+        model.zero_grad()
+        model(ids, attention_mask=attention).last_hidden_state[attention.bool()].pow(2).sum().backward()
+    there, here = (model(ids, attention_mask=attention).last_hidden_state for model in (eager, fused))
+    torch.testing.assert_close(here[attention.bool()], there[attention.bool()], atol=1e-5, rtol=0)
+    for (name, one), other in zip(eager.named_parameters(), fused.parameters(), strict=True):
+        if one.grad is not None:
+            torch.testing.assert_close(other.grad, one.grad, atol=1e-4, rtol=1e-4, msg=name)
+
+
+def test_fusing_block_sparse_attention_is_refused(checkpoints: dict[str, Path]) -> None:
+    model = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="block_sparse")
+    with pytest.raises(UserError, match="only original_full"):
+        fuse(model)
+
+
+def test_the_kind_of_attention_is_decided_by_the_length_once() -> None:
+    assert [resolve_kind("auto", tokens) for tokens in (16, 1024, 1025)] == ["fused", "fused", "block_sparse"]
+    assert resolve_kind("full", 5000) == "full"
+    with pytest.raises(UserError, match="allowed: auto, fused, full, block_sparse"):
+        resolve_kind("flash", 5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints: dict[str, Path], family: str) -> None:
+    source = AutoModel.from_pretrained(checkpoints[family]).eval()
+    target = to_bigbird(source, max_tokens=300)
+    fuse(target)
+    ids, attention = batch()
+    ids = ids * attention  # the sources derive positions from padding ids
+    here, there = (model(ids, attention_mask=attention).last_hidden_state for model in (target, source))
+    torch.testing.assert_close(here[attention.bool()], there[attention.bool()], atol=1e-5, rtol=0)
+    assert target(torch.full((1, 300), 7)).last_hidden_state.isfinite().all()
+
+
+def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
+    try:
+        folder = resolve(MINILM)
+    except MissingInputError as error:
+        pytest.skip(str(error))
+    source = AutoModel.from_pretrained(folder).eval()
+    target = to_bigbird(source, max_tokens=600)
+    fuse(target)
+    ids = AutoTokenizer.from_pretrained(folder)("who wrote hamlet, and where was its author born?", return_tensors="pt")
+    with torch.inference_mode():
+        difference = target(ids["input_ids"]).last_hidden_state - source(ids["input_ids"]).last_hidden_state
+    assert difference.abs().max() < 1e-5
+
+
+def test_layers_can_be_dropped_and_unknown_ones_not(checkpoints: dict[str, Path]) -> None:
+    assert TripleClassifier.build(str(checkpoints["bert"]), 64, layers=1).network.config.num_hidden_layers == 1
+    with pytest.raises(UserError, match=r"1\.\.2"):
+        TripleClassifier.build(str(checkpoints["bert"]), 64, layers=3)
+    with pytest.raises(UserError, match="layers is for BERT"):
+        TripleClassifier.build(str(checkpoints["big_bird"]), 64, layers=1)
+
+
+def test_positions_repeat_from_the_start() -> None:
+    table = torch.tensor([[1.0], [2.0], [3.0]])
+    assert repeated(table, 7).flatten().tolist() == [1, 2, 3, 1, 2, 3, 1]
+    assert repeated(table, 2).flatten().tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("family", ["big_bird", "bert", "roberta", "longformer"])
+def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Path], family: str) -> None:
+    classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
+    question = "where was name1 born"
+    alone = classifier.probabilities([(question, HAMLET, LONDON)])
+    together = classifier.probabilities(
+        [(question, LONDON, HAMLET), (question, HAMLET, LONDON), ("is", HAMLET, HAMLET)]
+    )
+    assert together[1] == pytest.approx(alone[0], abs=1e-6)
+    assert together[0] != pytest.approx(alone[0], abs=1e-9)  # order matters
+
+
+def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(checkpoints: dict[str, Path]) -> None:
+    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, attention="block_sparse").eval()
+    long = Passage.of("name5", "name4 " * 300)
+    np.random.seed(5)
+    expected = np.random.RandomState(5).rand()
+    alone = classifier.probabilities([("where", HAMLET, LONDON)])
+    assert np.random.rand() == expected
+    together = classifier.probabilities([("where", long, long), ("where", HAMLET, LONDON)])
+    assert together[1] == pytest.approx(alone[0], abs=1e-6)
+    assert classifier.network.bert.attention_type == "block_sparse"  # no silent flip on short input
+
+
+def test_the_format_is_what_it_says(checkpoints: dict[str, Path]) -> None:
+    encode = TripleEncoder(str(checkpoints["big_bird"]), 64)
+    words = encode.tokenizer.convert_ids_to_tokens(encode("where is name1", HAMLET, Passage.of("", "no")))
+    assert " ".join(words) == "[CLS] where is name1 [SEP] name1 . name1 was born in the city . [SEP] no [SEP]"
+
+
+def test_passages_are_truncated_never_the_question(checkpoints: dict[str, Path]) -> None:
+    encode = TripleEncoder(str(checkpoints["big_bird"]), 20)
+    ids = encode("where is name1", HAMLET, LONDON)
+    words = encode.tokenizer.convert_ids_to_tokens(ids)
+    assert len(ids) == encode.length("where is name1", HAMLET, LONDON) == 20
+    assert words[:5] == ["[CLS]", "where", "is", "name1", "[SEP]"]
+    assert words.count("[SEP]") == 3
+    with pytest.raises(UserError, match=r"the question .* fills 20 of max_tokens 20"):
+        encode("is " * 40, HAMLET, LONDON)
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=6), st.integers(0, 900))
+def test_shares_fill_the_budget_and_spare_the_shorter(lengths: list[int], budget: int) -> None:
+    kept = fair_shares(lengths, budget)
+    assert sum(kept) == min(budget, sum(lengths))
+    assert all(0 <= part <= length for part, length in zip(kept, lengths, strict=True))
+    cut = [part for part, length in zip(kept, lengths, strict=True) if part < length]
+    assert not cut or max(kept) - min(cut) <= 1  # nobody keeps more than one who was cut, but for an odd token
+    assert all(part == length for part, length in zip(kept, lengths, strict=True) if length <= budget // len(lengths))
+
+
+@given(
+    st.text(alphabet="[]SEPCLMAK <>/s", max_size=30),
+    st.lists(st.sampled_from(["[SEP]", "[CLS]", "[PAD]", "[MASK]"]), max_size=4),
+)
+def test_no_user_text_becomes_a_special_token(noise: str, specials: list[str]) -> None:
+    encode = _encoder()
+    text = "".join([noise[:10], *specials, noise[10:]])
+    ids = encode.text_ids(text)
+    special = set(encode.tokenizer.all_special_ids) - {encode.tokenizer.unk_token_id}
+    assert not special & set(ids)
+    assert neutralize(neutralize(text, encode.specials), encode.specials) == neutralize(text, encode.specials)
+
+
+_ENCODERS: list[TripleEncoder] = []
+
+
+@pytest.fixture(autouse=True)
+def _one_encoder(checkpoints: dict[str, Path]) -> None:
+    if not _ENCODERS:
+        _ENCODERS.append(TripleEncoder(str(checkpoints["big_bird"]), 64))
+
+
+def _encoder() -> TripleEncoder:
+    return _ENCODERS[0]
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=60), st.integers(1, 200))
+def test_length_batches_partition_and_keep_the_budget(lengths: list[int], budget: int) -> None:
+    batches = length_batches(lengths, budget)
+    assert sorted(row for rows in batches for row in rows) == list(range(len(lengths)))
+    for rows in batches:
+        assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget
+
+
+def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> TripleClassifier:
+    classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
+    classifier.save(folder)
+    write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.25)
+    return classifier
+
+
+@pytest.mark.parametrize("family", ["bert", "longformer"])
+def test_a_served_classifier_answers_as_the_one_saved(
+    checkpoints: dict[str, Path], tmp_path: Path, family: str
+) -> None:
+    classifier = saved(checkpoints, tmp_path, family)
+    served = TripleClassifier.load(tmp_path, device="cpu")
+    triples = [(f"where is {name}", HAMLET, LONDON) for name in NAMES[:5]]
+    assert served.probabilities(triples) == pytest.approx(classifier.probabilities(triples), abs=1e-7)
+    assert served.threshold == 0.25
+    alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
+    assert alone.config.id2label == {0: "negative", 1: "positive"}
+    ids, attention = served.encode.pad([served.encode(*triples[0])])
+    with torch.inference_mode():
+        probability = alone(input_ids=ids, attention_mask=attention).logits.softmax(-1)[0, 1].item()
+    assert probability == pytest.approx(served.probabilities(triples[:1])[0], abs=1e-6)
+
+
+def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    saved(checkpoints, tmp_path / "good")
+    with pytest.raises(MissingInputError, match="no serving folder"):
+        TripleClassifier.load(tmp_path / "nowhere")
+
+    flipped = tmp_path / "flipped"
+    shutil.copytree(tmp_path / "good", flipped)
+    weights = bytearray((flipped / "classifier/model.safetensors").read_bytes())
+    weights[-100] ^= 1
+    (flipped / "classifier/model.safetensors").write_bytes(weights)
+    with pytest.raises(ArtifactError, match=r"model\.safetensors is corrupt"):
+        TripleClassifier.load(flipped)
+
+    manifest = json.loads((tmp_path / "good/serving.json").read_text())
+    for key, value, cause in (
+        ("text_format", "another", "trained on the text format"),
+        ("kind", "reader", "holds a 'reader'"),
+    ):
+        (tmp_path / "good/serving.json").write_text(json.dumps({**manifest, key: value}))
+        with pytest.raises(ArtifactError, match=cause):
+            TripleClassifier.load(tmp_path / "good")
+
+
+def test_cuda_without_a_gpu_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    saved(checkpoints, tmp_path)
+    with pytest.raises(UserError, match="torch sees 0 GPUs: use auto or cpu"):
+        TripleClassifier.load(tmp_path, device="cuda")

@@ -1,0 +1,175 @@
+"""The relevance estimator against plain transformers: logit differences, label heads, precision, gradients."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertForSequenceClassification,
+)
+
+from common.errors import UserError
+from models.length_batching import pad
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from tests.conftest import save_t5, save_tokenizer
+from tests.helpers.rerag_parts import HAMLET, LONDON, PAIRS, QUESTION, estimator, reading_batch
+from trainers.rerag_losses import label_loss
+
+
+def test_t5_scores_are_logit_differences_of_plain_transformers(checkpoints: dict[str, Path]) -> None:
+    re = estimator(checkpoints)
+    plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
+    scores = re.scores(PAIRS, tokens_per_batch=100)
+    for (question, passage), score in zip(PAIRS, scores, strict=True):
+        text = f"question: {question} title: {passage.title} context: {passage.text}"
+        batch, labels = tokenizer([text], return_tensors="pt"), tokenizer(["true"], return_tensors="pt").input_ids
+        with torch.inference_mode():
+            logits = plain(**batch, labels=labels).logits[0, 0].double()
+            ids, attention = batch["input_ids"], batch["attention_mask"]
+            relevance = re(ids, attention)
+        true, false = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
+        assert score == pytest.approx((logits[true] - logits[false]).item(), abs=1e-5)
+        assert relevance.score_P.dtype == torch.float32
+        p = logits.softmax(0)
+        spoken = label_loss(relevance.score_P[None], torch.tensor([[True]]), torch.tensor([[True]]), "vocabulary",
+                            other_logit_BN=relevance.other_logit_P[None])  # fmt: skip
+        assert spoken.item() == pytest.approx(-p[true].log().item(), abs=1e-5)
+        assert relevance.other_logit_P.sigmoid().item() == pytest.approx(1 - p[true].item() - p[false].item(), abs=1e-6)
+
+
+def test_a_small_other_mass_keeps_its_digits(checkpoints: dict[str, Path]) -> None:
+    """A trained estimator says almost nothing else: 1 - P(true) - P(false) in fp32 would be rounding, even negative."""
+    re = estimator(checkpoints)
+    ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
+    with torch.no_grad():
+        inputs = {"input_ids": ids, "attention_mask": attention, "decoder_input_ids": torch.zeros(1, 1).long()}
+        direction = re.network(**inputs, output_hidden_states=True).decoder_hidden_states[-1][0, 0]
+        re.network.lm_head.weight[[re.true_id, re.false_id]] += 20 * direction / direction.norm()
+        logits = re.network(**inputs).logits[0, 0].double()
+    others = torch.ones(len(logits), dtype=torch.bool)
+    others[[re.true_id, re.false_id]] = False
+    expected = logits.softmax(0)[others].sum().item()
+    assert expected < 1e-5
+    mass = re(ids, attention).other_logit_P.sigmoid()
+    assert mass.item() == pytest.approx(expected, rel=1e-3)
+    mass.sum().backward()
+    assert all(p.grad.isfinite().all() for p in re.parameters() if p.grad is not None)
+
+
+def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
+    """Rounded to bf16, logits of this size are multiples of 1/16 and alike contexts tie."""
+    re = estimator(checkpoints)
+    states = []
+    re.network.decoder.register_forward_hook(lambda _module, _args, output: states.append(output[0][:, 0]))
+    with torch.inference_mode():
+        re.network.lm_head.weight[[re.true_id, re.false_id]] *= 16
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            relevance = re(*re.encode.pad(re.encode([(question, [passage]) for question, passage in PAIRS])))
+        logits = states[0].double() @ re.network.lm_head.weight.double().T / math.sqrt(32)
+        assert logits.abs().max() > 8
+        expected = logits[:, re.true_id] - logits[:, re.false_id]
+    assert relevance.score_P.dtype == torch.float32
+    torch.testing.assert_close(relevance.score_P.double(), expected, atol=5e-3, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta"])
+def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: dict[str, Path], family: str) -> None:
+    re = estimator(checkpoints, family)
+    scores = re.scores(PAIRS)
+    assert len(set(scores)) == len(scores)
+    assert [re.scores([pair])[0] for pair in PAIRS] == pytest.approx(scores, abs=1e-5)
+    assert re.scores(PAIRS[::-1], tokens_per_batch=1)[::-1] == pytest.approx(scores, abs=1e-5)
+    ids, attention = pad(re.encode([(q, [p]) for q, p in PAIRS]), re.encode.tokenizer.pad_token_id, 64, 64)
+    assert re(ids, attention).score_P.tolist() == pytest.approx(scores, abs=1e-5)
+    assert re.scores([]) == []
+
+
+def test_an_encoder_with_one_label_scores_as_plain_transformers(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    re = estimator(checkpoints, "bert")
+    re.save(tmp_path)
+    plain, tokenizer = (kind.from_pretrained(tmp_path) for kind in (AutoModelForSequenceClassification, AutoTokenizer))
+    assert plain.config.num_labels == 1
+    batch = tokenizer(
+        [QUESTION] * 2, [f"{p.title}. {p.text}" for p in (HAMLET, LONDON)], padding=True, return_tensors="pt"
+    )
+    assert batch["token_type_ids"].sum() > 0  # the passage is the second segment, as every BERT cross-encoder has it
+    expected = plain(**batch).logits[:, 0].tolist()
+    assert re.scores([(QUESTION, HAMLET), (QUESTION, LONDON)]) == pytest.approx(expected, abs=1e-5)
+    assert re(*re.encode.pad(re.encode([(QUESTION, [HAMLET])]))).other_logit_P is None
+
+
+def save_labelled_bert(folder: Path, labels: int) -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    config = BertConfig(
+        vocab_size=save_tokenizer(folder, segments=True), num_labels=labels, max_position_embeddings=64, **sizes
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+
+
+def test_two_labels_give_a_logit_difference_and_three_are_refused(tmp_path: Path) -> None:
+    save_labelled_bert(tmp_path, 2)
+    re = RelevanceEstimator.build(str(tmp_path), 64).eval()
+    ids, attention = re.encode.pad(re.encode([(QUESTION, [HAMLET])]))
+    first, second = re.network(
+        input_ids=ids, attention_mask=attention, token_type_ids=re._segments(ids, attention)
+    ).logits[0]
+    assert re.scores([(QUESTION, HAMLET)])[0] == pytest.approx((second - first).item(), abs=1e-6)
+    with pytest.raises(UserError, match="max_tokens 65 is beyond the 64 positions"):
+        RelevanceEstimator.build(str(tmp_path), 65)
+    save_labelled_bert(tmp_path, 3)
+    with pytest.raises(UserError, match="classifies into 3 labels"):
+        RelevanceEstimator.build(str(tmp_path), 64)
+
+
+def test_models_are_trained_in_fp32_whatever_they_were_saved_in(tmp_path: Path) -> None:
+    save_t5(tmp_path / "t5")
+    AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "t5").to(torch.bfloat16).save_pretrained(tmp_path / "t5")
+    for model in (RelevanceEstimator.build(str(tmp_path / "t5")), Generator.build(str(tmp_path / "t5"))):
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_dropout_and_checkpointing_reach_the_network(checkpoints: dict[str, Path]) -> None:
+    for family in ("t5", "bert"):
+        re = RelevanceEstimator.build(str(checkpoints[family]), 64, dropout=0.25, gradient_checkpointing=True)
+        rates = {m.p for m in re.network.modules() if isinstance(m, torch.nn.Dropout)}
+        assert rates == {0.25}
+        assert re.network.is_activation_checkpointing
+
+
+@pytest.mark.parametrize("family", ["t5", "bert"])
+def test_recomputed_activations_give_the_same_gradients(checkpoints: dict[str, Path], family: str) -> None:
+    def gradients(recompute: bool) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        re = RelevanceEstimator.build(str(checkpoints[family]), 64, "fid", 0.0, recompute).train()
+        losses = [re(*re.encode.pad(re.encode([(q, [p]) for q, p in PAIRS]))).score_P.sum()]
+        if family == "t5":
+            reader = Generator.build(str(checkpoints["t5"]), 64, "fid", "", 0.0, recompute).train()
+            losses.append(reader(*reading_batch(reader), reader.labels(["name1"] * len(PAIRS))).sum())
+            re.reader = reader
+        sum(losses, torch.zeros(())).backward()
+        return [p.grad for p in re.parameters() if p.grad is not None]
+
+    for here, there in zip(gradients(True), gradients(False), strict=True):
+        torch.testing.assert_close(here, there)
+
+
+def test_an_encoder_only_estimator_is_cut_to_its_first_layers(checkpoints: dict[str, Path]) -> None:
+    whole = RelevanceEstimator.build(str(checkpoints["bert"]), 96).network.state_dict()
+    cut = RelevanceEstimator.build(str(checkpoints["bert"]), 96, layers=1).network
+    assert len(cut.bert.encoder.layer) == cut.config.num_hidden_layers == 1
+    body = {name: value for name, value in cut.state_dict().items() if name.startswith("bert.")}
+    assert all(torch.equal(value, whole[name]) for name, value in body.items())
+    assert len(body) < len([name for name in whole if name.startswith("bert.")])
+
+
+@pytest.mark.parametrize(("start", "layers"), [("bert", 0), ("bert", 99), ("t5", 1)])
+def test_layers_that_are_not_there_are_refused(checkpoints: dict[str, Path], start: str, layers: int) -> None:
+    with pytest.raises(UserError, match=rf"layers {layers} does not fit"):
+        RelevanceEstimator.build(str(checkpoints[start]), 96, layers=layers)

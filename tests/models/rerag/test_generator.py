@@ -1,0 +1,92 @@
+"""The generator against plain transformers: the probability of an answer, greedy writing, prefixes, gradients."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from common.errors import UserError
+from models.length_batching import IGNORE
+from models.rerag.generator import Generator
+from tests.helpers.rerag_parts import PAIRS, estimator, generator, reading_batch
+
+
+@pytest.mark.parametrize("prefix", ["", "answer: "])
+def test_answer_logp_is_minus_transformers_loss_times_tokens(checkpoints: dict[str, Path], prefix: str) -> None:
+    reader = generator(checkpoints, prefix)
+    plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
+    answers = ["name3", "the city of name4", "", "no"] * 3
+    logp = reader(*reading_batch(reader), reader.labels(answers))
+    assert logp.dtype == torch.float32
+    for (question, passage), answer, value in zip(PAIRS, answers, logp.tolist(), strict=True):
+        batch = reader.encode.tokenizer(f"question: {question} title: {passage.title} context: {passage.text}",
+                                        return_tensors="pt")  # fmt: skip
+        labels = reader.encode.tokenizer(prefix + answer, return_tensors="pt").input_ids
+        loss = plain(**batch, labels=labels).loss
+        assert value == pytest.approx(-loss.item() * labels.shape[1], abs=1e-4)
+
+
+def test_labels_end_and_are_padded_and_cut(checkpoints: dict[str, Path]) -> None:
+    reader = generator(checkpoints, "answer: ")
+    labels = reader.labels(["name1", " name2\n name3 "])
+    ids = reader.encode.tokenizer.convert_tokens_to_ids
+    expected = [[*ids(["answer", ":", "name1"]), 1, IGNORE], [*ids(["answer", ":", "name2", "name3"]), 1]]
+    assert labels.tolist() == expected
+    assert reader.labels(["name1", "name2 name3"], max_tokens=4).tolist() == [expected[0][:4], [*expected[1][:3], 1]]
+
+
+def test_reused_states_are_exact(checkpoints: dict[str, Path]) -> None:
+    reader = generator(checkpoints)
+    ids, attention = reading_batch(reader)
+    encoded, rows = reader.encode_contexts(ids, attention), torch.tensor([3, 0, 0, 7])
+    labels = reader.labels(["name1", "no", "name1 name2", "yes"])
+    with torch.inference_mode():
+        assert torch.equal(reader.answer_logp(encoded.rows(rows), labels), reader(ids[rows], attention[rows], labels))
+
+
+@pytest.mark.parametrize("tokens", [1, 6])
+def test_writing_is_greedy_generation(checkpoints: dict[str, Path], tokens: int) -> None:
+    reader = generator(checkpoints)
+    plain = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).eval()
+    ids, attention = reading_batch(reader)
+    expected = plain.generate(input_ids=ids, attention_mask=attention, max_new_tokens=tokens, do_sample=False)
+    texts = reader.encode.tokenizer.batch_decode(expected, skip_special_tokens=True)
+    written = reader.write(reader.encode_contexts(ids, attention), tokens)
+    assert written == [text.strip() for text in texts]
+    assert len(set(written)) > 1
+
+
+def test_the_answer_prefix_is_taken_off(checkpoints: dict[str, Path]) -> None:
+    plain = generator(checkpoints)
+    written = plain.write(plain.encode_contexts(*reading_batch(plain)), 4)
+    first = next(text.split()[0] for text in written if text)
+    prefixed = generator(checkpoints, f"{first} ")
+    expected = [text.removeprefix(first).strip() for text in written]
+    assert expected != written
+    assert prefixed.write(prefixed.encode_contexts(*reading_batch(prefixed)), 4) == expected
+
+
+def test_the_whole_step_trains_every_parameter_of_both(checkpoints: dict[str, Path]) -> None:
+    reader, re = generator(checkpoints), estimator(checkpoints)
+    relevance = re(*reading_batch(reader))
+    (reader(*reading_batch(reader), reader.labels(["name1"] * len(PAIRS))).sum() + relevance.score_P.sum()).backward()
+    for part in (reader, re):
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in part.parameters())
+
+
+def test_answers_are_those_written_one_by_one(checkpoints: dict[str, Path]) -> None:
+    reader = generator(checkpoints)
+    rows = [(question, [passage]) for question, passage in PAIRS]
+    answers = reader.answers(rows, 6, tokens_per_batch=90)
+    for row, (text, logp) in zip(rows, answers, strict=True):
+        encoded = reader.encode_contexts(*reader.encode.pad(reader.encode([row])))
+        assert [text] == reader.write(encoded, 6)
+        assert logp == pytest.approx(reader.answer_logp(encoded, reader.labels([text])).item(), abs=1e-4)
+    assert len({text for text, _ in answers}) > 1
+    assert reader.answers([]) == []
+
+
+def test_an_encoder_only_generator_is_refused(checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match="is a 'bert': name a T5-family model"):
+        Generator.build(str(checkpoints["bert"]))

@@ -1,0 +1,88 @@
+"""RE-RAG's serving folder: a served model does what the saved one did, and a damaged folder is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from common.errors import ArtifactError, MissingInputError
+from models.rerag.calibration import Calibration
+from models.rerag.generator import Generator
+from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+from tests.helpers.rerag_parts import HAMLET, PAIRS, estimator
+
+
+@pytest.fixture
+def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
+    reader = Generator.build(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
+    model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, relevance_temperature=0.5)
+    model.save(tmp_path / "serving", metrics={"em": 0.5})
+    return model, tmp_path / "serving"
+
+
+def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagModel, Path]) -> None:
+    model, folder = saved
+    served = ReRagModel.load(folder, "cpu", needs=(ESTIMATOR, GENERATOR))
+    assert served.estimator is not None
+    assert served.generator is not None
+    assert model.estimator is not None
+    assert model.generator is not None
+    assert served.estimator.scores(PAIRS) == pytest.approx(model.estimator.scores(PAIRS), abs=1e-6)
+    assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
+    assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
+    assert served.generator.answer_prefix == "answer: "
+    assert served.estimator.encode.same_as(model.estimator.encode)
+    assert served.generator.encode.same_as(model.generator.encode)
+    assert not served.estimator.encode.same_as(served.generator.encode)
+    assert not served.generator.network.training
+
+    def answers(reader: Generator) -> list[str]:
+        rows = [(question, [passage, HAMLET]) for question, passage in PAIRS]
+        return reader.write(reader.encode_contexts(*reader.encode.pad(reader.encode(rows))), 6)
+
+    assert answers(served.generator) == answers(model.generator)
+    manifest = json.loads((folder / "serving.json").read_text())
+    assert manifest["metrics"] == {"em": 0.5}
+    ids = model.estimator.encode.tokenizer.convert_tokens_to_ids(["true", "false"])
+    assert list(manifest["parts"][ESTIMATOR]["label_ids"].values()) == ids
+    alone = AutoModelForSeq2SeqLM.from_pretrained(folder / ESTIMATOR)  # transformers alone reads a part
+    assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), model.estimator.network.parameters(), strict=True))
+
+
+def test_an_encoder_only_estimator_alone_can_be_served(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    for family in ("bert", "big_bird"):
+        re = estimator(checkpoints, family)
+        ReRagModel(re, None).save(tmp_path / family)
+        served = ReRagModel.load(tmp_path / family, "cpu", needs=(ESTIMATOR,))
+        assert served.generator is None
+        assert served.estimator is not None
+        assert served.estimator.scores(PAIRS) == pytest.approx(re.scores(PAIRS), abs=1e-6)
+        with pytest.raises(ArtifactError, match=r"holds no generator, only \['estimator'\]"):
+            ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
+
+
+def test_a_damaged_or_foreign_folder_is_refused(saved: tuple[ReRagModel, Path], tmp_path: Path) -> None:
+    _, folder = saved
+    with pytest.raises(MissingInputError, match="no serving folder"):
+        ReRagModel.load(tmp_path / "nowhere")
+    for part in (ESTIMATOR, GENERATOR):
+        flipped = tmp_path / f"flipped-{part}"
+        shutil.copytree(folder, flipped)
+        weights = bytearray((flipped / part / "model.safetensors").read_bytes())
+        weights[-100] ^= 1
+        (flipped / part / "model.safetensors").write_bytes(weights)
+        with pytest.raises(ArtifactError, match=rf"{part}/model\.safetensors is corrupt"):
+            ReRagModel.load(flipped)
+    manifest = json.loads((folder / "serving.json").read_text())
+    parts = {**manifest["parts"], ESTIMATOR: {"text_format": "fid; v0", "max_tokens": 64}}
+    for key, value, cause in (
+        ("text_format", "another", "trained on the text format 'another'"),
+        ("kind", "triple_classifier", "holds a 'triple_classifier'"),
+        ("parts", parts, "made for the text format 'fid; v0'"),
+    ):
+        (folder / "serving.json").write_text(json.dumps({**manifest, key: value}))
+        with pytest.raises(ArtifactError, match=cause):
+            ReRagModel.load(folder)

@@ -1,5 +1,0 @@
-"""A synthetic world small enough to grow in every test file that looks at one."""
-
-from datamodules.world.world import Recipe
-
-SMALL = Recipe(seed=3, questions=400, singles=200, open_singles=100, web_questions=30, manuals=3)

@@ -1,0 +1,222 @@
+"""What users launch: the real command line on a real (tiny) model; resume, DDP, accumulation, refusals."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import train
+from common.errors import exit_code
+from models.drrag.triple_classifier import TripleClassifier
+from tests.helpers.runs import ONE_THREAD, ROOT, done, fit, fit_here, largest_difference, metrics, weights
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.drrag.DrRagTrainer
+  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}
+data:
+  class_path: datamodules.drrag.DrRagData
+  init_args:
+    train: [{{layout: hotpotqa, path: {data}}}]
+    validation_fraction: 0.3
+    tokens_per_step: 500
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  enable_model_summary: false
+  log_every_n_steps: 1
+checkpoint: {{monitor: val/auc}}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> Path:
+    """A folder to run in, with config.yaml for a tiny run."""
+    write_config(tmp_path, checkpoints["bert"], hotpot_file)
+    return tmp_path
+
+
+def write_config(folder: Path, model: Path, data: Path, dropout: float = 0.1) -> None:
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=data, dropout=dropout))
+
+
+def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
+    out = done(fit(workplace, "--trainer.max_epochs", "14"))
+    folder = workplace / "checkpoints/tiny"
+    for name in (
+        "config.yaml",
+        "env.json",
+        "audit.json",
+        "state.json",
+        "best.ckpt",
+        "last.ckpt.sha256",
+        "plots/confusion.png",
+    ):
+        assert (folder / name).is_file(), name
+    assert json.loads((folder / "state.json").read_text())["status"] == "done"
+    assert "audit  positives:" in out
+    assert "largest difference to the module" in out
+    validations = [row for row in metrics(workplace) if "val/auc" in row]
+    assert max(row["val/auc"] for row in validations) > 0.8  # chance is 0.5
+    assert not list(folder.rglob(".tmp-*"))
+
+    served = TripleClassifier.load(folder / "serving", device="cpu")
+    best = max(validations, key=lambda row: row["val/auc"])
+    assert served.threshold == pytest.approx(best["val/threshold"], abs=1e-6)
+    state = weights(workplace, "tiny", "best.ckpt")
+    for name, value in served.state_dict().items():
+        torch.testing.assert_close(value, state[f"classifier.{name}"], rtol=0, atol=0)
+
+    shutil.copy(folder / "config.yaml", workplace / "config.yaml")
+    done(fit(workplace, "--name", "again"))
+    assert largest_difference(weights(workplace, "again"), weights(workplace, "tiny")) == 0.0
+
+
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    fit_here(workplace, "--name", "whole")
+    fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
+    steps = sorted((workplace / "checkpoints/cut").glob("step=*.ckpt"), key=lambda p: int(p.stem.split("=")[1]))
+    per_epoch = json.loads((workplace / "checkpoints/cut/audit.json").read_text())["steps_per_epoch"]
+    assert len(steps) >= 2 * per_epoch - 1
+    for step in (2, per_epoch, per_epoch + 1):
+        kept = workplace / f"kept-{step}.ckpt"
+        shutil.copy(workplace / f"checkpoints/cut/step={step}.ckpt", kept)
+        done(fit(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept)))
+        assert largest_difference(weights(workplace, f"resumed-{step}"), weights(workplace, "whole")) == 0.0
+
+
+def test_two_processes_and_accumulation_train_as_one(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
+    fit_here(tmp_path, "--name", "one")
+    done(fit(tmp_path, "--name", "two", torchrun=2))
+    fit_here(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3")
+    one = weights(tmp_path, "one")
+    start = TripleClassifier.build(str(checkpoints["bert"]), 96).state_dict()[
+        "network.bert.embeddings.LayerNorm.weight"
+    ]
+    assert (one["classifier.network.bert.embeddings.LayerNorm.weight"] - start).abs().max() > 1e-3  # it did train
+    for name in ("two", "accumulated"):
+        assert largest_difference(weights(tmp_path, name), one) < 2e-5, name
+        for key in ("val/auc", "val/threshold", "val/triples"):
+            ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
+            assert ours == pytest.approx(theirs, abs=1e-3), (name, key)  # AUC counts pairs: one may flip
+
+
+def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
+    fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "6")
+    command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
+    process = subprocess.Popen(
+        command,
+        cwd=workplace,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **ONE_THREAD},
+    )
+    file = workplace / "checkpoints/tiny/metrics.jsonl"
+    while process.poll() is None and not (file.exists() and file.read_text().count("\n") >= 5):
+        time.sleep(0.02)
+    process.terminate()
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 75, out[-2000:]
+    assert "resume with --ckpt_path" in out
+    assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
+    done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
+    assert largest_difference(weights(workplace, "tiny"), weights(workplace, "whole")) == 0.0
+
+
+def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(workplace))
+    logger = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
+    run = fit(workplace, *logger, "--trainer.max_epochs", "1")
+    done(run)
+    assert "W&B offline (no key set)" in run.stderr
+    done(fit(workplace, *logger, "--ckpt_path", "checkpoints/tiny/last.ckpt"))
+    folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
+    id_ = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
+    assert len(folders) == 2
+    assert all(folder.name.endswith(id_) for folder in folders)
+
+
+def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
+    run = fit(workplace, "--checkpoint.monitor", "val/acu")
+    assert run.returncode != 0
+    assert "val/acu" in run.stderr
+
+
+def test_validate_reads_a_checkpoint(workplace: Path) -> None:
+    fit_here(workplace)
+    done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "message"),
+    [
+        (["--model.learning_rte", "1"], 2, "learning_rte"),
+        (["--trainer.max_epoch", "3"], 2, "max_epoch"),
+        (["--model.learning_rate", "fast"], 2, "learning_rate"),
+        (["--data.train", "[{layout: hotpot, path: x}]"], 2, "Did you mean hotpotqa?"),
+        (["--data.train", "[{layout: hotpotqa, path: nowhere.json}]"], 66, "nowhere.json"),
+        (["--model.pretrained", "nowhere/model"], 66, "nowhere/model: no such folder"),
+        (["--ckpt_path", "nowhere.ckpt"], 66, "nowhere.ckpt does not exist; checkpoints in that folder: none"),
+        (["--data.mined", "[nowhere.jsonl]"], 66, "infer.py mine"),
+        (["--model.attention", "flash"], 2, "attention"),
+    ],
+)
+def test_a_mistake_is_one_line_and_a_code(
+    workplace: Path,
+    extra: list[str],
+    code: int,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(workplace)
+    try:
+        found = exit_code("train.py", lambda: train.main(["fit", "--config", "config.yaml", *extra]))
+    except SystemExit as stop:
+        found = int(stop.code or 0)
+    error = capsys.readouterr().err
+    assert found == code, error[-2000:]
+    assert message in next(line for line in error.splitlines() if line.startswith("train.py: "))
+    assert not list(workplace.glob("checkpoints/**/*.ckpt"))
+
+
+def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> None:
+    fit_here(workplace, "--trainer.max_epochs", "1")
+    again = fit(workplace)
+    assert again.returncode == 2
+    assert "resume it with --ckpt_path checkpoints/tiny/last.ckpt" in again.stderr
+    checkpoint = workplace / "checkpoints/tiny/last.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
+    torn = fit(workplace, "--ckpt_path", str(checkpoint))
+    assert torn.returncode == 74
+    assert "last.ckpt is corrupt" in torn.stderr
+
+
+def test_every_shipped_config_parses(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    for config in sorted((ROOT / "configs/train").glob("*.yaml")):
+        with pytest.raises(SystemExit) as stop:
+            train.main(["fit", "--config", str(config), "--print_config"])
+        assert not stop.value.code
+        printed = yaml.safe_load(capsys.readouterr().out)
+        assert printed["name"] == config.stem.replace("_", "-"), "a run is named as its config"
+        assert printed["checkpoint"]["monitor"]

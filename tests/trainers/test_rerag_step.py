@@ -1,0 +1,213 @@
+"""A step of RE-RAG's training: the contexts it is given, its loss and gradients against the plain formula, its memory."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+from common.errors import UserError
+from common.records import Passage, Question
+from datamodules.examples.context_augmentation import crop, shape, substitute
+from datamodules.examples.context_sets import ContextBatch, pick_contexts
+from datamodules.rerag import ReRagData
+from tests.conftest import NAMES
+from tests.helpers.rerag_data import context_data, fid_rows
+from trainers.rerag import ReRagTrainer
+from trainers.run.memory_estimate import activation_bytes, saved_bytes
+
+
+@pytest.fixture
+def batch_of(tmp_path: Path) -> Callable[..., tuple[ReRagData, ContextBatch]]:
+    """Makes a module's first training batch, of all questions of a step, outside Lightning's trainer."""
+    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
+
+    def make(module: ReRagTrainer, **options: object) -> tuple[ReRagData, ContextBatch]:
+        data = context_data(tmp_path / "fid.json", module, **options)
+        return data, next(iter(data.train_dataloader()))
+
+    return make
+
+
+def test_contexts_are_picked_as_said() -> None:
+    passages = tuple(Passage.of(name, f"{name} is .") for name in NAMES[:6])
+    question = Question("1", "who", ("name1",), passages, (passages[3].id, passages[5].id))
+    extra = [Passage.of("name9", "name9 is ."), passages[0]]
+    rng = random.Random(0)
+    assert pick_contexts(question, extra, 3, "ranked", rng) == list(passages[:3])
+    assert pick_contexts(question, extra, 9, "ranked", rng) == [*passages, extra[0]]
+    assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
+    seen = set()
+    for _ in range(40):
+        picked = pick_contexts(question, extra, 4, "sampled", rng)
+        assert {passages[3], passages[5]} <= set(picked)
+        assert len({p.id for p in picked}) == 4
+        seen |= set(picked)
+    assert seen == {*passages, extra[0]}
+
+
+def test_a_crop_keeps_the_answer_and_the_length() -> None:
+    text = " ".join(f"w{i}" for i in range(40)) + " New York. " + " ".join(f"v{i}" for i in range(40))
+    for seed in range(50):
+        cut = crop(Passage.of("title", text), ["New York"], 10, random.Random(seed))
+        assert "New York." in cut.text
+        assert len(cut.text.split()) == 10
+        assert cut.title == "title"
+        assert len(crop(Passage.of("t", text), ["absent"], 10, random.Random(seed)).text.split()) == 10
+    short = Passage.of("t", "a b c")
+    assert crop(short, ["b"], 10, random.Random(0)) is short
+
+
+def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkpoints, batch_of) -> None:
+    passages = [Passage.of("Paris Match", "Paris is not Parisian. In Paris, 1999."), Passage.of("t", "nothing")]
+    changed = substitute(passages, "Paris", r"New \\1 York")
+    assert changed[0].text == r"New \\1 York is not Parisian. In New \\1 York, 1999."
+    assert changed[0].title == r"New \\1 York Match"
+    assert changed[1] == passages[1]
+    assert shape("New York in 1999") == "A A a 0"
+
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    data, _ = batch_of(module, substitution=1.0)
+    learnt = set()
+    for epoch in range(6):
+        for question in data.questions:
+            one = data._set(question, 5, "sampled", epoch)
+            (gold,) = [p for p, label in zip(one.passages, one.labels, strict=True) if label]
+            assert gold.text == f"the director of {gold.title} is {one.answer} ."
+            learnt.add((question.id, one.answer))
+    assert len(learnt) > 2 * len(data.questions)
+    assert (
+        data._set(data.questions[0], 5, "sampled", -1).answer == data.questions[0].answers[0]
+    )  # validation is as it is
+
+
+def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, models: dict, tokenizer) -> torch.Tensor:
+    """Eq. 3-12 written out: every context alone through plain transformers, no buckets, no padding, float64 sums."""
+    total = torch.zeros((), dtype=torch.float64)
+    true_id, false_id = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
+    pairs = sum(len(data._set(data.questions[row], 5, "sampled", 0).passages) for row in batch.rows_B.tolist())
+    for row in batch.rows_B.tolist():
+        one = data._set(data.questions[row], 5, "sampled", 0)
+        scores, logps, others = [], [], []
+        for passage in one.passages:
+            text = f"question: {one.question.text} title: {passage.title} context: {passage.text}"
+            inputs = tokenizer(text, return_tensors="pt")
+            logits = models["estimator"](**inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0].double()
+            p = logits.softmax(0)
+            relevance = p[true_id] / (p[true_id] + p[false_id])
+            scores.append(torch.log(relevance / (1 - relevance)))
+            others.append(1 - p[true_id] - p[false_id])
+            labels = tokenizer(one.answer, return_tensors="pt")["input_ids"]
+            out = models["generator"](**inputs, labels=labels).logits[0].double().log_softmax(-1)
+            logps.append(out.gather(1, labels[0][:, None]).sum())
+        score, logp = torch.stack(scores), torch.stack(logps)
+        p_re, q_g = score.softmax(0), logp.detach().softmax(0)
+        gen = (
+            -torch.log((p_re * logp.exp()).sum())
+            if module.choices.gen_form == "marginal"
+            else -(p_re.log() + logp).sum()
+        )
+        if module.choices.kl_direction == "generator_to_estimator":
+            kl = (q_g * (q_g.log() - p_re.log())).sum()
+        else:
+            kl = (p_re * (p_re.log() - q_g.log())).sum()
+        total = total + (gen + 0.7 * kl) / len(batch.rows_B) + 0.3 * torch.stack(others).sum() / pairs
+    return total
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options"), [("released", {}), ("paper", {}), ("ours", {"bucket_checkpointing": True})]
+)
+def test_a_step_equals_the_plain_formula(checkpoints, batch_of, protocol: str, options: dict) -> None:
+    folder = str(checkpoints["t5"])
+    module = ReRagTrainer(
+        folder,
+        folder,
+        max_tokens=96,
+        protocol=protocol,
+        text_format="fid",
+        answer_prefix="",
+        kl_weight=0.7,
+        token_weight=0.3,
+        **options,
+    )
+    module.eval()
+    data, batch = batch_of(module)
+    assert len(batch.buckets) > 1
+    assert not batch.real_BN.all()  # ragged
+    terms = module.losses(batch)
+    loss = terms["gen"] + 0.7 * terms["re"] + 0.3 * terms["tok"]
+    loss.backward()
+    models = {name: AutoModelForSeq2SeqLM.from_pretrained(folder).eval() for name in ("estimator", "generator")}
+    reference = plain_loss(module, data, batch, models, AutoTokenizer.from_pretrained(folder))
+    reference.backward()
+    assert loss.item() == pytest.approx(reference.item(), abs=1e-5)
+    for name, model in models.items():
+        ours = dict(getattr(module, name).network.named_parameters())
+        for key, parameter in model.named_parameters():
+            torch.testing.assert_close(ours[key].grad, parameter.grad, rtol=1e-4, atol=1e-5, msg=f"{name}.{key}")
+
+
+def test_a_protocol_sets_every_option_and_each_can_be_set_alone(checkpoints) -> None:
+    folder = str(checkpoints["t5"])
+    released = ReRagTrainer(folder, folder, protocol="released", max_tokens=96)
+    assert released.choices.kl_direction == "generator_to_estimator"
+    assert released.generator.encode.format == released.estimator.encode.format == "re_rag_train"
+    assert released.generator.answer_prefix == "Answer: "
+    assert released.generator.network.generation_config.repetition_penalty == 2.5
+    mixed = ReRagTrainer(folder, folder, protocol="released", gen_form="per_context", answer_prefix="", max_tokens=96)
+    assert mixed.choices.gen_form == "per_context"
+    assert mixed.generator.answer_prefix == ""
+    assert mixed.choices.kl_direction == "generator_to_estimator"
+
+
+def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> None:
+    module = ReRagTrainer(str(checkpoints["bert"]), str(checkpoints["t5"]), max_tokens=96, label_weight=1.0).eval()
+    assert len(module.encoders) == 2
+    assert module.token_weight == 0
+    _, batch = batch_of(module)
+    terms = module.losses(batch)
+    assert set(terms) == {"gen", "re", "label"}
+    scores = module(batch)
+    assert (scores.relevance_BN[~batch.real_BN] == 0).all()
+    assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
+    sum(terms.values()).backward()
+    assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
+    with pytest.raises(UserError, match="no vocabulary to speak from: set label_form to pointwise or listwise"):
+        ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, label_form="vocabulary", max_tokens=96)
+
+
+def test_a_t5_can_learn_the_words_themselves(checkpoints, batch_of) -> None:
+    options = {"generator": None, "label_weight": 1.0, "max_tokens": 96, "text_format": "fid", "dropout": 0.0}
+    pointwise, vocabulary = (
+        ReRagTrainer(str(checkpoints["t5"]), label_form=form, **options) for form in ("pointwise", "vocabulary")
+    )
+    _, batch = batch_of(vocabulary)
+    more = vocabulary.losses(batch)["label"] - pointwise.losses(batch)["label"]
+    assert more > 1  # a fresh T5 says neither word
+    more.backward()
+    assert vocabulary.estimator.network.lm_head.weight.grad.abs().sum() > 0
+
+
+def test_an_encoder_only_estimators_word_embeddings_alone_are_frozen(checkpoints: dict[str, Path]) -> None:
+    module = ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, max_tokens=96, freeze_embeddings=True)
+    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad]
+    assert [name.rpartition(".embeddings.")[2] for name in frozen] == ["word_embeddings.weight"]
+
+
+def test_the_memory_plan_counts_what_autograd_keeps(checkpoints) -> None:
+    model = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).train()
+    ids = torch.randint(5, 60, (6, 40))
+    attention = torch.ones_like(ids)
+    attention[:, 30:] = 0
+
+    def run(network) -> torch.Tensor:
+        out = network(input_ids=ids, attention_mask=attention, decoder_input_ids=ids[:, :8], use_cache=False)
+        return out.logits.float().log_softmax(-1)
+
+    planned = activation_bytes(model, 6, 40, 8, half=False)
+    assert planned == pytest.approx(saved_bytes(model, run), rel=0.1)
+    assert activation_bytes(model, 12, 40, 8, half=False) > 1.8 * planned

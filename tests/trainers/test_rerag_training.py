@@ -1,0 +1,182 @@
+"""RE-RAG's training by the real command line: learning, resume, DDP, accumulation, single parts, export."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+import train
+from common.errors import UserError, exit_code
+from common.records import Passage
+from models.rerag.model import ReRagModel
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.runs import done, fit, fit_here, largest_difference, metrics, weights
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.rerag.ReRagTrainer
+  init_args:
+    estimator: {model}
+    generator: {model}
+    max_tokens: 48
+    max_answer_tokens: 4
+    dropout: {dropout}
+    learning_rate: 3.0e-3
+data:
+  class_path: datamodules.rerag.ReRagData
+  init_args:
+    train: [{{layout: fid, path: {data}}}]
+    validation_fraction: 0.3
+    contexts: 4
+    pick: sampled
+    labels: gold
+    questions_per_step: 8
+    tokens_per_bucket: 300
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  enable_model_summary: false
+  log_every_n_steps: 1
+checkpoint: {{monitor: val/em}}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path]) -> Path:
+    """A folder to run in, with config.yaml for a tiny joint run."""
+    write_config(tmp_path, checkpoints["t5"])
+    return tmp_path
+
+
+def write_config(folder: Path, model: Path, dropout: float = 0.1) -> None:
+    (folder / "fid.json").write_text(json.dumps(fid_rows(40)))
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "fid.json", dropout=dropout))
+
+
+def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
+    out = done(fit(workplace, "--trainer.max_epochs", "40", "--model.dropout", "0", "--model.label_weight", "1",
+                   "--early_stopping.patience", "40", "--trainer.check_val_every_n_epoch", "5"))  # fmt: skip
+    assert "memory  parameters: estimator" in out
+    assert "audit  relevant contexts:" in out
+    best = {key: max(row[key] for row in metrics(workplace) if key in row) for key in ("val/em", "val/recall_1")}
+    assert best["val/recall_1"] > 60  # chance is below 30
+    folder = workplace / "checkpoints/tiny/serving"
+    manifest = json.loads((folder / "serving.json").read_text())
+    assert manifest["calibration"]["scale"] > 0
+    assert manifest["refusal_threshold"] in (0.5, 0.6, 0.7, 0.8, 0.9)
+    served = ReRagModel.load(folder, "cpu")
+    state = weights(workplace, "tiny", "best.ckpt")
+    for name, value in served.estimator.state_dict().items():
+        torch.testing.assert_close(value, state[f"estimator.{name}"], rtol=0, atol=0)
+    gold = Passage.of("name1", "the director of name1 is name2 .")
+    noise = Passage.of("name3", "name3 was born in the city of name4 .")
+    question = "who is the director of name1"
+    assert served.estimator.scores([(question, gold)]) > served.estimator.scores([(question, noise)])
+
+
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    fit_here(workplace, "--name", "whole")
+    fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+             "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss")  # fmt: skip
+    kept = workplace / "kept.ckpt"
+    shutil.copy(workplace / "checkpoints/cut/step=2.ckpt", kept)
+    done(fit(workplace, "--name", "resumed", "--ckpt_path", str(kept)))
+    assert largest_difference(weights(workplace, "resumed"), weights(workplace, "whole")) == 0.0
+
+
+def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    write_config(tmp_path, checkpoints["t5"], dropout=0.0)
+    fit_here(tmp_path, "--name", "one")
+    done(fit(tmp_path, "--name", "two", torchrun=2))
+    fit_here(tmp_path, "--name", "accumulated", "--trainer.accumulate_grad_batches", "3")
+    one = weights(tmp_path, "one")
+    for name in ("two", "accumulated"):
+        assert largest_difference(weights(tmp_path, name), one) < 5e-5, name
+        for key in ("val/em", "val/gen_nats", "val/recall_1"):
+            ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))
+            assert ours == pytest.approx(theirs, abs=1e-3), (name, key)
+
+
+def test_frozen_embeddings_stay_and_all_else_learns(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.freeze_embeddings", "true", "--trainer.max_epochs", "1")
+    start, after = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).state_dict(), weights(workplace, "tiny")
+    embeddings = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}
+    for part in ("estimator", "generator"):
+        same = {name for name, value in start.items() if torch.equal(after[f"{part}.network.{name}"], value)}
+        assert same == embeddings, part  # T5's output layer is its embedding
+
+
+def test_word_swaps_without_words_to_swap_are_refused(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    with pytest.raises(UserError, match=r"set data\.word_swaps to 0"):
+        fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--data.word_swaps", "0.5",
+                 "--model.estimator", str(checkpoints["bert"]))  # fmt: skip
+
+
+def test_the_estimator_learns_at_its_own_rate(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.estimator_learning_rate", "0", "--trainer.max_epochs", "1")
+    start, after = AutoModelForSeq2SeqLM.from_pretrained(checkpoints["t5"]).state_dict(), weights(workplace, "tiny")
+    moved = {
+        part: any(not torch.equal(after[f"{part}.network.{name}"], value) for name, value in start.items())
+        for part in ("estimator", "generator")
+    }
+    assert moved == {"estimator": False, "generator": True}
+
+
+def test_a_packed_reader_trains_alone(workplace: Path) -> None:
+    fit_here(workplace, "--model.estimator", "null", "--model.text_format", "packed", "--model.max_tokens", "128",
+             "--trainer.max_epochs", "1")  # fmt: skip
+    served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
+    assert served.estimator is None
+    assert served.generator.encode.format == "packed"
+    assert served.relevance_temperature == 1  # there is nothing to weigh
+
+
+def test_a_run_without_a_validation_says_why_nothing_is_served(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit_here(workplace, "--trainer.max_steps", "1")
+    assert not (workplace / "checkpoints/tiny/serving").exists()
+    assert "serving: not written, for no validation was reached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["listwise", "vocabulary"])
+def test_an_estimator_trains_alone_on_labels(workplace: Path, form: str) -> None:
+    fit_here(workplace, "--model.generator", "null", "--model.label_weight", "1", "--model.label_form", form,
+             "--checkpoint.monitor", "val/recall_1", "--trainer.max_epochs", "1")  # fmt: skip
+    assert ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu").generator is None
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (["--trainer.precision", "16-true"], "bf16-mixed"),
+        (["--model.text_format", "packed"], "set estimator null"),
+        (["--model.estimator", "null", "--model.generator", "null"], "name at least one"),
+        (["--model.generator", "null"], "label_weight"),
+        (["--model.generator", "null", "--model.label_weight", "1"], "type --checkpoint.monitor val/recall_1"),
+        (["--model.estimator", "null", "--checkpoint.monitor", "val/mrr"], "type --checkpoint.monitor val/em"),
+        (["--data.contexts", "0"], "contexts must be at least 1"),
+        (["--data.pick", "best"], "pick"),
+        (["--data.crop_growth_words", "3"], "0 without crop_words"),
+        (["--data.crop_words", "5", "--data.crop_growth_words=-1"], "must be at least 0"),
+        (["--data.word_swaps", "1.5"], "word_swaps must lie in [0, 1]"),
+        (["--data.substitution=-0.1"], "substitution must lie in [0, 1]"),
+    ],
+)
+def test_a_mistake_is_one_line(
+    workplace: Path, extra: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workplace)
+    try:
+        code = exit_code("train.py", lambda: train.main(["fit", "--config", "config.yaml", *extra]))
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    error = capsys.readouterr().err
+    assert code == 2, error[-2000:]
+    assert message in next(line for line in error.splitlines() if line.startswith("train.py: "))

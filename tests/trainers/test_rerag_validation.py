@@ -1,0 +1,88 @@
+"""RE-RAG's validation figures and the temperature chosen on them, by hand."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.records import Question
+from datamodules.examples.context_sets import ContextSet
+from models.rerag.marginal_reader import MarginalReader
+from tests.conftest import NAMES
+from tests.helpers.rerag_parts import CROWD, generator
+from tests.helpers.rerag_world import vary
+from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
+
+
+def test_validation_figures_by_hand() -> None:
+    assert first_hit([3.0, 1.0, 2.0], [False, False, True]) == 1
+    assert first_hit([1.0, 1.0], [True, False]) == 1  # a tie counts as badly as it can
+    assert first_hit([1.0], [False]) is None
+    judged = [
+        QuestionScores(0, (2.0, -1.0), (True, False), (ReadAnswer("a", 1.0, 1.0),), 0.5),
+        QuestionScores(1, (1.0, 3.0), (True, False), (ReadAnswer("b", 0.0, 0.5),), 1.5),
+        QuestionScores(2, (-4.0,), (False,), (ReadAnswer("c", 0.0, 0.0),), 4.0),
+    ]
+    facts = summarize(judged, ranked=True, draw=False).facts
+    assert facts["em"] == pytest.approx(100 / 3)
+    assert facts["f1"] == pytest.approx(50)
+    assert facts["gen_nats"] == 2
+    assert facts["recall_1"] == pytest.approx(100 / 3)
+    assert facts["recall_5"] == pytest.approx(200 / 3)
+    assert facts["mrr"] == pytest.approx((1 + 0.5 + 0) / 3)
+    assert facts["answerable_auroc"] == 1
+    assert facts["context_auroc"] == pytest.approx(
+        (3 + 2 + 0 * 3) / 6 - 1 / 6
+    )  # 2 beats -1, -4; 1 beats -1, -4; 3 beats both
+
+
+def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_equals() -> None:
+    right, wrong = ReadAnswer("a", 1.0, 1.0), ReadAnswer("b", 0.0, 0.25)
+    reads = [
+        (wrong, right, right, right, wrong),
+        (right, right, right, right, right),
+        (wrong, wrong, right, right, right),
+    ]
+    judged = [QuestionScores(row, (1.0, 0.0), (True, False), read, 1.0) for row, read in enumerate(reads)]
+    summary = summarize(judged, ranked=True, draw=False)
+    assert summary.chosen == 2  # 1, 2, 3, 3, 2 right
+    assert summary.served["relevance_temperature"] == summary.facts["relevance_temperature"] == TEMPERATURES[2]
+    assert summary.facts["em"] == summary.facts["f1"] == 100
+    alone = summarize([replace(one, read=one.read[:1]) for one in judged], ranked=True, draw=False)
+    assert "relevance_temperature" not in alone.served  # one temperature is no choice
+    assert alone.facts["em"] == pytest.approx(100 / 3)
+
+
+def sets_of(count: int) -> list[ContextSet]:
+    chance = random.Random(0)
+    questions = [Question(f"q{n}", f"where was {NAMES[n % 7]} born", ("x",)) for n in range(count)]
+    return [ContextSet(q, tuple(chance.sample(CROWD, 4)), (True, False, False, False), "x") for q in questions]
+
+
+def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpoints: dict[str, Path]) -> None:
+    reader = generator(checkpoints).eval()
+    vary(reader.network, 3)
+    sets, scores = sets_of(12), torch.randn(12, 4, generator=torch.Generator().manual_seed(0)) / 2
+    judged = score_questions(range(12), sets, scores, None, reader, False, True, 3, 4, fit_temperature=True)
+    disagreements = 0
+    for one, each, scores_N in zip(judged, sets, scores, strict=True):
+        best = scores_N.argsort(descending=True)[:3].tolist()
+        for read, temperature in zip(one.read, TEMPERATURES, strict=True):
+            (expected,) = MarginalReader(reader, "thorough", 4).read(
+                [each.question.text], [[each.passages[n] for n in best]], [(scores_N[best] / temperature).tolist()]
+            )
+            assert read.text == expected.text
+        disagreements += len({read.text for read in one.read}) > 1
+    assert TEMPERATURES[0] == 1  # the paper's, and the nearest to it come first: among equals the first is taken
+    assert list(TEMPERATURES) == sorted(TEMPERATURES, reverse=True)
+    assert disagreements  # a temperature matters
+
+
+def test_without_an_estimator_or_a_choice_there_is_one_reading(checkpoints: dict[str, Path]) -> None:
+    reader, sets, scores = generator(checkpoints).eval(), sets_of(3), torch.zeros(3, 4)
+    for ranked, fit in ((False, True), (True, False)):
+        judged = score_questions(range(3), sets, scores, None, reader, False, ranked, 3, 4, fit_temperature=fit)
+        assert [len(one.read) for one in judged] == [1, 1, 1]
+    assert summarize([], ranked=False, draw=False).facts == {"questions": 0}

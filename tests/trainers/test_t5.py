@@ -1,0 +1,238 @@
+"""T5's pretraining: the stream of passages, the ranks' parts, and real (tiny) runs of the command line."""
+
+import json
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+import train
+from common.errors import DataError, UserError
+from common.records import Passage
+from datamodules.examples.splits import Source
+from datamodules.examples.step_loader import part
+from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
+from datamodules.t5 import SpanCorruptionData
+from models.length_batching import IGNORE
+from models.rerag.generator import Generator
+from models.serving_manifest import read_manifest
+from models.t5.span_corruption import TEXT_FORMAT
+from tests.conftest import NAMES
+from tests.helpers.runs import largest_difference
+from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A hundred and twenty learnable passages, as JSON Lines."""
+    rng = random.Random(5)
+    path = tmp_path / "corpus.jsonl"
+    with path.open("w") as file:
+        for number in range(120):
+            name, other = rng.sample(NAMES, 2)
+            text = f"{name} was born in the city of {other} . the film is in the city of {name} ."
+            file.write(json.dumps({"title": f"{name} {number}", "text": text}) + "\n")
+    return path
+
+
+def stream_of(corpus: Path, **options: Any) -> CorpusStream:
+    """One whose tokens are the passages' ids, ten times each."""
+    return CorpusStream(
+        [Source("jsonl", str(corpus))], 0.2, lambda passages: [[p.id] * 10 for p in passages], length=7, **options
+    )
+
+
+def test_a_pass_holds_every_training_passage_once_and_none_held_out(corpus: Path) -> None:
+    passages = list(read_corpora([Source("jsonl", str(corpus))]))
+    training = [p.id for p in passages if held_out_share(p) >= 0.2]
+    assert 0 < len(training) < len(passages)
+    stream = stream_of(corpus, streams=1, block=len(training))
+    tokens = [token for row in range(len(training) * 20 // 7 + 1) for token in stream[row]][: len(training) * 20]
+    assert Counter(tokens[: len(training) * 10]) == Counter(dict.fromkeys(training, 10))
+    first, second = (list(dict.fromkeys(half)) for half in (tokens[: len(training) * 10], tokens[len(training) * 10 :]))
+    assert sorted(first) == sorted(second)
+    assert first != second  # shuffled anew
+
+
+def test_a_row_is_the_same_whoever_asks_and_in_any_order(corpus: Path) -> None:
+    whole = stream_of(corpus, streams=4, block=5)
+    rows = {row: whole[row] for row in range(200)}
+    assert len(set(map(tuple, rows.values()))) > 100
+    half = stream_of(corpus, streams=4, block=5, owned=frozenset({1, 3}))
+    assert [half[row] for row in range(1, 200, 2)] == [rows[row] for row in range(1, 200, 2)]
+    with pytest.raises(KeyError, match="stream 2"):
+        half[2]
+    late = stream_of(corpus, streams=4, block=5)
+    assert [late[row] for row in (150, 151, 199, 3)] == [rows[row] for row in (150, 151, 199, 3)]
+    assert stream_of(corpus, streams=4, block=5, seed=1)[0] != rows[0]
+
+
+def test_a_corpus_without_training_passages_is_refused(corpus: Path) -> None:
+    stream = CorpusStream([Source("jsonl", str(corpus), 3)], 1.0, lambda passages: [[1] for _ in passages], 4)
+    with pytest.raises(DataError, match="no passage to train on"):
+        stream[0]
+
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.t5.SpanCorruptionTrainer
+  init_args: {{pretrained: {model}, learning_rate: 5.0e-3, warmup_steps: 3, schedule: linear, dropout: {dropout}}}
+data:
+  class_path: datamodules.t5.SpanCorruptionData
+  init_args:
+    corpora: [{{layout: jsonl, path: {data}}}]
+    max_tokens: 24
+    mean_span: 2.0
+    sequences_per_step: 8
+    steps_per_epoch: 4
+    validation_fraction: 0.2
+    validation_sequences: 8
+    sequences_per_validation_batch: 3
+    block_passages: 16
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  enable_model_summary: false
+  log_every_n_steps: 1
+  num_sanity_val_steps: 1
+checkpoint: {{monitor: val/loss_nats, mode: min}}
+early_stopping: {{mode: min, patience: 100}}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with a config for a tiny run."""
+    text = CONFIG.format(model=checkpoints["t5"], data=corpus, dropout=0.1)
+    (tmp_path / "config.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
+    return tmp_path
+
+
+def fit(name: str, *extra: str) -> Path:
+    """Run the command line in this process; the run's folder."""
+    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
+    return Path("checkpoints") / name
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    return torch.load(folder / file, weights_only=True)["state_dict"]
+
+
+def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path) -> None:
+    folder = fit("tiny", "--trainer.max_epochs", "16")
+    losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
+    assert losses[0] > 2.5
+    assert min(losses) < 0.75 * losses[0]
+    manifest = read_manifest(folder / "serving", KIND, TEXT_FORMAT)
+    assert manifest["validation"]["loss_nats"] == pytest.approx(min(losses), abs=1e-5)
+    exported = AutoModelForSeq2SeqLM.from_pretrained(folder / "serving/t5")
+    state = weights(folder, "best.ckpt")
+    for name, value in exported.state_dict().items():
+        torch.testing.assert_close(value, state[f"network.{name}"], rtol=0, atol=0)
+    assert Generator.build(str(folder / "serving/t5")).labels(["name3"]).shape == (1, 2)
+    assert AutoTokenizer.from_pretrained(folder / "serving/t5").eos_token_id == 1
+
+
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    whole = fit("whole")
+    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+              "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
+    for step in (2, 4, 5):
+        kept = workplace / f"kept-{step}.ckpt"
+        shutil.copy(cut / f"step={step}.ckpt", kept)
+        assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
+        assert largest_difference(weights(fit(f"from-{step}", "--ckpt_path", str(kept))), weights(whole)) == 0.0
+
+
+def test_accumulation_trains_as_one(workplace: Path) -> None:
+    one = fit("one", "--model.dropout", "0")
+    several = fit("several", "--model.dropout", "0", "--trainer.accumulate_grad_batches", "3")
+    assert largest_difference(weights(one), weights(several)) < 2e-5
+    ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (several, one))
+    assert ours == pytest.approx(theirs, abs=1e-5)
+
+
+class _Bench:
+    """What SpanCorruptionData needs of Lightning's trainer, for any rank."""
+
+    def __init__(self, module: SpanCorruptionTrainer, rank: int, ranks: int) -> None:
+        self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
+        self.accumulate_grad_batches, self.is_global_zero = 1, False
+
+
+def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) -> SpanCorruptionData:
+    data = SpanCorruptionData(
+        [Source("jsonl", str(corpus))], 24, mean_span=2.0, sequences_per_step=6, steps_per_epoch=3,
+        validation_fraction=0.2, validation_sequences=5, sequences_per_validation_batch=2, block_passages=16,
+    )  # fmt: skip
+    data.trainer = _Bench(module, rank, ranks)
+    data.setup("fit")
+    return data
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])  # 4 does not divide the 6 sequences of a step, 8 exceeds them
+def test_the_ranks_parts_make_up_the_step_and_its_loss(ranks: int, corpus: Path, checkpoints: dict[str, Path]) -> None:
+    module = SpanCorruptionTrainer(str(checkpoints["t5"])).eval()
+
+    def share(batch: Any) -> float:
+        nll_P = token_nll(module(batch), batch.labels_PA).sum(dim=1)
+        return float((nll_P * batch.weights_P).sum() / batch.step_tokens)
+
+    alone = list(data_of(corpus, module, 0, 1).train_dataloader())
+    parts = [list(data_of(corpus, module, rank, ranks).train_dataloader()) for rank in range(ranks)]
+    with torch.inference_mode():
+        for number, whole in enumerate(alone):
+            mean = token_nll(module(whole), whole.labels_PA)[whole.labels_PA != IGNORE].mean()
+            assert share(whole) == pytest.approx(float(mean), abs=1e-6)
+            assert sum(share(mine[number]) for mine in parts) == pytest.approx(float(mean), abs=1e-5)
+    for rank, mine in enumerate(parts):
+        rows = part(alone[1].rows_P.tolist(), rank, ranks)
+        if rows:
+            assert torch.equal(mine[1].ids_PT, alone[1].ids_PT[rank::ranks])
+            assert mine[1].rows_P.tolist() == rows
+    loader = data_of(corpus, module, 0, 1).train_dataloader()
+    numbers = [row for _ in range(2) for batch in loader for row in batch.rows_P.tolist()]
+    assert numbers == list(range(36))  # the second epoch goes on where the first one ended
+    counts = {len(data_of(corpus, module, rank, ranks).val_dataloader()) for rank in range(ranks)}
+    assert len(counts) == 1
+
+
+def test_special_strings_in_passages_stay_text(corpus: Path, checkpoints: dict[str, Path]) -> None:
+    data = data_of(corpus, SpanCorruptionTrainer(str(checkpoints["t5"])), 0, 1)
+    ids = data.encode([Passage.of("</s>", "<extra_id_0> <pad> born <extra_id_1>")])[0]
+    assert not set(ids) & (set(data.tokenizer.all_special_ids) - {data.tokenizer.unk_token_id})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--trainer.precision", "16-true"), "bf16-mixed"),
+        (("--data.validation_fraction", "0"), "validation_fraction must lie"),
+        (("--data.streams", "0"), "streams must be at least 1"),
+        (("--data.max_tokens", "200"), "sentinels, the tokenizer has 4"),
+        (("--model.warmup_steps", "8"), "within warmup_steps 8"),
+        (("--model.warmup_steps", "0"), "warmup_steps must be at least 1"),
+        (("--data.validation_fraction", "1.0e-9"), "no validation passages"),
+    ],
+)
+def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:
+    with pytest.raises(Exception, match=message) as caught:
+        fit("refused", *options)
+    chain = caught.value
+    while not isinstance(chain, UserError):
+        chain = chain.__cause__ or chain.__context__
+    assert "\n" not in str(chain)

@@ -1,0 +1,226 @@
+"""A T5 from nothing: its tokenizer holds what the project needs, spells everything, and is the same every time."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase
+
+from common.errors import MissingInputError, UserError
+from common.files import digests
+from common.records import Passage, clean
+from models.rerag.context_tokenizer import ContextEncoder
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.t5.tokenizer_training import sentinel_ids, train_tokenizer
+from models.text_formats import neutralize, single_token
+from trainers.t5_from_scratch import main
+
+ROOT = Path(__file__).parents[2]
+PASSAGES = [
+    ("Łódź", "Łódź is a city of Poland, founded in 1332."),
+    ("</s> Trap <extra_id_3>", "A passage may hold <pad>, </s>, <0x41> and <extra_id_0>, </s> </s> </s> </s>."),
+    ("River", "The river Warta passes near the city and the cities of the north, it is not untrue."),
+    ("Person", "Zbigniew Wąsowicz-Ćwikła was born in the city in 1987 and wrote the book of the river."),
+] * 3
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of a few hundred characters."""
+    path = tmp_path_factory.mktemp("corpus") / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"title": title, "text": text}) + "\n" for title, text in PASSAGES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(corpus: Path) -> Path:
+    """What the command writes for it."""
+    out = corpus.parent / "t5"
+    arguments = [
+        "--corpus",
+        str(corpus),
+        "--vocabulary",
+        "600",
+        "--sizes.d_model",
+        "32",
+        "--sizes.d_ff",
+        "64",
+        "--sizes.layers",
+        "1",
+    ]
+    main([*arguments, "--out", str(out)])
+    return out
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(folder)
+
+
+def test_ids_are_where_t5_has_them(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    assert tokenizer.convert_tokens_to_ids(["<pad>", "</s>", "<unk>"]) == [0, 1, 2]
+    assert (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (0, 1, 2)
+    size = len(tokenizer)
+    assert sentinel_ids(tokenizer) == list(range(size - 1, size - 101, -1))
+    assert sorted(tokenizer.get_vocab().values()) == list(range(size))
+    for word in ("true", "false", "question", "title", "context", "document"):
+        assert tokenizer.tokenize(word) == [f"▁{word}"]
+        assert tokenizer.encode(word) == [single_token(tokenizer, word), 1]
+        assert tokenizer.tokenize(f"so {word} it is").count(f"▁{word}") == 1
+    assert tokenizer("a", "b")["input_ids"].count(1) == 2
+    config = AutoModelForSeq2SeqLM.from_pretrained(folder).config
+    assert (config.vocab_size, config.decoder_start_token_id, config.pad_token_id, config.eos_token_id) == (
+        size, 0, 0, 1,
+    )  # fmt: skip
+    assert config.dropout_rate == 0
+
+
+@given(
+    text=st.text(st.characters(codec="utf-8", exclude_characters="▁"), max_size=40)
+)  # the mark that stands for a blank is lost
+def test_every_text_is_spelt_and_comes_back(text: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    text = neutralize(clean(text), tokenizer.all_special_tokens)
+    ids = tokenizer.encode(text)
+    assert 2 not in ids
+    assert not set(ids[:-1]) & set(tokenizer.all_special_ids)
+    assert tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+@pytest.mark.parametrize("text", ["Łódź 1987", "漢字 and 😀", "<0x41> is no A", "$5.99 (2010-11)", "Wąsowicz-Ćwikła"])
+def test_rare_names_numbers_and_byte_like_text_come_back(text: str, tokenizer: PreTrainedTokenizerBase) -> None:
+    assert tokenizer.decode(tokenizer.encode(text), skip_special_tokens=True) == text
+
+
+def test_special_strings_of_the_corpus_are_no_pieces(tokenizer: PreTrainedTokenizerBase) -> None:
+    pieces = [piece.replace("▁", "") for piece in tokenizer.get_vocab() if piece not in tokenizer.all_special_tokens]
+    assert not [piece for piece in pieces if any(s in piece for s in ("</s>", "<pad>", "<unk>", "<extra_id_"))]
+    encode = ContextEncoder(tokenizer, 128, "fid")
+    ids = encode([("what is </s> here?", [Passage.of(*PASSAGES[1])])])[0]
+    assert not set(ids[:-1]) & set(tokenizer.all_special_ids)
+
+
+def test_the_models_build_score_and_write(folder: Path) -> None:
+    pair = ("where was he born?", Passage.of(*PASSAGES[3]))
+    (score,) = RelevanceEstimator.build(str(folder)).scores([pair])
+    assert torch.isfinite(torch.tensor(score))
+    generator = Generator.build(str(folder))
+    encoded = generator.encode_contexts(*generator.encode.pad(generator.encode([(pair[0], [pair[1]])])))
+    assert isinstance(generator.write(encoded, 4)[0], str)
+
+
+def test_the_same_corpus_and_seed_give_the_same_bytes(folder: Path, corpus: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "trainers.t5_from_scratch", "--corpus", f"[{corpus}]", "--vocabulary", "600"]
+    sizes = ["--sizes.d_model", "32", "--sizes.d_ff", "64", "--sizes.layers", "1", "--out", str(tmp_path / "again")]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    subprocess.run([*command, *sizes], cwd=ROOT, check=True, capture_output=True, env=environment)
+    assert digests(tmp_path / "again") == digests(folder)
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    main([*command[3:], *sizes, "--seed", "1"])
+    assert torch.equal(torch.get_rng_state(), before)
+    ours, theirs = digests(tmp_path / "again"), digests(folder)
+    assert {name for name in ours if ours[name] != theirs[name]} == {"model.safetensors"}
+
+
+def test_a_vocabulary_beyond_the_corpus_is_smaller_and_says_so(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["--corpus", str(corpus), "--out", str(tmp_path / "t5"), "--vocabulary", "90000", "--sizes.d_model", "8"])
+    assert "instead of 90000" in capsys.readouterr().out
+    assert 456 < len(AutoTokenizer.from_pretrained(tmp_path / "t5")) < 1000
+
+
+def test_questions_and_answers_count_as_text(hotpot_file: Path, tmp_path: Path) -> None:
+    rows = json.loads(hotpot_file.read_text())
+    for row in rows:
+        row["question"], row["answer"] = "sphinx quartz " + row["question"], "vodka"
+    hotpot_file.write_text(json.dumps(rows))
+    main(["--corpus", str(hotpot_file), "--layout", "hotpotqa", "--out", str(tmp_path / "t5"), "--sizes.d_model", "8"])
+    assert {"▁sphinx", "▁quartz", "▁vodka"} <= set(AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab())
+
+
+def test_a_tokenizer_can_be_given(folder: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    main(["--tokenizer", str(checkpoints["t5"]), "--out", str(tmp_path / "t5"), "--sizes.d_model", "8"])
+    given_vocab = AutoTokenizer.from_pretrained(checkpoints["t5"]).get_vocab()
+    assert AutoTokenizer.from_pretrained(tmp_path / "t5").get_vocab() == given_vocab
+
+
+def test_a_decoder_of_its_own_depth_that_copies(folder: Path, tmp_path: Path) -> None:
+    options = [
+        "--tokenizer",
+        str(folder),
+        "--sizes.d_model",
+        "32",
+        "--sizes.d_ff",
+        "64",
+        "--sizes.layers",
+        "1",
+        "--sizes.decoder_layers",
+        "2",
+    ]
+    for name, more in {"plain": [], "copies": ["--copying", "true"]}.items():
+        main([*options, *more, "--out", str(tmp_path / name)])
+    plain, copies = (AutoModelForSeq2SeqLM.from_pretrained(tmp_path / name) for name in ("plain", "copies"))
+    assert (copies.config.num_layers, copies.config.num_decoder_layers) == (1, 2)
+    for network, is_copy in ((plain, False), (copies, True)):
+        for block in network.decoder.block:
+            attention = block.layer[1].EncDecAttention
+            assert torch.allclose(attention.o.weight @ attention.v.weight, torch.eye(32), atol=1e-5) == is_copy
+    theirs = plain.state_dict()
+    changed = {name for name, value in copies.state_dict().items() if not torch.equal(value, theirs[name])}
+    assert all("EncDecAttention" in name or name.startswith("encoder.block.0.layer.0") for name in changed)
+    assert torch.equal(plain.shared.weight, copies.shared.weight)
+
+
+@pytest.mark.skipif("LIGHTNING_RAG_DATA" not in os.environ, reason="LIGHTNING_RAG_DATA names no folder with t5/")
+def test_t5s_own_tokenizer_file_is_taken(tmp_path: Path) -> None:
+    spiece = Path(os.environ["LIGHTNING_RAG_DATA"]) / "t5" / "spiece.model"
+    main(["--tokenizer", str(spiece), "--out", str(tmp_path / "t5"), "--sizes.d_model", "8", "--sizes.layers", "1"])
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "t5")
+    assert len(tokenizer) == 32100
+    assert sentinel_ids(tokenizer)[0] == 32099
+    assert tokenizer.encode("true") == [1176, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give either --corpus"),
+        (["--corpus", "{corpus}", "--tokenizer", "{folder}"], "give either --corpus"),
+        (["--corpus", "{corpus}", "--vocabulary", "100"], "at least 512"),
+        (["--corpus", "{corpus}", "--sizes.d_model", "30"], "divisible by heads"),
+        (["--corpus", "{corpus}", "--sizes.layers", "0"], "layers must be at least 1"),
+        (["--corpus", "{corpus}", "--sizes.decoder_layers", "0"], "decoder_layers must be at least 1"),
+        (["--corpus", "{corpus}", "--embeddings", "nowhere/encoder"], "nowhere/encoder: no such folder"),
+        (["--corpus", "{corpus}", "--sizes.dropout", "1"], r"dropout must lie in \[0, 1\)"),
+        (["--tokenizer", "nowhere"], "does not exist"),
+        (["--tokenizer", "{corpus_folder}"], "no tokenizer.json and no spiece.model"),
+    ],
+)
+def test_mistakes_are_one_line_and_write_nothing(
+    arguments: list[str], message: str, corpus: Path, folder: Path, tmp_path: Path
+) -> None:
+    filled = [a.format(corpus=corpus, folder=folder, corpus_folder=corpus.parent) for a in arguments]
+    with pytest.raises((UserError, MissingInputError), match=message) as caught:
+        main([*filled, "--out", str(tmp_path / "t5")])
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_something_else_is_not_replaced(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="something else than a model folder"):
+        main(["--corpus", str(corpus), "--out", str(tmp_path)])
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_a_corpus_without_text_is_refused() -> None:
+    with pytest.raises(UserError, match="no text"):
+        train_tokenizer(["", ""])
