@@ -1,46 +1,79 @@
-"""Imports point one way, serving needs nothing that only training needs, and help is quick."""
+"""Import rules: folders import only folders below them, serving loads no training library, help is quick."""
 
 import ast
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LAYERS = {
-    "common": set(),
-    "models": {"common"},
-    "datamodules": {"common", "models"},
-    "trainers": {"common", "models", "datamodules"},
-    "harness": {"common", "models"},
+TRAINING = (  # from the ground floor up: a folder imports from itself and from folders before it
+    "common",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag",
+    "datamodules.formats", "datamodules.formats.layouts", "datamodules.world", "datamodules.examples", "datamodules",
+    "trainers.run", "trainers",
+    "train",
+)  # fmt: skip
+SERVING = (
+    "common",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag",
+    "datamodules.formats", "datamodules.formats.layouts",
+    "harness",  # its interfaces
+    "harness.runtime", "harness.indexing", "harness.selection", "harness.retrievers", "harness.readers",
+    "harness.strategies", "harness.serving",
+    "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.commands",
+    "infer",
+)  # fmt: skip
+LAYERS = ("common", "models", "datamodules", "trainers", "harness")
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts): path
+    for path in [ROOT / "train.py", ROOT / "infer.py", *(p for layer in LAYERS for p in (ROOT / layer).rglob("*.py"))]
+    if path.stem != "__init__"
 }
-PLAIN = {"formats"}  # datamodules that anyone may import
-MODULES = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    for layer in LAYERS
-    for path in (ROOT / layer).rglob("*.py")
-    if path.stem not in ("__init__", "__main__")
-)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_imports_point_one_way(layer: str) -> None:
-    for path in (ROOT / layer).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for name in names:
-                top, _, rest = name.partition(".")
-                if top in LAYERS and top != layer and top not in LAYERS[layer]:
-                    assert (top, rest.partition(".")[0]) in {("datamodules", plain) for plain in PLAIN}, (
-                        f"{path}: {name}"
-                    )
+def folder_of(module: str) -> str:
+    return module.rpartition(".")[0] or module
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The project's modules that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names] + [node.module]
+        yield from (name for name in names if name in MODULES)
+
+
+@pytest.mark.parametrize("order", [TRAINING, SERVING], ids=["training", "serving"])
+def test_no_import_runs_back_up(order: tuple[str, ...]) -> None:
+    wrong = [
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        if folder_of(module) in order
+        for name in imported(path)
+        if folder_of(name) not in order[: order.index(folder_of(module)) + 1]
+    ]
+    assert not wrong
+
+
+def test_every_folder_has_its_floor() -> None:
+    assert {folder_of(module) for module in MODULES} == {*TRAINING, *SERVING}
+
+
+@pytest.mark.parametrize(("one", "other"), [("drrag", "rerag"), ("rerag", "drrag")])
+def test_no_system_is_built_from_another(one: str, other: str) -> None:
+    """Below the harness what two systems share lies in files that bear neither's name."""
+    own = [module for module in MODULES if one in module and not module.startswith("harness")]
+    assert own
+    assert not [f"{module}: {name}" for module in own for name in imported(MODULES[module]) if other in name]
 
 
 def test_serving_loads_neither_lightning_nor_wandb() -> None:
-    serving = [m for m in MODULES if m.split(".")[0] in ("harness", "models")]
+    serving = [module for module in MODULES if module.split(".")[0] in ("common", "harness", "models")]
     code = f"import sys, infer, {', '.join(serving)}; print(*({{'pytorch_lightning', 'wandb'}} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -48,7 +81,7 @@ def test_serving_loads_neither_lightning_nor_wandb() -> None:
 
 
 def test_plain_modules_need_the_standard_library_alone() -> None:
-    plain = [m for m in MODULES if m.split(".")[0] == "common" or m.split(".")[:2] == ["datamodules", "formats"]]
+    plain = [module for module in MODULES if module.startswith(("common.", "datamodules.formats."))]
     code = f"import sys, {', '.join(plain)}; print(*({{'torch', 'numpy', 'datasets', 'regex'}} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout.strip() == ""
