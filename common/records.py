@@ -8,7 +8,7 @@ from typing import Self
 
 _INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]"
-)  # zero-width characters and direction marks
+)  # zero-width and bidi control characters
 
 
 def clean(text: str) -> str:
