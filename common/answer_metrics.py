@@ -1,7 +1,7 @@
-"""Comparing answers: three named normalization protocols, exact match, F1, inclusion, and DPR's "has answer".
+"""Answer metrics: three normalization functions, exact match, F1, inclusion, and DPR's has-answer rule.
 
-There is no "the" normalizer: systems and papers differ, so every measure takes the protocol as a function.  Pure functions;
-standard library only, but for `has_answer`, which imports the package `regex` when it is called.
+Data sets and papers normalize answers differently, so every metric takes the normalization as an argument.  Pure
+functions; standard library only, except that `has_answer` imports the package `regex` when it is called.
 """
 
 import functools
@@ -19,22 +19,22 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def squad(text: str) -> str:
-    """SQuAD's protocol, also HotpotQA's and FiD's: lower case, punctuation deleted, articles out, single blanks."""
+    """SQuAD's normalization, also HotpotQA's and FiD's: lower case, no punctuation, no articles, single spaces."""
     kept = "".join(character for character in text.lower() if character not in _PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split())
 
 
 def triviaqa(text: str) -> str:
-    """TriviaQA's own protocol: as `squad`, but punctuation, the underscore and curly quotes become blanks."""
+    """TriviaQA's official normalization: as `squad`, but punctuation, underscore and curly quotes become spaces."""
     blanked = "".join(" " if character in _TRIVIAQA_PUNCTUATION else character for character in text.lower())
     return " ".join(_ARTICLES.sub(" ", blanked).split())
 
 
 def re_rag(text: str) -> str:
-    """RE-RAG's released protocol: a leading "Answer: " off, lower case, articles deleted, then all that is neither word
-    character nor white space (the underscore stays), single blanks."""
-    bare = _ARTICLES.sub("", text.removeprefix("Answer: ").lower())
-    return " ".join(re.sub(r"[^\w\s]", "", bare).split())
+    """Normalization of RE-RAG's released code: no leading "Answer: ", lower case, no articles, no characters other than
+    word characters (underscore included) and white space, single spaces."""
+    unprefixed = _ARTICLES.sub("", text.removeprefix("Answer: ").lower())
+    return " ".join(re.sub(r"[^\w\s]", "", unprefixed).split())
 
 
 def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
@@ -43,50 +43,50 @@ def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = sq
     Raises:
         ValueError: If there is no gold answer.
     """
-    return float(normalize(prediction) in map(normalize, _some(golds)))
+    return float(normalize(prediction) in map(normalize, _not_empty(golds)))
 
 
 def f1(prediction: str, golds: Sequence[str], normalize: Normalize = squad, yes_no_rule: bool = False) -> float:
     """Token F1 against the closest gold answer, in [0, 1]; 1.0 if both sides normalize to nothing (SQuAD 2).
 
     Args:
-        prediction: The answer to judge.
+        prediction: The predicted answer.
         golds: The accepted answers.
-        normalize: The protocol.
-        yes_no_rule: HotpotQA's rule: if either side is yes, no or noanswer, only equality counts.
+        normalize: The normalization, applied to both sides.
+        yes_no_rule: HotpotQA's rule: if either side is yes, no or noanswer, F1 is 0 unless both are equal.
 
     Raises:
         ValueError: If there is no gold answer.
     """
     predicted = normalize(prediction)
-    return max(_token_f1(predicted, normalize(gold), yes_no_rule) for gold in _some(golds))
+    return max(_token_f1(predicted, normalize(gold), yes_no_rule) for gold in _not_empty(golds))
 
 
 def inclusion(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:
-    """1.0 if a normalized gold answer is a sub-string of the normalized prediction, else 0.0: Adaptive-RAG's accuracy.
+    """1.0 if a normalized gold answer is a substring of the normalized prediction, else 0.0 (Adaptive-RAG's accuracy).
 
-    A gold answer that normalizes to nothing is included in nothing but itself.
+    A gold answer that is empty after normalization matches an empty prediction only.
 
     Raises:
         ValueError: If there is no gold answer.
     """
     predicted = normalize(prediction)
-    normalized = [normalize(gold) for gold in _some(golds)]
+    normalized = [normalize(gold) for gold in _not_empty(golds)]
     return float(any(gold in predicted if gold else not predicted for gold in normalized))
 
 
 def has_answer(text: str, answers: Sequence[str]) -> bool:
-    """Does a passage hold one of the answers, by DPR's rule (`qa_validation.py`, match type "string")?
+    """Whether a passage contains one of the answers, by DPR's rule (`qa_validation.py`, match type "string").
 
-    Both are NFD-normalized, cut into runs of letters, digits and marks or single other visible characters, and lower-cased;
-    an answer is held if its tokens occur in a row.  DPR looks at the passage's text alone, not at its title.  An answer
-    without tokens is held by nothing.
+    Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
+    and lower-cased; the answer's tokens must occur contiguously.  DPR searches the text only, not the title.  An answer
+    without tokens never matches.
     """
     tokens = _dpr_tokens(text)
     return any(_occurs(_dpr_tokens(answer), tokens) for answer in answers)
 
 
-def _some(golds: Sequence[str]) -> Sequence[str]:
+def _not_empty(golds: Sequence[str]) -> Sequence[str]:
     if not golds:
         raise ValueError("no gold answer to compare with")
     return golds
@@ -104,7 +104,7 @@ def _token_f1(prediction: str, gold: str, yes_no_rule: bool) -> float:
 
 @functools.cache
 def _dpr_token_pattern() -> Callable[[str], list[str]]:
-    import regex  # `re` knows no Unicode categories
+    import regex  # `re` does not support Unicode categories
 
     return regex.compile(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]").findall
 

@@ -1,5 +1,5 @@
-"""Errors that a user can cure.  Each says what was given, what is allowed and what to type; the commands print that one
-line and leave with `exit_code` (sysexits where one fits).  Standard library only."""
+"""User errors, reported in one line without a traceback.  The message says what was given, what is allowed and what to
+type; the command exits with `exit_code` (BSD sysexits codes where one fits).  Standard library only."""
 
 import sys
 from collections.abc import Callable
@@ -9,53 +9,53 @@ from common.moved import advice
 
 
 class UserError(Exception):
-    """A mistake in what the user gave: the base of all that the commands report in one line, without a traceback."""
+    """Invalid user input: base class of all errors that the commands report in one line."""
 
     exit_code = 2
 
 
 class DataError(UserError):
-    """A file does not hold what its layout promises: bad row, truncated archive, wrong layout name."""
+    """A data file does not match its layout: invalid row, truncated archive, wrong layout name."""
 
     exit_code = 65
 
 
 class MissingInputError(UserError):
-    """A file, folder, checkpoint, model or index that was named is not there."""
+    """A file, folder, checkpoint, model or index that the user named does not exist."""
 
     exit_code = 66
 
 
 class ArtifactError(UserError):
-    """Something this project wrote is corrupt, incomplete, or belongs to another corpus, encoder or text format; or the
-    disk refused a write."""
+    """A file written by this project is corrupt, incomplete, or was made for another corpus, encoder or text format; or
+    writing it failed."""
 
     exit_code = 74
 
 
 class BriefErrors:
-    """Mixin for argument parsers: an error's own lines, without fifty lines of usage before them."""
+    """Mixin for argument parsers: errors are printed without the usage text."""
 
-    command: str  # what the user typed after `python`; a subclass says it
+    command: str  # what the user typed after `python`; set by the subclass
     prog: str
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print what is wrong in one line, then where the keys are listed, and leave with exit code 2."""
+        """Print the error in one line, then the command that lists all keys, and exit with code 2."""
         subcommand = " ".join(self.prog.replace("[options]", "").split()[1:])
         line = " ".join(line.strip() for line in message.splitlines() if line.strip())
         if moved := advice(line):
-            line = f"the configuration is of an earlier release: {moved}."
+            line = f"the configuration was written for an earlier release: {moved}."
         print(f"{self.command}: {line}", file=sys.stderr)
         print(f"All keys: python {self.command} {subcommand} --help".replace("  ", " "), file=sys.stderr)
         raise SystemExit(UserError.exit_code)
 
 
 def exit_code(program: str, main: Callable[[], object]) -> int:
-    """Run a command; an error that the user can cure becomes one line on stderr and its exit code, success 0."""
+    """Run a command and return its exit code: 0, or the code of a `UserError`, whose message is printed to stderr."""
     try:
         main()
     except Exception as error:
-        cause: BaseException | None = error  # argument parsers wrap what a constructor raised
+        cause: BaseException | None = error  # argument parsers wrap errors that constructors raise
         while cause is not None and not isinstance(cause, UserError):
             cause = cause.__cause__ or cause.__context__
         if cause is None:

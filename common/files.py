@@ -1,5 +1,4 @@
-"""Files that are either whole or absent: temp file, fsync, rename; and the sha256 manifests that prove them later.
-Standard library only."""
+"""Atomic writes of files and folders (temporary name, fsync, rename), and sha256 manifests.  Standard library only."""
 
 import hashlib
 import json
@@ -12,12 +11,12 @@ from pathlib import Path
 
 from common.errors import ArtifactError, MissingInputError
 
-TEMPORARY = ".tmp-"  # prefix of everything half-written; swept by the next writer of the same name
-_OLD = ".old"  # marks a folder set aside while its successor takes its place
+TEMPORARY = ".tmp-"  # name prefix of incomplete files and folders; the next writer of the same path deletes them
+_OLD = ".old"  # marks the previous version of a folder while it is being replaced
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: on POSIX a rename survives a power cut only after this."""
+    """Flush a folder's entries to disk: on POSIX a rename survives a power failure only after this."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -25,7 +24,7 @@ def fsync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _temporary(path: Path, mark: str = "") -> Path:
+def _temporary_path(path: Path, mark: str = "") -> Path:
     return path.with_name(f"{TEMPORARY}{os.getpid()}{mark}-{path.name}")
 
 
@@ -39,15 +38,16 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _sweep(path: Path) -> None:
-    """Clear away what killed writers of `path` left beside it, and put back the whole folder that one of them had set aside.
+def _remove_leftovers(path: Path) -> None:
+    """Delete temporary files that killed writers of `path` left behind; restore a folder that one of them had moved
+    aside.
 
-    What bears our own process number is a namesake's (containers number their processes alike), for no process writes the
-    same path twice at a time.
+    Leftovers with our own process id belong to a dead process (ids repeat between containers): a process never writes
+    the same path twice at the same time.
     """
-    left_by = re.compile(rf"{re.escape(TEMPORARY)}(\d+)({re.escape(_OLD)})?-{re.escape(path.name)}")
+    pattern = re.compile(rf"{re.escape(TEMPORARY)}(\d+)({re.escape(_OLD)})?-{re.escape(path.name)}")
     for left in path.parent.iterdir():
-        match = left_by.fullmatch(left.name)
+        match = pattern.fullmatch(left.name)
         if match is None or (int(match[1]) != os.getpid() and _is_alive(int(match[1]))):
             continue
         if match[2] and not path.exists():
@@ -62,16 +62,16 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write(temporary)` and rename the result to `path`, so that `path` is never half-written.
 
     Args:
-        path: Final place; its folder is made.
-        write: Writes the whole file to the path it is given.
+        path: Final path; its folder is created.
+        write: Writes the complete file to the path it is given.
 
     Raises:
-        ArtifactError: If the disk refuses (full, read-only, no permission); nothing is left behind.
+        ArtifactError: If writing fails (disk full, read-only, no permission); no temporary file is left.
     """
-    temporary = _temporary(path)
+    temporary = _temporary_path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
+        _remove_leftovers(path)
         write(temporary)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
@@ -82,7 +82,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
             f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
         ) from error
     finally:
-        with suppress(OSError):  # it is gone after the rename, and its folder may never have been
+        with suppress(OSError):  # already renamed, or its folder was never created
             temporary.unlink()
 
 
@@ -101,10 +101,10 @@ def read_json(path: Path, cure: str) -> dict:
 
     Args:
         path: The file.
-        cure: What to type when it is missing or corrupt; ends the error line.
+        cure: What to type when it is missing or corrupt; appended to the error message.
 
     Raises:
-        MissingInputError: If there is no such file.
+        MissingInputError: If the file does not exist.
         ArtifactError: If it is not a JSON object.
     """
     try:
@@ -114,26 +114,26 @@ def read_json(path: Path, cure: str) -> dict:
     except ValueError as error:
         raise ArtifactError(f"{path} is not valid JSON ({error}). {cure}") from error
     if not isinstance(value, dict):
-        raise ArtifactError(f"{path} holds no JSON object. {cure}")
+        raise ArtifactError(f"{path} is not a JSON object. {cure}")
     return value
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder that appears complete or not at all.
+    """Write a folder atomically.
 
-    Yields a temporary folder beside `path`; on a clean exit every file in it is fsync'd and it takes `path`'s place (the
-    old folder goes only then); on an error it is removed and the old one stays.  A process killed between the two renames
-    leaves the old folder aside; the next writer of `path` puts it back first.
+    Yields a temporary folder beside `path`.  On normal exit its files are fsync'd and it replaces `path`; after an
+    exception it is deleted and the previous folder stays.  If the process is killed between the two renames, the next
+    writer of `path` first restores the previous folder.
 
     Raises:
-        ArtifactError: If the disk refuses.
+        ArtifactError: If writing fails.
     """
-    temporary = _temporary(path)
-    retired = _temporary(path, _OLD)
+    temporary = _temporary_path(path)
+    previous = _temporary_path(path, _OLD)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(path)
+        _remove_leftovers(path)
         temporary.mkdir()
         yield temporary
         for file in temporary.rglob("*"):
@@ -144,7 +144,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
                 fsync_folder(file)
         fsync_folder(temporary)
         if path.exists():
-            os.replace(path, retired)
+            os.replace(path, previous)
         os.replace(temporary, path)
         fsync_folder(path.parent)
     except OSError as error:
@@ -152,20 +152,20 @@ def whole_folder(path: Path) -> Iterator[Path]:
             f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
         ) from error
     finally:
-        if retired.exists() and not path.exists():  # whatever came between the two renames, Ctrl-C included
-            os.replace(retired, path)
+        if previous.exists() and not path.exists():  # interrupted between the two renames, e.g. by Ctrl-C
+            os.replace(previous, path)
         shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(retired, ignore_errors=True)
+        shutil.rmtree(previous, ignore_errors=True)
 
 
 def sha256(path: Path) -> str:
-    """Hex digest of a file's bytes."""
+    """Hexadecimal SHA-256 digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """sha256 of every file below a folder, by its relative POSIX path, sorted."""
+    """SHA-256 digest of every file below a folder, by relative POSIX path, sorted."""
     files = sorted(p for p in folder.rglob("*") if p.is_file())
     return {p.relative_to(folder).as_posix(): sha256(p) for p in files}
 
@@ -174,12 +174,12 @@ def verify(folder: Path, expected: dict[str, str], cure: str) -> None:
     """Check the files of a folder against a manifest.
 
     Args:
-        folder: Where the files lie.
-        expected: Relative path -> sha256, as `digests` gives.
-        cure: What to type when they differ; ends the error line.
+        folder: The folder to check.
+        expected: Relative path -> sha256, as `digests` returns.
+        cure: What to type when they differ; appended to the error message.
 
     Raises:
-        ArtifactError: If a file is missing or differs; names the first.
+        ArtifactError: If a file is missing or differs; names the first one.
     """
     for name, digest in expected.items():
         file = folder / name

@@ -1,8 +1,8 @@
-"""Where classes and options of earlier releases are now, for the error lines about configurations that still name the old place."""
+"""Renamed classes and options of earlier releases, for error messages about configurations that use the old names."""
 
 import re
 
-CLASSES = {  # class path of an earlier release -> today's
+CLASSES = {  # class path in an earlier release -> class path today
     "datamodules.context_data.ContextData": "datamodules.rerag.ReRagData",
     "datamodules.span_data.SpanData": "datamodules.t5.SpanCorruptionData",
     "datamodules.triple_data.TripleData": "datamodules.drrag.DrRagData",
@@ -18,7 +18,7 @@ CLASSES = {  # class path of an earlier release -> today's
 _GROUPED = (
     "k|k1|depth|threshold|take|scope|fill|second_stage|anchors|anchor_depth|pool|keep_first|prior_weight|symmetric"
 )
-OPTIONS = (  # what a parser says of an old option, and what to write instead
+OPTIONS = (  # pattern of the parser's error message, and what to write instead
     (r"""Parser key "selection": Unable to load config '(\w+)'""", r"write selection: {method: \1, k: 4, ...}"),
     (
         rf"Option '({_GROUPED})' is not accepted",
@@ -28,7 +28,7 @@ OPTIONS = (  # what a parser says of an old option, and what to write instead
 
 
 def advice(message: str) -> str | None:
-    """What to write instead of what an earlier release had, if that is what a parser's error is about; else None."""
+    """What to write instead, if a parser's error message is about a name of an earlier release; else None."""
     moved = [
         f"{old} is now {new}" for old, new in CLASSES.items() if re.search(rf"(?<![\w.]){re.escape(old)}\b", message)
     ]

@@ -1,4 +1,4 @@
-"""DR-RAG's data: official files -> questions -> triples -> steps."""
+"""LightningDataModule of DR-RAG: reads official files, samples triples, and batches them into optimizer steps."""
 
 import math
 import random
@@ -10,7 +10,7 @@ import torch
 from common.errors import DataError
 from common.records import Question
 from datamodules.examples.audit import audit, lines
-from datamodules.examples.splits import Source, refuse_no_split, split_questions
+from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import FixedBatches, StepLoader, TripleBatch, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from models.drrag.triple_classifier import TripleClassifier
 
 
-BALANCED = Sampling()  # the paper's 1:1
-LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly noise, much of it beside gold
+BALANCED = Sampling()  # 1:1, as in the paper
+LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
 
 
 class DrRagData(pl.LightningDataModule):
     """Training and validation triples of one or several data sets.
 
-    The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to
-    `infer.py evaluate` alone.  A question that stands in several files counts once.
+    Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
+    `infer.py evaluate` only.  A question that occurs in several files is used once.
 
     Args:
         train: Official training files.
-        validation: Official files to validate on, where a data set has a part for that; a hash split when empty.
-        validation_fraction: Share of the training questions held out by the hash split, in (0, 1).
-        mined: Files of hard negatives that `infer.py mine` wrote.
-        sampling: How training triples are drawn, anew in every epoch.
-        validation_sampling: How validation triples are drawn, once.
-        tokens_per_step: Tokens of one optimizer step, over all ranks and accumulated batches, on average.
-        tokens_per_validation_batch: Padded tokens of one validation batch, per rank, at most.
-        sampling_seed: Seed of drawing and ordering.
+        validation: Official validation files; a hash split of the training files when empty.
+        validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
+        mined: Files of hard negatives, written by `infer.py mine`.
+        sampling: How training triples are sampled, anew in every epoch.
+        validation_sampling: How validation triples are sampled, once.
+        tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
+        tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
+        sampling_seed: Seed of sampling and ordering.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class DrRagData(pl.LightningDataModule):
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        refuse_no_split(train, validation or [], validation_fraction)
+        check_split(train, validation or [], validation_fraction)
         self.train_sources, self.validation_sources = train, validation or []
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
@@ -67,11 +67,15 @@ class DrRagData(pl.LightningDataModule):
 
     @property
     def files(self) -> list[str]:
-        """Every file this data comes from."""
+        """Paths of all input files."""
         return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.mined_files
 
     def setup(self, stage: str) -> None:
-        """Read, split, draw the first epoch and print the audit (once)."""
+        """Read and split the questions, sample the first epoch, print its statistics (once).
+
+        Raises:
+            DataError: If a file is invalid, there are no training triples, or validation lacks a class.
+        """
         if self.questions:
             return
         self.questions, held_out = split_questions(
@@ -81,13 +85,13 @@ class DrRagData(pl.LightningDataModule):
         self.encode = self._classifier.encode
         self.encode.cached_texts = None
         self.validation_triples = draw_all(held_out, self.mined, self.validation_sampling, self.sampling_seed, -1)
-        first = self._draw(0)
+        first = self._sample(0)
         lengths = self._lengths(first)
         if not first or len({t.positive for t in self.validation_triples}) < 2:
             raise DataError(
                 f"{len(first)} training and {len(self.validation_triples)} validation triples from "
-                f"{[s.path for s in self.train_sources]}: questions need two or more gold passages and some noise, and "
-                "the validation part both classes. Give more questions, or raise data.validation_fraction."
+                f"{[s.path for s in self.train_sources]}: a question needs two or more gold passages and other ones, "
+                "and validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
         self.steps_per_epoch = max(1, min(len(first), math.ceil(sum(lengths) / self.tokens_per_step)))
         report = audit(
@@ -102,7 +106,7 @@ class DrRagData(pl.LightningDataModule):
             print("\n".join(lines(self.audit)), flush=True)
 
     def train_dataloader(self) -> StepLoader:
-        """Batches of this rank, planned globally."""
+        """This rank's part of the globally planned steps."""
         trainer = self.trainer
         return StepLoader(
             self._plan, self._collate, self.steps_per_epoch,
@@ -110,7 +114,7 @@ class DrRagData(pl.LightningDataModule):
         )  # fmt: skip
 
     def val_dataloader(self) -> FixedBatches:
-        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
         triples, trainer = self.validation_triples, self.trainer
         groups = length_batches(self._lengths(triples), self.tokens_per_validation_batch, self._classifier.pad_to)
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
@@ -122,14 +126,14 @@ class DrRagData(pl.LightningDataModule):
     def _classifier(self) -> "TripleClassifier":
         return self.trainer.lightning_module.classifier
 
-    def _draw(self, epoch: int) -> list[Triple]:
+    def _sample(self, epoch: int) -> list[Triple]:
         triples = draw_all(self.questions, self.mined, self.sampling, self.sampling_seed, epoch)
         self.encode.remember_triples(t.texts for t in triples)
-        self._drawn = (epoch, triples)
+        self._sampled = (epoch, triples)
         return triples
 
     def _epoch(self, epoch: int) -> list[Triple]:
-        return self._drawn[1] if self._drawn[0] == epoch else self._draw(epoch)
+        return self._sampled[1] if self._sampled[0] == epoch else self._sample(epoch)
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")

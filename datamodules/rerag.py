@@ -1,4 +1,4 @@
-"""RE-RAG's data: official files -> questions -> context sets -> steps."""
+"""LightningDataModule of RE-RAG: reads official files, selects contexts, and batches questions into optimizer steps."""
 
 import math
 import random
@@ -15,7 +15,7 @@ from common.records import Passage, Question
 from datamodules.examples.audit import lines
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
 from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
-from datamodules.examples.splits import Source, refuse_no_split, split_questions
+from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import FixedBatches, StepLoader, plan_steps
 from datamodules.formats.mined_negatives import read_mined
 from models.length_batching import length_batches
@@ -23,49 +23,52 @@ from models.rerag.context_tokenizer import ContextEncoder
 
 
 class ContextModel(Protocol):
-    """What the data needs to know of the module it feeds."""
+    """The part of the LightningModule's interface that the data module uses."""
 
-    packed: bool  # whether all contexts of a question are read in one call
+    packed: bool  # whether all contexts of a question form one input
 
     @property
     def encoders(self) -> list[ContextEncoder]:
-        """Who tokenizes the contexts: one encoder, or the generator's and the estimator's."""
+        """The tokenizers of the contexts: a shared one, or the generator's and the estimator's."""
 
     def answer_labels(self, answers: list[str]) -> torch.Tensor:
-        """Token ids (B, A) of answers."""
+        """Token ids of the answers, (B, A)."""
 
     def nearest_words(self) -> dict[str, list[str]]:
-        """For words, the words nearest by embedding."""
+        """Nearest words by embedding, for every word that has any."""
 
 
 class ReRagData(pl.LightningDataModule):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
 
-    The validation questions are a fixed hash split of the training files, or files of their own; a dev file belongs to
-    `infer.py answers` alone.  A question that stands in several files counts once; one without an answer, or without a
-    context of the kind asked for, is left out and counted.
+    Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
+    `infer.py answers` only.  A question that occurs in several files is used once; questions without an answer or
+    without a suitable context are skipped and counted.
 
     Args:
         train: Official training files.
-        validation: Official files to validate on; a hash split of the training files when empty.
-        validation_fraction: Share of the training questions held out by the hash split, in (0, 1).
-        more: Files of further candidates per question, as `infer.py mine` writes them.
+        validation: Official validation files; a hash split of the training files when empty.
+        validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
+        more: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per reader call.
-        validation_contexts: Contexts per question in validation, at most; the paper's 100.
-        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, anew in
-            every epoch) or `gold` (gold alone: a generator's warm-up).
-        validation_pick: Validation contexts, drawn once.
-        labels: What makes a context relevant, for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
-        crop_words: Cut training contexts to windows of so many words, around the answer where there is one; whole when null.
-        crop_growth_words: Words by which the windows grow from one epoch to the next.
-        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by that of another,
-            alike question, anew in every epoch: a generator that knows nothing yet learns to read, not to recall.
-        word_swaps: Share, in [0, 1], of the lower-case words in training texts that one of their nearest words by embedding
-            replaces, anew in every epoch: what is learnt of one wording then holds for its neighbours.
+        validation_contexts: Maximum contexts per question in validation; 100 in the paper.
+        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, anew
+            in every epoch) or `gold` (gold only: warm-up of a generator).
+        validation_pick: Validation contexts, selected once.
+        labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
+        crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.
+        crop_growth_words: Words added to the window in each epoch.
+        substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by the answer of
+            a similar question, anew in every epoch, so that a generator learns to read instead of memorizing answers.
+        word_swaps: Share, in [0, 1], of lower-case words in training texts that are replaced by one of their nearest
+            words by embedding, anew in every epoch, so that the model generalizes over wordings.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
-        tokens_per_bucket: Padded tokens of one forward pass, at most.
+        tokens_per_bucket: Maximum padded tokens of one forward pass.
         questions_per_validation_batch: Questions of one validation batch, per rank.
-        sampling_seed: Seed of drawing and ordering.
+        sampling_seed: Seed of sampling and ordering.
+
+    Raises:
+        UserError: If there is no training file, or a value is out of range.
     """
 
     def __init__(
@@ -89,7 +92,7 @@ class ReRagData(pl.LightningDataModule):
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        refuse_no_split(train, validation or [], validation_fraction)
+        check_split(train, validation or [], validation_fraction)
         numbers = {
             "contexts": contexts,
             "validation_contexts": validation_contexts,
@@ -115,17 +118,22 @@ class ReRagData(pl.LightningDataModule):
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
-        self.stand_ins = AnswerSubstitutes()
+        self.answer_substitutes = AnswerSubstitutes()
         self.nearest: dict[str, list[str]] = {}
         self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
 
     @property
     def files(self) -> list[str]:
-        """Every file this data comes from."""
+        """Paths of all input files."""
         return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.more_files
 
     def setup(self, stage: str) -> None:
-        """Read, split, and print what there is to learn from (once)."""
+        """Read and split the questions, print statistics of the training data (once).
+
+        Raises:
+            DataError: If a file is invalid, or no question has an answer and contexts.
+            UserError: If `word_swaps` does not fit the tokenizer.
+        """
         if self.questions:
             return
         train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
@@ -141,12 +149,12 @@ class ReRagData(pl.LightningDataModule):
                 "data.validation_fraction."
             )
         self.questions = [one.question for one in sets]
-        self.counts = [len(one.passages) for one in sets]  # the same in every epoch: only the choice is drawn anew
-        self.stand_ins = AnswerSubstitutes(self.questions)
+        self.counts = [len(one.passages) for one in sets]  # the same in every epoch; only the selection changes
+        self.answer_substitutes = AnswerSubstitutes(self.questions)
         self.nearest = self._module.nearest_words() if self.word_swaps else {}
         if self.word_swaps and not self.nearest:
             raise UserError(
-                "data.word_swaps needs words that are single pieces of a SentencePiece tokenizer, and this model's has none: "
+                "data.word_swaps needs a SentencePiece tokenizer with whole words as pieces, and this model has none: "
                 "set data.word_swaps to 0."
             )
         self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
@@ -155,7 +163,7 @@ class ReRagData(pl.LightningDataModule):
             print("\n".join(lines(self.audit)), flush=True)
 
     def train_dataloader(self) -> StepLoader:
-        """Batches of this rank, planned globally."""
+        """This rank's part of the globally planned steps."""
         trainer = self.trainer
         return StepLoader(
             self._plan, self._collate, self.steps_per_epoch,
@@ -163,7 +171,7 @@ class ReRagData(pl.LightningDataModule):
         )  # fmt: skip
 
     def val_dataloader(self) -> FixedBatches:
-        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
         rows, size, trainer = list(range(len(self.validation_sets))), self.questions_per_validation_batch, self.trainer
         groups = [rows[start : start + size] for start in range(0, len(rows), size)]
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
@@ -195,17 +203,17 @@ class ReRagData(pl.LightningDataModule):
     def _substituted(
         self, question: Question, answer: str, passages: tuple[Passage, ...], rng: random.Random
     ) -> tuple[str, tuple[Passage, ...]]:
-        other = self.stand_ins.draw(question, answer, rng)
+        other = self.answer_substitutes.draw(question, answer, rng)
         changed = tuple(substitute(passages, answer, other))
-        return (other, changed) if changed != passages else (answer, passages)  # only where the answer is spelt out
+        return (other, changed) if changed != passages else (answer, passages)  # kept if it occurs in no context
 
     def _reworded(
         self, question: Question, passages: tuple[Passage, ...], answer: str, rng: random.Random
     ) -> tuple[Question, tuple[Passage, ...]]:
-        kept = set(LOWER_WORD.findall(answer))
+        protected = set(LOWER_WORD.findall(answer))
 
         def swapped(text: str) -> str:
-            return swap_words(text, self.nearest, self.word_swaps, kept, rng)
+            return swap_words(text, self.nearest, self.word_swaps, protected, rng)
 
         return (
             replace(question, text=swapped(question.text)),
@@ -231,7 +239,7 @@ class ReRagData(pl.LightningDataModule):
     def _batch(
         self, rows: list[int], chosen: Sequence[ContextSet], step_questions: int, step_pairs: int, weight: float = 1.0
     ) -> ContextBatch:
-        """The batch of some rows of a step."""
+        """The batch of this rank's rows of a step."""
         module = self._module
         packed = module.packed
         counts = [1 if packed else len(one.passages) for one in chosen]
@@ -271,14 +279,14 @@ class ReRagData(pl.LightningDataModule):
 
     def _audit(self, sets: Sequence[ContextSet], read: int, held_out: int) -> dict[str, object]:
         counts = Counter(len(one.passages) for one in sets)
-        shares = [sum(one.labels) for one in sets]
+        relevant_counts = [sum(one.labels) for one in sets]
         return {
             "questions": len(self.questions),
             "questions_without_answer_or_context": read - len(self.questions),
             "question_kinds": dict(Counter(q.kind or "unnamed" for q in self.questions).most_common()),
             "contexts_per_question": dict(sorted(counts.items())),
-            "questions_without_a_relevant_context": sum(share == 0 for share in shares),
-            "relevant_contexts": f"{sum(shares)} of {sum(len(one.passages) for one in sets)} by {self.labels}",
+            "questions_without_a_relevant_context": sum(count == 0 for count in relevant_counts),
+            "relevant_contexts": f"{sum(relevant_counts)} of {sum(len(one.passages) for one in sets)} by {self.labels}",
             "answers_per_question": round(sum(len(q.answers) for q in self.questions) / len(self.questions), 2),
             "validation_questions": len(self.validation_sets),
             "validation_questions_left_out": held_out - len(self.validation_sets),

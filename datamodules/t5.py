@@ -1,4 +1,4 @@
-"""Data of T5's span corruption: corpora -> token sequences -> corrupted inputs and targets -> steps.
+"""LightningDataModule of T5's span corruption: streams corpora as token sequences and corrupts them.
 
 Shape legend: P sequences, T input tokens, A target tokens.
 """
@@ -22,54 +22,54 @@ from models.t5.span_corruption import corrupt, random_mask, span_counts, text_le
 from models.t5.tokenizer_training import sentinel_ids
 from models.text_formats import neutralize, passage_text
 
-LEAST_TOKENS = 8  # of the last validation sequence
+MIN_TOKENS = 8  # of the last validation sequence; a shorter one is dropped
 
 
 @dataclass
 class SpanBatch:
-    """P corrupted sequences, on one rank."""
+    """P corrupted sequences on one rank."""
 
     ids_PT: Tensor
     attention_PT: Tensor
     labels_PA: Tensor  # IGNORE where there is no token
-    weights_P: Tensor  # 1.0, or 0.0 for a sequence that only keeps an otherwise empty part going
-    step_tokens: int  # target tokens of the whole optimizer step: all ranks, all accumulated batches
-    rows_P: Tensor  # number of each sequence in the stream (or the validation set)
+    weights_P: Tensor  # 1.0; 0.0 for a dummy sequence on a rank without data
+    step_tokens: int  # target tokens of the optimizer step, over all ranks and accumulated batches
+    rows_P: Tensor  # index of each sequence in the stream or the validation set
 
     @property
     def examples(self) -> int:
-        """Sequences."""
+        """Number of sequences."""
         return len(self.ids_PT)
 
     @property
     def tokens(self) -> int:
-        """Input and target tokens, padding included."""
+        """Number of input and target tokens, padding included."""
         return self.ids_PT.numel() + self.labels_PA.numel()
 
 
 class SpanCorruptionData(pl.LightningDataModule):
     """Training and validation sequences of one or several corpora, streamed: the files may be larger than memory.
 
-    The corpora are repeated without end; an epoch is a number of steps, after which the run validates.  Row r of the run
-    is a function of the files, the seed and r alone.
+    The corpora are repeated endlessly; an epoch is a fixed number of steps between two validations.  Row r of a run
+    depends only on the files, the seed and r.
 
     Args:
         corpora: Files of passages, or of questions that ship with passages.
-        max_tokens: Input tokens of every sequence; T5 was trained with 512.
-        noise_share: Share of noise tokens; T5: 0.15.
-        mean_span: Mean span, in tokens; T5: 3.
+        max_tokens: Maximum input length, in tokens; 512 in T5.
+        noise_share: Share of noise tokens; 0.15 in T5.
+        mean_span: Mean span length, in tokens; 3 in T5.
         sequences_per_step: Sequences of one optimizer step, over all ranks and accumulated batches.
         steps_per_epoch: Optimizer steps between two validations.
-        validation_fraction: Share of the passages held out by hash, in (0, 1).
-        validation_sequences: Validation sequences, at most.
-        sequences_per_validation_batch: Per rank.
-        streams: Independent parts of the corpus; ranks share the tokenizing where their number divides this and
+        validation_fraction: Share of the passages that a hash split holds out, in (0, 1).
+        validation_sequences: Maximum number of validation sequences.
+        sequences_per_validation_batch: Sequences of one validation batch, per rank.
+        streams: Independent parts of the corpus; ranks share the tokenization if their number divides this and
             `sequences_per_step`.
-        block_passages: Passages of a stream that are shuffled together.
+        block_passages: Size of the shuffle buffer of a stream, in passages.
         sampling_seed: Seed of shuffling and of masks.
 
     Raises:
-        UserError: If no file is given or a number is out of its range.
+        UserError: If no file is given or a value is out of range.
     """
 
     def __init__(
@@ -109,11 +109,16 @@ class SpanCorruptionData(pl.LightningDataModule):
 
     @property
     def files(self) -> list[str]:
-        """Every file this data comes from."""
+        """Paths of all input files."""
         return [corpus.path for corpus in self.corpora]
 
     def setup(self, stage: str) -> None:
-        """Settle the sequences' length and read the validation sequences (once)."""
+        """Compute the sequence length and read the validation sequences (once).
+
+        Raises:
+            DataError: If a file is invalid, or no passage is held out for validation.
+            UserError: If the tokenizer has too few sentinels.
+        """
         if self.held_out:
             return
         self.tokenizer = self.trainer.lightning_module.tokenizer
@@ -139,7 +144,7 @@ class SpanCorruptionData(pl.LightningDataModule):
             print("\n".join(lines(self.audit)), flush=True)
 
     def train_dataloader(self) -> StepLoader[SpanBatch]:
-        """Batches of this rank, planned globally."""
+        """This rank's part of the globally planned steps."""
         trainer = self.trainer
         return StepLoader(
             self._plan, self._collate, self.steps_per_epoch,
@@ -147,7 +152,7 @@ class SpanCorruptionData(pl.LightningDataModule):
         )  # fmt: skip
 
     def val_dataloader(self) -> FixedBatches[SpanBatch]:
-        """Batches of this rank; as many on every rank, the last one repeated where needed (rows tell repeats)."""
+        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
         rows, size, trainer = list(range(len(self.held_out))), self.sequences_per_validation_batch, self.trainer
         groups = [rows[start : start + size] for start in range(0, len(rows), size)]
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
@@ -159,7 +164,7 @@ class SpanCorruptionData(pl.LightningDataModule):
         )
 
     def encode(self, passages: list[Passage]) -> list[list[int]]:
-        """Tokens of passages, without special ones; special-token strings in them are split."""
+        """Token ids of passages, without special tokens; special-token strings in the text are escaped."""
         texts = [passage_text(passage) for passage in passages]
         safe = [neutralize(text, self.specials) if "<" in text else text for text in texts]
         return list(self.tokenizer(safe, add_special_tokens=False, verbose=False)["input_ids"])
@@ -178,7 +183,7 @@ class SpanCorruptionData(pl.LightningDataModule):
                 if len(tokens) >= wanted:
                     break
         sequences = [tokens[start : start + self.length] for start in range(0, min(len(tokens), wanted), self.length)]
-        sequences = [sequence for sequence in sequences if len(sequence) >= LEAST_TOKENS]
+        sequences = [sequence for sequence in sequences if len(sequence) >= MIN_TOKENS]
         if not sequences:
             raise DataError(
                 f"no validation passages in {self.files}: name more files, or raise data.validation_fraction "

@@ -1,4 +1,4 @@
-"""Where computing happens: `auto` takes a GPU if there is one; `cuda` without a GPU is refused, never silently the CPU."""
+"""Device selection: `auto` takes a GPU if there is one; `cuda` without a GPU is an error, never silently the CPU."""
 
 import torch
 
@@ -9,7 +9,7 @@ def resolve_device(device: str = "auto") -> torch.device:
     """The torch device for `auto`, `cpu`, `cuda` or `cuda:N`.
 
     Raises:
-        UserError: If the name is unknown, or names a GPU this machine does not offer.
+        UserError: If the name is unknown, or names a GPU that this machine does not have.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -20,5 +20,5 @@ def resolve_device(device: str = "auto") -> torch.device:
         if torch.cuda.is_available() and index < torch.cuda.device_count():
             return torch.device(device)
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        raise UserError(f"device {device!r} was asked for, but torch sees {found} GPUs: use auto or cpu.")
+        raise UserError(f"device is {device!r}, but torch sees {found} GPUs: use auto or cpu.")
     raise UserError(f"device {device!r} is unknown; allowed: auto, cpu, cuda, cuda:N.")

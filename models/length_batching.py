@@ -1,4 +1,4 @@
-"""Rows of unequal length: grouping them into batches of alike size, and padding.  Shape legend: P rows, T tokens."""
+"""Batching by length under a token budget, padding, and fair truncation.  Shape legend: P rows, T tokens."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ IGNORE = -100  # label of a padded target token, as in torch.nn.functional.cross
 
 
 def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
-    """Positions grouped longest first, so that each group's padded size stays within a token budget.
+    """Row indices in batches, longest rows first, so that each batch's padded size stays within a token budget.
 
     Args:
         lengths: Tokens of each sequence.
-        tokens_per_batch: Rows times longest row, at most; a sequence longer than it is alone.
+        tokens_per_batch: Maximum of rows times longest row; a sequence that exceeds it gets its own batch.
         pad_to: Length that every row is padded to, if fixed.
     """
     batches: list[list[int]] = []
@@ -32,8 +32,8 @@ def pad(
 ) -> tuple[Tensor, Tensor]:
     """Right-padded token ids and attention mask, both (P, T) int64.
 
-    T is `length`, or the longest rounded up to a multiple of 8 (at most `max_tokens`): what tensor cores like, and few
-    distinct shapes for allocators and kernel caches, which otherwise grow by gigabytes over a run.
+    T is `length`, or the longest row rounded up to a multiple of 8 (at most `max_tokens`): it suits tensor cores and
+    gives few distinct shapes, without which allocator and kernel caches grow by gigabytes over a run.
     """
     longest = max(map(len, sequences))
     T = length or max(longest, min(-(-longest // PAD_TO_MULTIPLE) * PAD_TO_MULTIPLE, max_tokens))
@@ -46,9 +46,9 @@ def pad(
 
 
 def fair_shares(lengths: Sequence[int], budget: int) -> list[int]:
-    """How many tokens of each text to keep within a budget: the same for all, what the short ones leave going to the long.
+    """Tokens to keep of each text within a total budget, max-min fair: what short texts leave goes to longer ones.
 
-    Tokens that cannot be split evenly go to the last ones.
+    A remainder that cannot be split evenly goes to the last texts.
 
     Raises:
         ValueError: If the budget is negative.

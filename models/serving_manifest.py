@@ -1,4 +1,4 @@
-"""The manifest of a serving folder: what it is, how its inputs are written, and the digest of every file.
+"""The manifest of a serving folder: kind of model, text format, thresholds, metrics, and the SHA-256 of every file.
 
 serving/serving.json            this manifest
 serving/README.md               model card
@@ -16,13 +16,13 @@ CURE = "Export again: python train.py fit (its end writes serving/), or fetch th
 
 
 def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, **facts: Any) -> None:
-    """Seal a folder: digests of all files in it, and the facts serving needs, in `serving.json`.
+    """Write `serving.json`: what serving needs to know, and the SHA-256 of every other file of the folder.
 
     Args:
-        folder: The serving folder, with everything else already written.
-        kind: What it holds, e.g. "triple_classifier"; loading under another kind is refused.
-        text_format: The format string of the encoder in `models/`; loading under another one is refused.
-        max_tokens: Longest input, in tokens.
+        folder: The serving folder; all other files must already be written.
+        kind: Kind of model, e.g. "triple_classifier"; loading it as another kind is an error.
+        text_format: Version string of the input format in `models/`; loading it with another one is an error.
+        max_tokens: Maximum input length, in tokens.
         facts: Thresholds, calibration, metrics, versions, commit, data digests; JSON types only.
     """
     head = {"kind": kind, "text_format": text_format, "max_tokens": max_tokens}
@@ -32,17 +32,23 @@ def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, *
 def read_manifest(
     folder: Path, kind: str, text_format: str | tuple[str, ...], check_files: bool = True
 ) -> dict[str, Any]:
-    """The manifest of a serving folder, refused unless whole and written for this kind and format.
+    """Read and check the manifest of a serving folder.
+
+    Args:
+        folder: The serving folder.
+        kind: Required kind of model.
+        text_format: Required text format, or several allowed ones.
+        check_files: Whether to compare every file with its SHA-256.
 
     Raises:
         MissingInputError: If the folder or its manifest is missing.
         ArtifactError: If the kind or the text format differ, or a file is missing or corrupt.
     """
     if not folder.is_dir():
-        raise MissingInputError(f"{folder} does not exist: no serving folder. {CURE}")
+        raise MissingInputError(f"{folder} does not exist: no serving folder there. {CURE}")
     manifest = read_json(folder / MANIFEST, CURE)
     if manifest.get("kind") != kind:
-        raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: name another folder.")
+        raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: give another folder.")
     allowed = (text_format,) if isinstance(text_format, str) else text_format
     if manifest["text_format"] not in allowed:
         raise ArtifactError(

@@ -95,9 +95,9 @@ def t5_from_scratch(
 
         network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
     if copying:
-        from models.t5.warm_start import start_by_copying
+        from models.t5.warm_start import initialize_copy_heads
 
-        start_by_copying(network, seed)
+        initialize_copy_heads(network, seed)
     with whole_folder(out) as folder:
         network.save_pretrained(folder)
         made.save_pretrained(folder)

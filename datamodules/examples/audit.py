@@ -1,4 +1,4 @@
-"""What a classifier is about to learn from, printed before it does: DR-RAG's triples, counted."""
+"""Statistics of the training data, printed before training: class balance, lengths and noise of DR-RAG's triples."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,28 +16,29 @@ def audit(
     max_tokens: int,
     untruncated: Sequence[int],
 ) -> dict[str, object]:
-    """Counts of an epoch's triples.
+    """Statistics of one epoch's triples.
 
     Args:
         questions: All training questions.
-        triples: The triples drawn for one epoch.
-        mined: Mined noise by question id.
+        triples: The triples sampled for one epoch.
+        mined: Mined hard negatives by question id.
         lengths: Tokens of each triple as the model sees it.
-        max_tokens: The limit that truncates.
+        max_tokens: Maximum length, at which triples are truncated.
         untruncated: Tokens of each triple before truncation.
 
     Returns:
-        JSON types only: class balance, kinds, question kinds, noise sources, noise that holds the answer, lengths.
+        JSON types only: class balance, triple and question kinds, sources of noise passages, how many of them contain
+        an answer, and lengths in tokens.
     """
     kinds = Counter(t.kind for t in triples)
     used = {t.question.id for t in triples}
     noise: Counter[str] = Counter()
     for triple in triples:
-        hard = {p.id for p in mined.get(triple.question.id, ())}
+        mined_ids = {p.id for p in mined.get(triple.question.id, ())}
         for passage in (triple.first, triple.second):
             if passage.id not in triple.question.support:
                 noise["passages"] += 1
-                noise["mined"] += passage.id in hard
+                noise["mined"] += passage.id in mined_ids
                 noise["with_answer"] += has_answer(passage.text, triple.question.answers)
     ordered = sorted(lengths)
     quantile = (
@@ -59,11 +60,11 @@ def audit(
 
 
 def lines(report: Mapping[str, object]) -> list[str]:
-    """The audit as lines for a terminal."""
-    return [f"audit  {name.replace('_', ' ')}: {_plain(value)}" for name, value in report.items()]
+    """The statistics as lines of text."""
+    return [f"audit  {name.replace('_', ' ')}: {_format(value)}" for name, value in report.items()]
 
 
-def _plain(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {count}" for key, count in value.items())
     return str(value)

@@ -1,4 +1,4 @@
-"""Data augmentation for RE-RAG's training contexts: cropped windows, substituted answers, swapped words."""
+"""Data augmentation of RE-RAG's training contexts: cropping, answer substitution and word swaps."""
 
 import random
 import re
@@ -10,34 +10,34 @@ LOWER_WORD = re.compile(r"(?<![\w'-])[a-z]+(?![\w'-])")
 
 
 def crop(passage: Passage, answers: Sequence[str], words: int, rng: random.Random) -> Passage:
-    """A window of at most so many words of a passage, around an accepted answer where the passage spells one.
+    """Crop a passage's text to a random window of `words` words, around an accepted answer if it contains one.
 
-    A young generator learns to read short contexts several times faster than long ones.  The title stays.
+    Early in training a generator learns to read short contexts several times faster than long ones.
 
     Args:
-        passage: To cut.
+        passage: The passage; its title stays.
         answers: Accepted answers.
-        words: Length of the window; the answer is kept whole even if it is longer.
-        rng: Where the window lies.
+        words: Maximum length of the window; a longer answer is kept completely.
+        rng: Source of randomness.
     """
-    held = passage.text.split()
-    if len(held) <= words:
+    tokens = passage.text.split()
+    if len(tokens) <= words:
         return passage
-    spots = []
+    spans = []
     for answer in (answer.split() for answer in answers):
-        for start in range(len(held) - len(answer) + 1):
-            window = held[start : start + len(answer)]
+        for start in range(len(tokens) - len(answer) + 1):
+            window = tokens[start : start + len(answer)]
             if answer and window[:-1] == answer[:-1] and window[-1].startswith(answer[-1]):  # "Paris." ends a sentence
-                spots.append((start, start + len(answer)))
-    first, last = rng.choice(spots) if spots else (rng.randrange(len(held)),) * 2
-    start = rng.randint(max(0, last - words), max(0, min(first, len(held) - words)))
-    return Passage.of(passage.title, " ".join(held[start : max(last, start + words)]), passage.source)
+                spans.append((start, start + len(answer)))
+    first, last = rng.choice(spans) if spans else (rng.randrange(len(tokens)),) * 2
+    start = rng.randint(max(0, last - words), max(0, min(first, len(tokens) - words)))
+    return Passage.of(passage.title, " ".join(tokens[start : max(last, start + words)]), passage.source)
 
 
 def substitute(passages: Sequence[Passage], answer: str, other: str) -> list[Passage]:
-    """The passages with one answer written in the place of another, as whole words (Longpre et al., 2021).
+    """Replace an answer by another one in all passages, matching whole words (Longpre et al., 2021).
 
-    What a generator has to read instead of recalling: the same question has another answer every time.
+    The answer to a question then changes between epochs, so a generator has to read it instead of memorizing it.
     """
     pattern = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
     return [
@@ -47,35 +47,35 @@ def substitute(passages: Sequence[Passage], answer: str, other: str) -> list[Pas
 
 
 def swap_words(
-    text: str, nearest: dict[str, list[str]], share: float, kept: Collection[str], rng: random.Random
+    text: str, nearest: dict[str, list[str]], share: float, protected: Collection[str], rng: random.Random
 ) -> str:
-    """The text with a share of its lower-case words each replaced by one of its nearest words, drawn evenly.
+    """Replace a share of the lower-case words of a text, each by one of its nearest words, drawn uniformly.
 
     Args:
-        text: To change.
-        nearest: For a word, those that may stand in for it; other words stay.
-        share: Of the words, in [0, 1].
-        kept: Words that stay whatever the draw, e.g. an answer's.
-        rng: Source of choice.
+        text: The text.
+        nearest: Possible replacements of each word; other words stay.
+        share: Probability of replacing a word, in [0, 1].
+        protected: Words that are never replaced, e.g. those of the answer.
+        rng: Source of randomness.
     """
 
-    def other(match: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         word = match[0]
-        return rng.choice(nearest[word]) if word in nearest and word not in kept and rng.random() < share else word
+        return rng.choice(nearest[word]) if word in nearest and word not in protected and rng.random() < share else word
 
-    return LOWER_WORD.sub(other, text)
+    return LOWER_WORD.sub(replacement, text)
 
 
 class AnswerSubstitutes:
-    """Answers that can stand in for others: of the same shape, to a question that asks in alike words.
+    """Draws substitute answers of the same shape, from questions with similar words.
 
-    A year stands in for a year and, as far as the questions' words tell, a company for a company and not for a person.
+    A year is replaced by a year, and usually a company by a company, because the questions share words.
 
     Args:
-        questions: Whose answers there are.
+        questions: Questions whose answers are used as substitutes.
     """
 
-    CANDIDATES = 32  # drawn for each substitution; the one whose question shares most words is taken
+    CANDIDATES = 32  # sampled per substitution; the one whose question has the greatest word overlap is used
 
     def __init__(self, questions: Sequence[Question] = ()) -> None:
         self.by_shape: dict[str, list[tuple[str, frozenset[str]]]] = {}
@@ -88,17 +88,17 @@ class AnswerSubstitutes:
         return frozenset(LOWER_WORD.findall(question.text))
 
     def draw(self, question: Question, answer: str, rng: random.Random) -> str:
-        """Another answer for a question, or the same where nothing is like it."""
+        """A substitute for an answer; the answer itself if there is none of its shape."""
         known = self.by_shape.get(shape(answer))
         if not known:
             return answer
         own = self._words(question)
         drawn = [one for one in rng.choices(known, k=self.CANDIDATES) if one[0] not in question.answers]
-        if not drawn:  # the question itself, which is likest of all, may be among the known ones
+        if not drawn:  # only answers of the question itself were sampled
             return answer
         return max(drawn, key=lambda one: len(one[1] & own) / (1 + len(one[1] | own)))[0]
 
 
 def shape(answer: str) -> str:
-    """What an answer looks like: per word 0, A or a."""
+    """The shape of an answer: for each word 0 (digit), A (upper case) or a, by its first character."""
     return " ".join("0" if word[0].isdigit() else "A" if word[0].isupper() else "a" for word in answer.split())

@@ -1,4 +1,4 @@
-"""Context sets: one question with the passages RE-RAG trains on, and their batches.
+"""Training examples of RE-RAG: a question with selected passages (a context set), and batches of them.
 
 Shape legend: B questions, N contexts per question, M encoded rows of one bucket, T tokens, A answer tokens.
 """
@@ -19,65 +19,63 @@ Labels = Literal["has_answer", "gold"]
 
 @dataclass(frozen=True, slots=True)
 class ContextSet:
-    """What one question is trained or validated on."""
+    """A training or validation example: a question with its contexts."""
 
     question: Question
     passages: tuple[Passage, ...]
     labels: tuple[bool, ...]  # whether each passage is relevant
-    answer: str  # the accepted answer that is learnt in this epoch
+    answer: str  # the accepted answer used as target in this epoch
 
 
 @dataclass
 class Bucket:
-    """M (question, context) rows of alike length."""
+    """M (question, context) rows of similar length, padded together."""
 
     ids_MT: Tensor
     attention_MT: Tensor
-    cells_M: Tensor  # position of each row in the flattened (B, N) of its batch
+    cells_M: Tensor  # index of each row in the flattened (B, N) grid of its batch
 
 
 @dataclass
 class ContextBatch:
-    """B questions on one rank, their contexts in buckets of alike length; nothing is computed for absent contexts."""
+    """B questions on one rank, with contexts in buckets of similar length; nothing is computed for absent contexts."""
 
-    buckets: list[Bucket]  # in the generator's format, or in the estimator's where there is no generator
-    estimator_buckets: list[Bucket]  # empty where the estimator reads the same tokens
-    answers_BA: (
-        Tensor  # token ids of the answers, padded with models.rerag.generator.IGNORE; (B, 0) without a generator
-    )
+    buckets: list[Bucket]  # in the generator's format; in the estimator's if there is no generator
+    estimator_buckets: list[Bucket]  # empty if the estimator reads the same tokens
+    answers_BA: Tensor  # token ids of the answers, padded with IGNORE; (B, 0) without a generator
     real_BN: Tensor  # True where a context exists
     labels_BN: Tensor  # True where it is relevant
-    weight: float  # 1.0, or 0.0 for a batch that only keeps an otherwise empty part going
-    step_questions: int  # questions of the whole optimizer step: all ranks, all accumulated batches
+    weight: float  # 1.0; 0.0 for a dummy batch on a rank without data
+    step_questions: int  # questions of the optimizer step, over all ranks and accumulated batches
     step_pairs: int  # their contexts
-    rows_B: Tensor  # position of each question in the epoch's (or the validation set's) list
+    rows_B: Tensor  # index of each question in the training or validation set
 
     @property
     def examples(self) -> int:
-        """Question-context rows."""
+        """Number of question-context rows."""
         return sum(len(bucket.ids_MT) for bucket in self.buckets)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all buckets, padding included."""
+        """Number of tokens in all buckets, padding included."""
         return sum(bucket.ids_MT.numel() for bucket in self.buckets)
 
 
 def pick_contexts(
     question: Question, more: Sequence[Passage], contexts: int, pick: Pick, rng: random.Random
 ) -> list[Passage]:
-    """At most `contexts` distinct passages of a question.
+    """Select at most `contexts` distinct passages of a question.
 
-        ranked     in file order, then `more`: the first ones (the paper: the retriever's top 20)
-        sampled    all gold ones, then a random choice of the others, all shuffled
-        gold       gold ones alone, a random choice of them: what a generator learns to read on
+        ranked     the first ones in file order, then of `more` (in the paper: the retriever's top 20)
+        sampled    all gold passages and random others, shuffled
+        gold       random gold passages only, for the warm-up of a generator
 
     Args:
-        question: With the passages its file ships.
-        more: Further candidates, e.g. mined from an index.
-        contexts: How many.
-        pick: Which.
-        rng: Source of choice and order.
+        question: The question with the passages of its file.
+        more: Additional candidates, e.g. mined from an index.
+        contexts: Maximum number of passages.
+        pick: How to select them.
+        rng: Source of randomness.
     """
     passages = list({passage.id: passage for passage in (*question.passages, *more)}.values())
     if pick == "ranked":
@@ -93,7 +91,7 @@ def pick_contexts(
 
 
 def relevant(question: Question, passage: Passage, labels: Labels) -> bool:
-    """Whether a context counts as relevant: gold in its file, or holding an accepted answer by DPR's rule."""
+    """Whether a context is relevant: marked gold, or containing an accepted answer by DPR's has-answer rule."""
     if labels == "gold":
         return passage.id in question.support
     return has_answer(passage.text, question.answers)

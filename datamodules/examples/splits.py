@@ -1,4 +1,4 @@
-"""Which questions train and which validate: official files in, two disjoint lists out."""
+"""Training and validation split of the questions of official files."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -11,12 +11,12 @@ from datamodules.formats.reading import read_questions
 
 @dataclass
 class Source:
-    """One official file.
+    """An input file and its layout.
 
     Args:
-        layout: Its layout, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
+        layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
-        limit: Read only the first so many questions; all when None.
+        limit: Read only this many questions from the start; all when None.
     """
 
     layout: str
@@ -24,8 +24,8 @@ class Source:
     limit: int | None = None
 
 
-def refuse_no_split(train: Sequence[Source], validation: Sequence[Source], fraction: float) -> None:
-    """Refuse what `split_questions` could not split.
+def check_split(train: Sequence[Source], validation: Sequence[Source], fraction: float) -> None:
+    """Check the arguments of `split_questions`.
 
     Raises:
         UserError: If there is no training file, or neither validation files nor a fraction in (0, 1).
@@ -39,14 +39,15 @@ def refuse_no_split(train: Sequence[Source], validation: Sequence[Source], fract
 def split_questions(
     train: Sequence[Source], validation: Sequence[Source], fraction: float
 ) -> tuple[list[Question], list[Question]]:
-    """Training and validation questions, each text once.
+    """Training and validation questions, without duplicates.
 
-    With validation files those are held out, and left out of training; else a fixed hash split of the training files.
+    Questions of the validation files are removed from training; without such files a hash split of the training files
+    is used.
 
     Args:
         train: Training files.
         validation: Validation files; may be empty.
-        fraction: Share of the hash split.
+        fraction: Share of the questions that the hash split holds out, in (0, 1).
     """
     questions = list(distinct_questions(train))
     if validation:
@@ -61,13 +62,13 @@ def split_questions(
 
 
 def validation_share(question: Question) -> float:
-    """A fixed number in [0, 1) from the question's text: below the validation fraction it is held out of training."""
+    """Hash of the question's text as a number in [0, 1); questions below the validation fraction are held out."""
     digest = hashlib.sha256(clean(question.text).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def distinct_questions(sources: Sequence[Source]) -> Iterator[Question]:
-    """The questions of all files, in order, each text once."""
+    """The questions of all files, in order, without duplicate texts."""
     seen: set[str] = set()
     for source in sources:
         for question in read_questions(source.layout, source.path, source.limit):

@@ -1,7 +1,7 @@
-"""Steps and batches: which triples one optimizer step sees, and which part of them one rank computes at a time.
+"""Planning of optimizer steps, and data loaders that split each step over ranks and accumulated batches.
 
-An optimizer step is planned once, globally, and then cut into (ranks x accumulation) parts.  So neither the number of
-ranks nor accumulation changes what a step learns from; the loss divides by the step's global count.
+Every step is planned globally and then divided into (ranks x accumulation) parts, so the examples of a step do not
+depend on the number of ranks or on accumulation; the loss divides by the step's global count.
 """
 
 import random
@@ -16,46 +16,46 @@ Batch = TypeVar("Batch")
 
 @dataclass
 class TripleBatch:
-    """P triples of at most T tokens, on one rank."""
+    """P triples of at most T tokens on one rank."""
 
     ids_PT: Tensor
     attention_PT: Tensor
     labels_P: Tensor  # 1.0 positive, 0.0 negative
-    weights_P: Tensor  # 1.0, or 0.0 for a triple that only keeps an otherwise empty part going
-    step_triples: int  # triples of the whole optimizer step: all ranks, all accumulated batches
-    rows_P: Tensor  # position of each triple in the epoch's (or the validation set's) list
+    weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
+    step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
+    rows_P: Tensor  # index of each triple in the epoch or the validation set
 
     @property
     def examples(self) -> int:
-        """Triples."""
+        """Number of triples."""
         return len(self.ids_PT)
 
     @property
     def tokens(self) -> int:
-        """Tokens, padding included."""
+        """Number of tokens, padding included."""
         return self.ids_PT.numel()
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
-    """Cut an epoch into a fixed number of steps of alike lengths and nearly equal numbers of tokens.
+    """Divide an epoch into a fixed number of steps of similar lengths and nearly equal numbers of tokens.
 
-    Positions are sorted by length, each length first blurred by up to `jitter` of itself so that company changes from
-    epoch to epoch; the sorted row is cut at equal sums of tokens; the steps are shuffled.
+    Examples are sorted by length with random noise, so that steps differ between epochs, cut at equal sums of tokens,
+    and the steps are shuffled.
 
     Args:
-        lengths: Tokens of each triple.
-        steps: How many steps; at most one per triple.
-        rng: Source of the shuffle.
-        jitter: Relative blur of the lengths, in [0, 1].
+        lengths: Tokens of each example.
+        steps: Number of steps; at most one per example.
+        rng: Source of randomness.
+        jitter: Maximum relative noise of the lengths, in [0, 1].
 
     Returns:
-        `steps` non-empty lists that partition all positions.
+        `steps` non-empty lists of example indices, which partition all examples.
     """
     order = sorted(range(len(lengths)), key=lambda row: lengths[row] * (1 + jitter * rng.uniform(-1, 1)))
     total, done = sum(lengths), 0
     groups: list[list[int]] = [[]]
-    for place, row in enumerate(order):
-        must_cut = len(order) - place <= steps - len(groups)  # one triple left for each step still to come
+    for position, row in enumerate(order):
+        must_cut = len(order) - position <= steps - len(groups)  # only one example left per remaining step
         if groups[-1] and len(groups) < steps and (must_cut or done >= total * len(groups) / steps):
             groups.append([])
         groups[-1].append(row)
@@ -65,12 +65,12 @@ def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: f
 
 
 def part(step: Sequence[int], index: int, parts: int) -> list[int]:
-    """Every `parts`-th position of a step from `index` on: its share for one rank and one accumulated batch."""
+    """The examples of a step for one rank and one accumulated batch: every `parts`-th one, starting at `index`."""
     return list(step[index::parts])
 
 
 class FixedBatches(Generic[Batch]):
-    """The same batches every time, in order: validation.  (Lightning takes a bare list for several loaders.)
+    """A fixed list of validation batches.  (Lightning would treat a plain list as several data loaders.)
 
     Args:
         batches: This rank's batches.
@@ -87,15 +87,15 @@ class FixedBatches(Generic[Batch]):
 
 
 class StepLoader(Generic[Batch]):
-    """The batches of one rank, step by step; knows where it stands, so a run resumes in the middle of an epoch exactly.
+    """The training batches of one rank.  Stateful: a run resumes exactly in the middle of an epoch.
 
     Args:
-        steps_of: Epoch -> its planned steps (positions).
-        collate: (epoch, positions, positions of the whole step) -> batch; empty positions get a batch of weight 0.
-        steps_per_epoch: Steps in every epoch.
-        rank: This process, 0-based.
-        ranks: Processes.
-        accumulate: Batches that Lightning accumulates to one optimizer step.
+        steps_of: Epoch -> planned steps (lists of example indices).
+        collate: (epoch, indices, indices of the whole step) -> batch; for no indices a dummy batch of weight 0.
+        steps_per_epoch: Steps per epoch.
+        rank: Rank of this process, from 0.
+        ranks: Number of processes.
+        accumulate: Batches that Lightning accumulates per optimizer step.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class StepLoader(Generic[Batch]):
         return self.steps_per_epoch * self.accumulate
 
     def __iter__(self) -> Iterator[Batch]:
-        # Code after the last yield never runs under Lightning, so an epoch is advanced where the next one begins.
+        # Lightning does not run code after the last yield, so the epoch advances when the next iteration begins.
         if self.epoch < 0 or self.next_batch >= len(self):
             self.epoch, self.next_batch = self.epoch + 1, 0
         epoch = self.epoch
@@ -129,9 +129,9 @@ class StepLoader(Generic[Batch]):
             )
 
     def state_dict(self) -> dict[str, int]:
-        """Where this loader stands, in optimizer steps: valid for any number of ranks and any accumulation."""
+        """Position in optimizer steps; independent of the number of ranks and of accumulation."""
         return {"epoch": self.epoch, "next_step": self.next_batch // self.accumulate}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Continue where `state_dict` was taken."""
+        """Continue from a saved position."""
         self.epoch, self.next_batch = state["epoch"], state["next_step"] * self.accumulate

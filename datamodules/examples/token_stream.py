@@ -1,8 +1,7 @@
-"""An endless stream of equally long token sequences out of corpora of any size, the same for any number of processes.
+"""Endless stream of token sequences of equal length from corpora of any size, the same for any number of processes.
 
-The corpora are read from the front again and again.  Passage number i goes to stream i mod `streams`; a stream
-shuffles its passages block by block, joins their tokens and cuts them.  A process tokenizes the streams whose rows it
-is asked for, so that processes share that work; none ever holds more than a few blocks of text.
+The corpora are read repeatedly.  Passage i belongs to stream i mod `streams`; a stream shuffles its passages in blocks,
+concatenates their tokens and cuts them.  A process tokenizes only its own streams and keeps a few blocks in memory.
 """
 
 import random
@@ -14,32 +13,32 @@ from common.records import Passage
 from datamodules.examples.splits import Source
 from datamodules.formats.reading import read_passages
 
-Encode = Callable[[list[Passage]], list[list[int]]]  # tokens of each passage, without special ones
+Encode = Callable[[list[Passage]], list[list[int]]]  # token ids of each passage, without special tokens
 
 
 def held_out_share(passage: Passage) -> float:
-    """A fixed number in [0, 1) from the passage's identity: below the validation fraction it is held out."""
+    """The passage's id, a hash, as a number in [0, 1); passages below the validation fraction are held out."""
     return int(passage.id, 16) / 2 ** (4 * len(passage.id))
 
 
 def read_corpora(corpora: Sequence[Source]) -> Iterator[Passage]:
-    """The passages of all files, in order, read when asked.  Errors as `read_passages`."""
+    """The passages of all files, in order, read lazily.  Raises as `read_passages`."""
     for corpus in corpora:
         yield from islice(read_passages(corpus.layout, [corpus.path]), corpus.limit)
 
 
 class CorpusStream:
-    """Row r is sequence r // streams of stream r mod streams.
+    """The token sequences; row r is sequence r // streams of stream r mod streams.
 
     Args:
         corpora: Files of passages.
-        validation_fraction: Passages whose share is below it are left out.
-        encode: Turns passages into tokens.
-        length: Tokens of a sequence.
-        streams: How many; as many processes, or a divisor of it, share the tokenizing.
-        block: Passages that are shuffled together.
-        seed: Of the shuffling.
-        owned: Streams that this process asks for; all when None.
+        validation_fraction: Share of passages that are held out, see `held_out_share`.
+        encode: Tokenizes passages.
+        length: Tokens per sequence.
+        streams: Number of streams; a multiple of the processes that share the tokenization.
+        block: Size of the shuffle buffer, in passages.
+        seed: Seed of the shuffling.
+        owned: Streams that this process reads; all when None.
     """
 
     def __init__(
@@ -59,11 +58,11 @@ class CorpusStream:
         self._start()
 
     def __getitem__(self, row: int) -> list[int]:
-        """The tokens of a row.  Rows of a stream are best asked for in order: one further back starts the reading over.
+        """Token ids of a row.  Rows of a stream should be read in order: an earlier row restarts the reading.
 
         Raises:
-            DataError: If the corpora hold no passage to train on, or as `read_passages`.
-            KeyError: If the row's stream is not owned.
+            DataError: If the corpora hold no training passage, or as `read_passages`.
+            KeyError: If the row's stream is not owned by this process.
         """
         index, stream = divmod(row, self.streams)
         if stream not in self.owned:
@@ -83,15 +82,15 @@ class CorpusStream:
 
     def _endless(self) -> Iterator[Passage]:
         while True:
-            some = False
+            found = False
             for passage in read_corpora(self.corpora):
                 if held_out_share(passage) >= self.validation_fraction and (passage.text or passage.title):
-                    some = True
+                    found = True
                     yield passage
-            if not some:
+            if not found:
                 raise DataError(
-                    f"{[corpus.path for corpus in self.corpora]} hold no passage to train on beside the "
-                    f"validation share of {self.validation_fraction}: name more files."
+                    f"{[corpus.path for corpus in self.corpora]} hold no passage to train on besides the "
+                    f"validation share of {self.validation_fraction}: give more files."
                 )
 
     def _advance(self, stream: int) -> list[int]:

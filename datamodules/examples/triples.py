@@ -1,8 +1,8 @@
-"""DR-RAG's training triples (Eq. 2) and how they are drawn.
+"""Sampling of DR-RAG's training triples (Eq. 2).
 
-    C(q, d*, d*) positive,   C(q, d*, dΔ) negative,   C(q, dΔ, dΔ) negative
+    C(q, d*, d*) positive,   C(q, d*, dΔ) negative,   C(q, dΔ, dΔ) negative      (d* gold, dΔ noise)
 
-Drawing is a pure function of (seed, epoch, question id): the same on every rank, for any world size, after any resume.
+Sampling depends only on (seed, epoch, question id): it is the same on every rank and after a resume.
 """
 
 import random
@@ -19,7 +19,7 @@ Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """One example: a question, two passages in order, and whether both are gold."""
+    """A training example: a question and an ordered pair of passages; positive if both are gold."""
 
     question: Question
     first: Passage
@@ -32,20 +32,20 @@ class Triple:
 
     @property
     def texts(self) -> tuple[str, Passage, Passage]:
-        """What `models.drrag.triple_tokenizer.TripleEncoder` takes."""
+        """Arguments of `models.drrag.triple_tokenizer.TripleEncoder`."""
         return self.question.text, self.first, self.second
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How triples are drawn from a question.
+    """How triples are sampled from a question.
 
     Args:
-        negatives_per_positive: Negatives for each positive; 1 is the paper's 1:1 balance.
+        negatives_per_positive: Negatives per positive; 1 in the paper.
         mixed_share: Share of the negatives that are (q, d*, dΔ) or (q, dΔ, d*); the others are (q, dΔ, dΔ).
-        mined_share: Share of the noise passages that come from the mined ones, where a question has any; the others
-            are the question's own candidates.
-        positives_per_question: At most so many ordered gold pairs of a question an epoch; all when None.
+        mined_share: Share of noise passages from the mined ones, if the question has any; the others are the
+            question's candidates in its file.
+        positives_per_question: Maximum ordered gold pairs per question and epoch; all when None.
     """
 
     negatives_per_positive: float = 1.0
@@ -54,6 +54,7 @@ class Sampling:
     positives_per_question: int | None = None
 
     def __post_init__(self) -> None:
+        """Raise UserError if a value is out of range."""
         for name in ("mixed_share", "mined_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UserError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
@@ -62,19 +63,19 @@ class Sampling:
 
 
 def noise_of(question: Question) -> list[Passage]:
-    """The question's own candidates that are not gold; one that the file names as gold but only by title is no noise."""
-    hidden = {clean(title) for title in question.unshipped_support}
-    return [p for p in question.passages if p.id not in question.support and p.title not in hidden]
+    """The question's candidates that are not gold, neither by id nor by the title of an unshipped gold passage."""
+    unshipped = {clean(title) for title in question.unshipped_support}
+    return [p for p in question.passages if p.id not in question.support and p.title not in unshipped]
 
 
 def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed: int, epoch: int) -> list[Triple]:
-    """The triples of one question in one epoch.
+    """Sample the triples of one question in one epoch.
 
-    Both orders of every gold pair are positives (or a random subset of them); negatives follow in the balance that
-    `sampling` says, their order drawn at random.  Fractions are rounded at random, so that shares hold on average.
+    Both orders of every gold pair are positives (or a random subset of them); negatives follow as `sampling` says, in
+    random order.  Fractional counts are rounded randomly, so that shares hold on average.
 
     Returns:
-        Triples; none if the question has fewer than two gold passages or no noise.
+        Triples; empty if the question has fewer than two gold passages or no noise passage.
     """
     rng = random.Random(f"{seed}/{epoch}/{question.id}")
     gold, own = list(question.gold), noise_of(question)
@@ -99,7 +100,7 @@ def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed:
             triples.append(Triple(question, pair[0], pair[1], "gold_noise"))
         else:
             first, second = noise(), noise()
-            for _ in range(8):  # two different ones, unless there is only one
+            for _ in range(8):  # try to find a different second passage
                 if second.id != first.id:
                     break
                 second = noise()
@@ -110,7 +111,7 @@ def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed:
 def draw_all(
     questions: Sequence[Question], mined: Mapping[str, Sequence[Passage]], sampling: Sampling, seed: int, epoch: int
 ) -> list[Triple]:
-    """The triples of an epoch, question by question."""
+    """Sample the triples of all questions in one epoch, question by question."""
     return [t for q in questions for t in draw(q, mined.get(q.id, ()), sampling, seed, epoch)]
 
 

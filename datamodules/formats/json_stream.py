@@ -1,5 +1,5 @@
-"""The values of a JSON list or of JSON Lines, one at a time and with the line on which each starts, so that a file of any
-size needs the memory of one row and a fault is found where it is.  Standard library only."""
+"""Streaming parser of JSON lists and JSON Lines: yields one value at a time with its line number, for files of any
+size. Standard library only."""
 
 import codecs
 import io
@@ -17,18 +17,18 @@ _LONGEST_LITERAL = len("-Infinity")
 
 
 class TruncatedError(Exception):
-    """The text ends in the middle of a value, or before the list is closed."""
+    """The file ends inside a value or before the list is closed."""
 
 
 def json_values(file: io.BufferedReader) -> Iterator[tuple[str, object]]:
-    """Each value with its place, for people: "line 3" (JSON Lines), "row 3 (line 5)" (JSON list).
+    """Each value with its position for error messages: "line 3" (JSON Lines), "row 3 (line 5)" (JSON list).
 
     Args:
-        file: UTF-8 bytes; a byte order mark is skipped.
+        file: UTF-8 encoded; a byte order mark is skipped.
 
     Raises:
-        DataError: If the text is not UTF-8 or not JSON, naming the line; the caller names the file.
-        TruncatedError: If it ends too early.
+        DataError: If the file is not UTF-8 or not JSON; names the line, the caller adds the file.
+        TruncatedError: If the file ends too early.
     """
     if file.peek(len(_BOM)).startswith(_BOM):
         file.read(len(_BOM))
@@ -47,25 +47,25 @@ def _lines(file: io.BufferedReader, first: int) -> Iterator[tuple[str, object]]:
     for number, line in enumerate(file, first):
         if line.isspace():
             continue
-        cut = not line.endswith(b"\n")  # only the last line can be cut short
+        unterminated = not line.endswith(b"\n")  # only the last line can be truncated
         try:
             text = line.decode()
             value = json.loads(text)
         except UnicodeDecodeError as error:
-            if cut and error.reason == "unexpected end of data":
+            if unterminated and error.reason == "unexpected end of data":
                 raise TruncatedError from error
             raise _not_utf8(number, error) from error
         except json.JSONDecodeError as error:
-            if cut and _incomplete(error):
+            if unterminated and _incomplete(error):
                 raise TruncatedError from error
             raise _invalid(number, error.pos + 1, error.msg) from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets nested too deeply
+        except (ValueError, RecursionError) as error:  # a number with thousands of digits, or too deep nesting
             raise _invalid(number, 1, str(error)) from error
         yield f"line {number}", value
 
 
 def _list(text: "_Text") -> Iterator[tuple[str, object]]:
-    text.step()  # over the opening bracket
+    text.step()  # skip the opening bracket
     row = 0
     mark = text.peek()
     while mark != "]":
@@ -77,26 +77,26 @@ def _list(text: "_Text") -> Iterator[tuple[str, object]]:
             raise text.invalid("expecting ',' or ']' after a row")
         if mark == ",":
             text.step()
-            text.peek()  # to the next row, so that the line is its own
+            text.peek()  # move to the next row, so that `line` is its line
     text.step()
     if not text.at_end():
-        raise text.invalid("something follows the end of the list")
+        raise text.invalid("unexpected text after the end of the list")
 
 
 class _Text:
-    """The text of a file, decoded piece by piece, with a cursor that knows its line and column."""
+    """Incrementally decoded text of a file, with a cursor that tracks line and column."""
 
     def __init__(self, file: io.BufferedReader, line: int) -> None:
-        self.line = line  # of the cursor, from 1
+        self.line = line  # line of the cursor, from 1
         self._file = file
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._parse = json.JSONDecoder().raw_decode
         self._buffer = ""
         self._cursor = 0
-        self._dropped = 0  # characters of the buffer's first line that have left the buffer
+        self._dropped = 0  # removed characters of the buffer's first line
 
     def at_end(self) -> bool:
-        """Skip white space; is nothing left?"""
+        """Skip white space; whether the end of the file is reached."""
         while True:
             rest = len(self._buffer)
             while self._cursor < rest and self._buffer[self._cursor] in _BLANKS:
@@ -108,18 +108,18 @@ class _Text:
                 return True
 
     def peek(self) -> str:
-        """The next character that is not white space.  Raises TruncatedError at the end."""
+        """The next character that is not white space.  Raises TruncatedError at the end of the file."""
         if self.at_end():
             raise TruncatedError
         return self._buffer[self._cursor]
 
     def step(self) -> None:
-        """Move over the character that `peek` gave."""
+        """Skip the character that `peek` returns."""
         self.peek()
         self._cursor += 1
 
     def value(self) -> object:
-        """The JSON value at the cursor, which moves behind it."""
+        """Parse the JSON value at the cursor and move the cursor past it."""
         while True:
             try:
                 value, end = self._parse(self._buffer, self._cursor)
@@ -128,24 +128,24 @@ class _Text:
                     raise self.invalid(error.msg, error.pos) from error
                 if not self._more():
                     raise TruncatedError from error
-            except (ValueError, RecursionError) as error:  # thousands of digits; brackets nested too deeply
+            except (ValueError, RecursionError) as error:  # as in `_lines`
                 raise self.invalid(str(error)) from error
             else:
-                # Without a delimiter behind it a number may go on: 1, 1.5, 1.5e7.
+                # Without a following delimiter a number may continue: 1, 1.5, 1.5e7.
                 if self._buffer[end : end + 1] in _DELIMITERS or not self._more():
                     self.line += self._buffer.count("\n", self._cursor, end)
                     self._cursor = end
                     return value
 
     def invalid(self, cause: str, position: int | None = None) -> DataError:
-        """The error for a fault at a position of the buffer; at the cursor without one."""
+        """The error for invalid JSON at a position of the buffer; by default at the cursor."""
         position = self._cursor if position is None else position
         start = self._buffer.rfind("\n", 0, position)
         column = position - start if start >= 0 else self._dropped + position + 1
         return _invalid(self.line + self._buffer.count("\n", self._cursor, position), column, cause)
 
     def _more(self) -> bool:
-        """Read on, as much as is held already, and let go what lies before the cursor; False at the end of the file."""
+        """Drop the text before the cursor and read more (doubling the buffer); False at the end of the file."""
         raw = self._file.read(max(CHUNK_BYTES, len(self._buffer) - self._cursor))
         start = self._buffer.rfind("\n", 0, self._cursor)
         self._dropped = self._cursor - start - 1 if start >= 0 else self._dropped + self._cursor
@@ -162,7 +162,7 @@ class _Text:
 
 
 def _incomplete(error: json.JSONDecodeError) -> bool:
-    """Would more text perhaps have made it a value?  A fault well before the end is a fault whatever follows."""
+    """Whether the error may be due to truncation: only an error near the end of the text can be."""
     rest = error.doc[error.pos :].strip()
     return error.msg.startswith("Unterminated string") or (len(rest) < _LONGEST_LITERAL and rest[-1:] not in ("}", "]"))
 

@@ -1,6 +1,6 @@
-"""Mined hard negatives: the file between `infer.py mine`, which writes it, and training, which reads it.
+"""File format of mined hard negatives, written by `infer.py mine` and read by training.
 
-JSON Lines, one question each: {"question_id", "passages": [{"title", "text"}, ...]}, best ranked first.
+JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...]}, best ranked first.
 """
 
 import json
@@ -13,24 +13,22 @@ from common.records import Passage
 
 
 def write_mined(path: Path, mined: Iterable[tuple[str, Sequence[Passage]]]) -> None:
-    """Write (question id, passages) rows atomically."""
+    """Write (question id, passages) rows atomically.  Raises as `write_text`."""
     rows = ({"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found]} for id, found in mined)
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def read_mined(paths: Sequence[str]) -> dict[str, list[Passage]]:
-    """Passages by question id, of one or several files.
+    """Mined passages by question id, from one or several files.
 
     Raises:
-        MissingInputError: If a file is missing.
-        DataError: If a line is no such row; names file and line.
+        MissingInputError: If a file does not exist.
+        DataError: If a line is invalid; names file and line.
     """
     mined: dict[str, list[Passage]] = {}
     for path in paths:
         if not Path(path).is_file():
-            raise MissingInputError(
-                f"{path} does not exist: mine it first with `python infer.py mine --out {path} ...`."
-            )
+            raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")
         with Path(path).open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
                 try:
@@ -39,6 +37,6 @@ def read_mined(paths: Sequence[str]) -> dict[str, list[Passage]]:
                     mined.setdefault(row["question_id"], []).extend(found)
                 except (ValueError, KeyError, TypeError) as error:
                     raise DataError(
-                        f"{path}, line {number}: no mined row ({error!r}); write it again with `python infer.py mine`."
+                        f"{path}, line {number}: invalid row ({error!r}); run `python infer.py mine` again."
                     ) from error
     return mined

@@ -2,10 +2,10 @@
 
 A layout is a module of `datamodules.formats.layouts`, found by its name.  It defines
 
-    REQUIRED  fields of every row ("_id|id": either)
-    SETTLED   fields that a release has in all rows or, like the answers of a test set, in none: the first row settles it
-    SIGNS     fields by which a row of this layout is known
-    question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the field at fault
+    REQUIRED_FIELDS    fields of every row ("_id|id": one of them)
+    CONSISTENT_FIELDS  fields that are present in all rows or in none (e.g. the answers of a test set), as in the first
+    row SIGNATURE_FIELDS   fields by which a row of this layout is recognized
+    question(row) -> Question, or for a corpus passage(row) -> Passage; raises DataError naming the wrong field
 """
 
 import difflib
@@ -19,7 +19,7 @@ from typing import TypeVar
 from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.formats import layouts as layout_modules
-from datamodules.formats.row_fields import Row, key, spell
+from datamodules.formats.row_fields import Row, key, quoted
 from datamodules.formats.sources import rows
 
 Record = TypeVar("Record", Question, Passage)
@@ -31,17 +31,17 @@ def layouts() -> list[str]:
 
 
 def read_questions(layout: str, source: str, limit: int | None = None) -> Iterator[Question]:
-    """The questions of a file or data set, in its order.
+    """The questions of a file or data set, in file order.
 
     Args:
-        layout: One of `layouts()` that has questions.
+        layout: One of `question_layouts()`.
         source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
-        limit: How many at most; all by default.
+        limit: Maximum number of questions; all by default.
 
     Raises:
-        UserError: At once, if the layout is unknown or a corpus, or the limit is below 1.
-        MissingInputError: At once, if there is no such file.
-        DataError: While reading, if the file is truncated or corrupt, or a row is not what the layout promises: names the
+        UserError: Immediately, if the layout is unknown or a corpus, or the limit is below 1.
+        MissingInputError: Immediately, if the file does not exist.
+        DataError: While reading, if the file is truncated or corrupt, or a row does not match the layout; names the
             file, the line and the cause.
     """
     module = _layout(layout)
@@ -50,26 +50,25 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
             f"layout {layout!r} is a corpus and has no questions: use one of {_list_of(question_layouts())}"
         )
     if limit is not None and limit < 1:
-        raise UserError(f"limit is {limit}: give at least 1, or none for all rows")
+        raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
     return islice(_records(module, source, module.question), limit)
 
 
 def read_passages(layout: str, sources: Sequence[str]) -> Iterator[Passage]:
-    """The passages of a corpus, or those that come with the questions of a data set, pooled from all sources; each
-    identity once, in the order first seen.
+    """The distinct passages of a corpus, or of the questions of a data set, from all sources, in file order.
 
     Args:
-        layout: One of `layouts()`; all sources are in it.
+        layout: One of `layouts()`, the same for all sources.
         sources: Files or data sets, at least one.
 
     Raises:
-        UserError: At once, if the layout is unknown or no source is given.
-        MissingInputError: At once, if there is no such file.
-        DataError: As `read_questions`, and if the questions come without passages.
+        UserError: Immediately, if the layout is unknown or no source is given.
+        MissingInputError: Immediately, if a file does not exist.
+        DataError: As `read_questions`, and if the questions have no passages.
     """
     module = _layout(layout)
     if not sources:
-        raise UserError("no source of passages is given: name at least one file")
+        raise UserError("no source of passages is given: give at least one file")
     if _has_questions(module):
         questions = [_records(module, source, module.question) for source in sources]
         return _distinct((p for each in questions for question in each for p in question.passages), layout, sources)
@@ -89,11 +88,11 @@ def _distinct(passages: Iterator[Passage], layout: str, sources: Sequence[str]) 
             seen.add(passage.id)
             yield passage
     if not seen:
-        raise DataError(f"{_list_of(sources)}: {layout} questions without passages: name files that ship them")
+        raise DataError(f"{_list_of(sources)}: {layout} questions without passages: give files that contain passages")
 
 
 def _records(module: ModuleType, source: str, convert: Callable[[Row], Record]) -> Iterator[Record]:
-    """The records of one source.  Opens it at once; reads it when asked."""
+    """The records of one source.  Opens the source immediately and reads it lazily."""
     return _converted(module, source, rows(source), convert)
 
 
@@ -103,10 +102,10 @@ def _converted(
     first: tuple[str, Row] | None = None
     for place, row in places_and_rows:
         if first is None:
-            _refuse_other_layout(module, source, row)
+            _check_layout(module, source, row)
             first = place, row
         try:
-            _refuse_missing(module, row, *first)
+            _check_fields(module, row, *first)
             record = convert(row)
         except DataError as error:
             cure = "Correct that row or fetch the file again."
@@ -116,26 +115,26 @@ def _converted(
         yield record
 
 
-def _refuse_other_layout(module: ModuleType, source: str, row: Row) -> None:
-    """Refuse a row that bears the signs of another layout and not, or fewer, of this one."""
-    signs = {name: _layout(name).SIGNS for name in layouts()}
-    borne = {name: len(fields) for name, fields in signs.items() if all(key(row, field) for field in fields)}
+def _check_layout(module: ModuleType, source: str, row: Row) -> None:
+    """Raise DataError if the row has the signature fields of another layout, and not or fewer of this one."""
+    signatures = {name: _layout(name).SIGNATURE_FIELDS for name in layouts()}
+    matched = {name: len(fields) for name, fields in signatures.items() if all(key(row, field) for field in fields)}
     name = _name(module)
-    best = max(borne, key=lambda other: borne[other], default=name)
-    if borne.get(name, 0) < borne.get(best, 0):
+    best = max(matched, key=lambda other: matched[other], default=name)
+    if matched.get(name, 0) < matched.get(best, 0):
         raise DataError(f"{source} looks like {best}: use layout {best} instead of {name}.")
 
 
-def _refuse_missing(module: ModuleType, row: Row, first_place: str, first: Row) -> None:
-    for field in module.REQUIRED:
+def _check_fields(module: ModuleType, row: Row, first_place: str, first: Row) -> None:
+    for field in module.REQUIRED_FIELDS:
         if key(row, field) is None:
-            raise DataError(f"field {spell(field)} is missing, which every {_name(module)} row has")
-    for field in module.SETTLED:
+            raise DataError(f"field {quoted(field)} is missing; every {_name(module)} row has it")
+    for field in module.CONSISTENT_FIELDS:
         here, there = key(row, field) is not None, key(first, field) is not None
         if there and not here:
-            raise DataError(f"field {spell(field)} is missing, which {first_place} has")
+            raise DataError(f"field {quoted(field)} is missing; {first_place} has it")
         if here and not there:
-            raise DataError(f"field {spell(field)} is here, but {first_place} lacks it")
+            raise DataError(f"field {quoted(field)} is present; {first_place} does not have it")
 
 
 def _layout(name: str) -> ModuleType:

@@ -1,8 +1,8 @@
-"""Typed access to the fields of one row of a data-set file: what is missing or of the wrong type is named, in words that
-`datamodules.reading` completes with the file and the line.  Standard library only.
+"""Typed access to the fields of one row of a data-set file.  Standard library only.
 
-A field is written with its alternatives: `"_id|id"` is `_id` where the row has it, else `id`.  A field that is null is
-absent: Parquet and Hugging Face copies fill with null what a row lacks.
+Errors name the missing or mistyped field; `datamodules.formats.reading` adds the file and the line.  Alternative names
+are written `"_id|id"`: `_id` if the row has it, else `id`.  A null field counts as absent, since Parquet and Hugging
+Face copies fill absent fields with null.
 """
 
 import hashlib
@@ -17,17 +17,17 @@ _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true o
 
 
 def key(row: Row, field: str) -> str | None:
-    """The first of the field's alternatives that the row has; None where it has none of them."""
+    """The first alternative of the field's name that the row has; None if it has none."""
     return next((name for name in field.split("|") if row.get(name) is not None), None)
 
 
-def spell(field: str) -> str:
-    """A field as an error line shows it: 'question', or '_id' or 'id'."""
+def quoted(field: str) -> str:
+    """A field's name for error messages: 'question', or '_id' or 'id'."""
     return " or ".join(f"'{name}'" for name in field.split("|"))
 
 
 def json_name(value: object) -> str:
-    """What a value is, in the words of JSON."""
+    """The JSON type of a value, for error messages."""
     return _JSON_NAMES.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
 
 
@@ -35,26 +35,26 @@ def get(row: Row, field: str) -> object:
     """The value of a field.
 
     Raises:
-        DataError: If the row lacks it.
+        DataError: If it is absent.
     """
     name = key(row, field)
     if name is None:
-        raise DataError(f"field {spell(field)} is missing")
+        raise DataError(f"field {quoted(field)} is missing")
     return row[name]
 
 
 def as_text(value: object, what: str) -> str:
-    """`value` if it is a string that UTF-8 can hold.
+    """`value` if it is a string that can be encoded as UTF-8.
 
     Raises:
-        DataError: If it is not; `what` names it.
+        DataError: If it is not; the message names it by `what`.
     """
     if not isinstance(value, str):
         raise DataError(f"{what} is {json_name(value)}, not a string")
     try:
         value.encode()
-    except UnicodeEncodeError as error:  # "\ud800" is valid JSON, but no character
-        raise DataError(f"{what} holds half a surrogate pair ({value[error.start]!a})") from error
+    except UnicodeEncodeError as error:  # "\ud800" is valid JSON, but not a character
+        raise DataError(f"{what} contains an unpaired surrogate ({value[error.start]!a})") from error
     return value
 
 
@@ -73,68 +73,69 @@ def as_object(value: object, what: str) -> dict:
 
 
 def text(row: Row, field: str) -> str:
-    """A string field.  Raises DataError if it is missing or no string."""
-    return as_text(get(row, field), f"field {spell(field)}")
+    """A string field.  Raises DataError if it is absent or not a string."""
+    return as_text(get(row, field), f"field {quoted(field)}")
 
 
 def filled_text(row: Row, field: str) -> str:
-    """A string field, cleaned, in which something is left.  Raises DataError if not."""
+    """A non-empty string field, cleaned.  Raises DataError if it is absent, empty or not a string."""
     cleaned = clean(text(row, field))
     if not cleaned:
-        raise DataError(f"field {spell(field)} is empty")
+        raise DataError(f"field {quoted(field)} is empty")
     return cleaned
 
 
 def optional_text(row: Row, field: str) -> str:
-    """A string field; "" where it is absent.  Raises DataError if it is anything else."""
+    """A string field; "" if absent.  Raises DataError if it has another type."""
     name = key(row, field)
     return "" if name is None else text(row, field)
 
 
 def optional_list(row: Row, field: str) -> list:
-    """A list field; [] where it is absent.  Raises DataError if it is anything else."""
+    """A list field; [] if absent.  Raises DataError if it has another type."""
     name = key(row, field)
-    return [] if name is None else as_list(row[name], f"field {spell(field)}")
+    return [] if name is None else as_list(row[name], f"field {quoted(field)}")
 
 
 def optional_texts(row: Row, field: str) -> list[str]:
-    """A field that holds a list of strings; [] where it is absent.  Raises DataError if it is anything else."""
-    return [as_text(item, f"item {i} of field {spell(field)}") for i, item in enumerate(optional_list(row, field), 1)]
+    """A field that holds a list of strings; [] if absent.  Raises DataError if it has another type."""
+    return [as_text(item, f"item {i} of field {quoted(field)}") for i, item in enumerate(optional_list(row, field), 1)]
 
 
 def optional_objects(row: Row, field: str) -> list[dict]:
-    """A field that holds a list of objects; [] where it is absent.  Raises DataError if it is anything else."""
-    return [as_object(item, f"item {i} of field {spell(field)}") for i, item in enumerate(optional_list(row, field), 1)]
+    """A field that holds a list of objects; [] if absent.  Raises DataError if it has another type."""
+    items = enumerate(optional_list(row, field), 1)
+    return [as_object(item, f"item {number} of field {quoted(field)}") for number, item in items]
 
 
 def flag(row: Row, field: str) -> bool:
-    """A true-or-false field; False where it is absent.  Raises DataError if it is anything else."""
+    """A Boolean field; False if absent.  Raises DataError if it has another type."""
     name = key(row, field)
     value = None if name is None else row[name]
-    if value not in (None, True, False):  # 1 and 0 equal True and False and pass: some exports write them
-        raise DataError(f"field {spell(field)} is {json_name(value)}, not true or false")
+    if value not in (None, True, False):  # 1 and 0 are accepted: some exports write them
+        raise DataError(f"field {quoted(field)} is {json_name(value)}, not true or false")
     return bool(value)
 
 
 def identity(row: Row, field: str) -> str:
-    """An id field, a string or an integer.  Raises DataError if it is missing, empty or anything else."""
+    """An id field, a string or an integer.  Raises DataError if it is absent, empty or has another type."""
     value = get(row, field)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else filled_text(row, field)
 
 
-def identity_or_hash(row: Row, field: str, question: str) -> str:
-    """An id field; for files without ids 16 hex digits of the sha256 of the question, so that the same question has the
-    same id in every file and no split by id can part its copies."""
+def id_or_hash(row: Row, field: str, question: str) -> str:
+    """An id field; if absent, the first 16 hex digits of the SHA-256 of the question, so that equal questions have
+    equal ids in all files."""
     if key(row, field) is not None:
         return identity(row, field)
     return hashlib.sha256(clean(question).encode()).hexdigest()[:16]
 
 
-def spellings(texts: Iterable[str]) -> tuple[str, ...]:
-    """Accepted answers: cleaned, each once, in their order, without empty ones."""
+def answers(texts: Iterable[str]) -> tuple[str, ...]:
+    """Accepted answers: cleaned, without empty ones and duplicates, in order."""
     return tuple(dict.fromkeys(filter(None, map(clean, texts))))
 
 
-def distinct(passages: Iterable[Passage]) -> tuple[Passage, ...]:
-    """The passages in their order, each identity once: 2Wiki ships some paragraphs twice in one question."""
+def distinct_passages(passages: Iterable[Passage]) -> tuple[Passage, ...]:
+    """The passages in order, without duplicates: 2Wiki repeats some paragraphs within a question."""
     return tuple({passage.id: passage for passage in passages}.values())

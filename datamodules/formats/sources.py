@@ -1,5 +1,5 @@
-"""Opens the rows of a source: a local file (a JSON list or JSON Lines, gzip'd or not, told by their first bytes) or a
-Hugging Face data set.  Standard library only; `datasets` is imported when a source asks for it."""
+"""Opens data sources: local files (JSON list or JSON Lines, optionally gzip'd, detected by content) or Hugging Face
+data sets.  Standard library only; `datasets` is imported when needed."""
 
 import gzip
 import io
@@ -12,22 +12,22 @@ from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
 
-HUB = "hf:"  # prefix of a Hugging Face data set; write HUB_FORM
+HUB = "hf:"  # prefix of a Hugging Face data set, see HUB_FORM
 HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def rows(source: str) -> Iterator[tuple[str, dict]]:
-    """Each row of a source with its place in it, for people ("line 3").
+    """Each row of a source with its position for error messages ("line 3").
 
     Args:
         source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
 
     Raises:
-        UserError: At once, if the source cannot be understood.
-        MissingInputError: At once, if there is no such file; later, if it cannot be read or no such data set is found.
-        DataError: While rows are read: truncated, corrupt, no JSON, not UTF-8, no rows, a row that is no object.
+        UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
+        MissingInputError: Immediately, if there is no such file; later, if it or the data set cannot be read.
+        DataError: While reading: truncated, corrupt, empty, not UTF-8, not JSON, or a row that is not an object.
     """
     if source.startswith(HUB):
         parts = source.removeprefix(HUB).split(":")
@@ -36,14 +36,14 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
         return _objects(source, _hub_values(source, parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
     path = Path(source)
     if path.is_dir():
-        raise DataError(f"{source} is a folder: name one file of it, or a data set as {HUB_FORM}")
+        raise DataError(f"{source} is a folder: give one file of it, or a data set as {HUB_FORM}")
     if not path.exists():
-        raise MissingInputError(f"{source} does not exist: name a JSON or JSON Lines file, or a data set as {HUB_FORM}")
+        raise MissingInputError(f"{source} does not exist: give a JSON or JSON Lines file, or a data set as {HUB_FORM}")
     return _objects(source, _file_values(path))
 
 
 def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tuple[str, dict]]:
-    """The values, which must be objects and not none at all; faults of the container become errors that name it."""
+    """Check that there are values and that all are objects; errors of the file are raised with its name."""
     count = 0
     try:
         for place, value in values:
@@ -81,7 +81,7 @@ def _hub_values(source: str, name: str, config: str | None, split: str) -> Itera
         raise UserError(f"{source} needs the package datasets: pip install datasets") from error
     try:
         data = datasets.load_dataset(name, config, split=split)
-    except (FileNotFoundError, ConnectionError) as error:  # no such data set, or no network to look for it
+    except (FileNotFoundError, ConnectionError) as error:  # unknown data set, or no network
         raise MissingInputError(
             f"{source} was not found: {_first_line(error)}. Check the id, or give a file."
         ) from error

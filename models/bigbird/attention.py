@@ -1,8 +1,8 @@
-"""Attention for BigBird, chosen once and explicitly.
+"""BigBird's attention implementations, and fused full attention.
 
-transformers' BigBird computes its attention eagerly, and its `block_sparse` kind turns itself into `original_full` for
-good on the first batch of at most 704 tokens.  Here the kind is fixed when the model is built, and `fused` computes
-`original_full` by `torch.nn.functional.scaled_dot_product_attention`.
+transformers' BigBird has eager attention only, and switches permanently from `block_sparse` to `original_full` at the
+first batch of at most 704 tokens.  Here the kind is fixed when the model is built, and `fused` computes `original_full`
+with `torch.nn.functional.scaled_dot_product_attention`.
 
 Shape legend: B sequences, T tokens, H heads, D features per head, E features of all heads.
 """
@@ -18,16 +18,16 @@ from transformers.models.big_bird.modeling_big_bird import BigBirdSelfAttention
 from common.errors import UserError
 
 AttentionKind = Literal["auto", "fused", "full", "block_sparse"]
-FULL_UP_TO_TOKENS = 1024  # block-sparse attention pays only above one to two thousand tokens
+FULL_UP_TO_TOKENS = 1024  # below one to two thousand tokens block-sparse attention is slower
 
 
 def sparse_minimum_tokens(block_size: int, num_random_blocks: int) -> int:
-    """Shortest sequence that BigBird attends block-sparsely; at or below it transformers flips to full attention."""
+    """Minimum sequence length, in tokens, for block-sparse attention; below it transformers uses full attention."""
     return (5 + 2 * num_random_blocks) * block_size + 1
 
 
 def resolve_kind(kind: AttentionKind, max_tokens: int) -> Literal["fused", "full", "block_sparse"]:
-    """`auto` is `fused` up to 1,024 tokens and `block_sparse` above; every other kind is itself.
+    """Replace `auto` by `fused` up to 1,024 tokens and by `block_sparse` above; other kinds are returned unchanged.
 
     Raises:
         UserError: If the kind is unknown.
@@ -40,26 +40,26 @@ def resolve_kind(kind: AttentionKind, max_tokens: int) -> Literal["fused", "full
 
 
 class FusedSelfAttention(BigBirdSelfAttention):
-    """BigBird's full self-attention (encoder only) in one fused kernel; equals it within 1e-5 in fp32."""
+    """BigBird's full self-attention (encoder only) in one fused kernel; equals eager attention within 1e-5 in fp32."""
 
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, **unused: Any
     ) -> tuple[Tensor, Tensor | None]:
-        """Attended features.
+        """Compute self-attention.
 
         Args:
             hidden_states: (B, T, E).
-            attention_mask: Additive mask (B, 1, T, T) or (B, 1, 1, T); 0 keeps a key, a huge negative number hides it.
-            unused: What the eager path takes for decoders; must be None.
+            attention_mask: Additive mask (B, 1, T, T) or (B, 1, 1, T); 0 at visible keys, else a large negative number.
+            unused: Arguments of the eager path for decoders; must be None.
 
         Returns:
-            Features (B, T, E), and None where the eager path returns attention probabilities.
+            Hidden states (B, T, E), and None in place of the eager path's attention probabilities.
 
         Raises:
             UserError: If called as a decoder.
         """
         if unused.get("encoder_hidden_states") is not None or unused.get("past_key_values") is not None:
-            raise UserError("fused attention is for encoders; choose attention: full for a BigBird decoder.")
+            raise UserError("fused attention supports encoders only; set attention: full for a BigBird decoder.")
         B, T, _ = hidden_states.shape
 
         def heads(projected_BTE: Tensor) -> Tensor:
@@ -76,16 +76,16 @@ class FusedSelfAttention(BigBirdSelfAttention):
 
 
 def fuse(model: BigBirdModel) -> None:
-    """Replace the attention of every layer by `FusedSelfAttention`, in place, weights and names unchanged.
+    """Replace the self-attention of every layer by `FusedSelfAttention`, in place; weights and their names stay.
 
     Raises:
-        UserError: If the model attends block-sparsely.
+        UserError: If the model uses block-sparse attention.
     """
     if model.attention_type != "original_full":
-        raise UserError(f"only original_full attention can be fused, got {model.attention_type}; load it as such.")
+        raise UserError(f"only original_full attention can be fused, but attention_type is {model.attention_type}.")
     for index, layer in enumerate(model.encoder.layer):
         eager = layer.attention.self
-        with torch.device("meta"):  # the weights are the eager module's own
+        with torch.device("meta"):  # the weights of the eager module are reused
             fused = FusedSelfAttention(model.config, layer_idx=index)
         fused.query, fused.key, fused.value = eager.query, eager.key, eager.value
         layer.attention.self = fused.train(eager.training)

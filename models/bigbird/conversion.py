@@ -1,6 +1,6 @@
-"""Any BERT or RoBERTa checkpoint as a BigBird: its weights carried over, its positions extended.
+"""Converts BERT and RoBERTa checkpoints to BigBird: copies the weights and extends the position embeddings.
 
-A warm start where no BigBird is at hand: at the source's own lengths the hidden states are the source's (1e-5).
+An alternative to a pretrained BigBird.  Up to the source's maximum length the hidden states equal the source's (1e-5).
 """
 
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ FIRST_POSITION = {"bert": 0, "roberta": None, "xlm-roberta": None, "camembert": 
 
 
 def convertible(config: PreTrainedConfig) -> bool:
-    """Whether `to_bigbird` can carry a checkpoint over."""
+    """Whether `to_bigbird` supports a checkpoint's model family."""
     return config.model_type in FIRST_POSITION
 
 
@@ -20,20 +20,20 @@ def to_bigbird(source: PreTrainedModel, max_tokens: int, layers: int | None = No
     """A BigBird encoder (`original_full`) with the weights of a BERT- or RoBERTa-family encoder.
 
     Args:
-        source: The bare encoder, as `AutoModel` loads it.
-        max_tokens: Positions of the new model; beyond the source's own, its table is repeated from the start.
-        layers: Keep the first so many layers; all when None.
+        source: The encoder without a head, as `AutoModel` loads it.
+        max_tokens: Positions of the new model; a shorter position table of the source is repeated from its start.
+        layers: Number of first layers to keep; all when None.
 
     Returns:
-        The encoder, in evaluation mode, with token types as in the source.
+        The encoder, in evaluation mode, with the token types of the source.
 
     Raises:
-        UserError: If the family is not supported, or has fewer layers than asked for.
+        UserError: If the model family is not supported, or the source has fewer layers.
     """
     config = source.config
     if not convertible(config):
         raise UserError(
-            f"cannot carry a {config.model_type!r} checkpoint over to BigBird; allowed: {', '.join(FIRST_POSITION)}."
+            f"cannot convert a {config.model_type!r} checkpoint to BigBird; allowed: {', '.join(FIRST_POSITION)}."
         )
     kept = layers or config.num_hidden_layers
     if not 1 <= kept <= config.num_hidden_layers:
@@ -72,19 +72,20 @@ def to_bigbird(source: PreTrainedModel, max_tokens: int, layers: int | None = No
     missing = [name for name in missing if not name.startswith("pooler")]
     unexpected = [name for name in unexpected if "token_type_ids" not in name]
     if missing or unexpected:
-        raise UserError(f"{config.name_or_path} is no plain {config.model_type} encoder: {(missing + unexpected)[:3]}.")
-    nn.init.eye_(target.pooler.weight)  # unused by the classifier; defined, so that files are reproducible
+        wrong = ", ".join((missing + unexpected)[:3])
+        raise UserError(f"{config.name_or_path}: weights missing or unexpected in {config.model_type}: {wrong}.")
+    nn.init.eye_(target.pooler.weight)  # unused by the classifier; initialized so that saved files are reproducible
     nn.init.zeros_(target.pooler.bias)
     return target.eval()
 
 
 def repeated(table_PE: Tensor, positions: int) -> Tensor:
-    """A position table (P, E) repeated from its start to (positions, E)."""
+    """A position embedding table (P, E) repeated from its start to shape (positions, E)."""
     copies = -(-positions // len(table_PE))
     return table_PE.repeat(copies, 1)[:positions].clone()
 
 
 def _layer(name: str) -> int:
-    """Index of the encoder layer a weight belongs to; -1 for the embeddings."""
+    """Index of the encoder layer that a weight belongs to; -1 for the embeddings."""
     head, _, rest = name.partition("encoder.layer.")
     return int(rest.split(".")[0]) if rest and not head else -1

@@ -1,10 +1,10 @@
-"""DR-RAG's classifier C(q, d1, d2): do two documents together hold what answers the question?  (Section 2.2.2, Eq. 2)
+"""DR-RAG's classifier C(q, d1, d2): whether two documents together answer a question (Section 2.2.2, Eq. 2).
 
 Shape legend: P triples, T tokens.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,16 +33,16 @@ from models.serving_manifest import read_manifest
 KIND = "triple_classifier"
 PART = "classifier"
 LABELS = {0: "negative", 1: "positive"}
-TOKENS_PER_BATCH = {"cpu": 2048}  # what fits a CPU's caches is a quarter to a third faster than 8,192; GPUs like more
+TOKENS_PER_BATCH = {"cpu": 2048}  # fits CPU caches: 25-33% faster than 8,192; GPUs need more
 
 
 class TripleClassifier(nn.Module):
-    """Scores triples.  Build it with `build` (to train) or `load` (to serve).
+    """Scores (question, document, document) triples.  Create it with `build` (training) or `load` (serving).
 
     Args:
         network: A two-label sequence classifier.
         encode: Turns triples into token ids.
-        attention: The kind the network computes, already resolved; for Longformer it is its own and ignored.
+        attention: BigBird's attention kind, see `build`; ignored for other models.
     """
 
     network: PreTrainedModel
@@ -59,12 +59,12 @@ class TripleClassifier(nn.Module):
             if kind == "fused":
                 fuse(network.bert)
             if self.sparse:
-                # The last block is global, so scores depend on padding unless a whole block is padding: one fixed length.
+                # The last block is global: scores depend on padding unless it is all padding, hence one fixed length.
                 block = network.config.block_size
                 minimum = sparse_minimum_tokens(block, network.config.num_random_blocks)
                 self.pad_to = -(-max(encode.max_tokens + 1, minimum) // block) * block + block
             for unused in network.bert.pooler.parameters():
-                unused.requires_grad_(False)  # DDP refuses parameters without gradient
+                unused.requires_grad_(False)  # DDP fails on parameters without gradient
 
     @classmethod
     def build(
@@ -78,17 +78,17 @@ class TripleClassifier(nn.Module):
         """A classifier to train.
 
         Args:
-            pretrained: Folder or hub id: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is carried over
+            pretrained: Folder or hub id: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is converted
                 to BigBird.
-            max_tokens: Longest triple, in tokens.
+            max_tokens: Maximum length of a triple, in tokens.
             attention: For BigBird: `fused` (full attention in one kernel), `full` (the same, eager), `block_sparse`, or
                 `auto`: fused up to 1,024 tokens and block-sparse above.
-            layers: Keep only the first so many layers of a BERT/RoBERTa checkpoint; all when None.
-            dropout: Of hidden states and attention; the checkpoint's own when None.
+            layers: Number of first layers to keep of a BERT/RoBERTa checkpoint; all when None.
+            dropout: Rate for hidden states and attention; the checkpoint's when None.
 
         Raises:
-            MissingInputError: If there is no such model on this machine.
-            UserError: If the model's family is not supported.
+            MissingInputError: If the model is not on this machine.
+            UserError: If the model family is not supported, or max_tokens exceeds its positions.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
@@ -105,7 +105,7 @@ class TripleClassifier(nn.Module):
             network.bert.load_state_dict(body.state_dict())
         elif layers is not None:
             raise UserError(
-                f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: leave it out."
+                f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: remove the option."
             )
         elif config.model_type == "big_bird":
             network = AutoModelForSequenceClassification.from_pretrained(
@@ -124,16 +124,16 @@ class TripleClassifier(nn.Module):
 
     @classmethod
     def load(cls, serving: Path, device: str = "auto", attention: AttentionKind | None = None) -> Self:
-        """The classifier of a serving folder, verified, in evaluation mode.
+        """Load the classifier of a serving folder, in evaluation mode; the files' checksums are verified.
 
         Args:
             serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving.
-            device: auto, cpu or cuda.
-            attention: As in `build`; the one it was trained with when None.
+            device: auto, cpu, cuda or cuda:N.
+            attention: As in `build`; the kind used in training when None.
 
         Raises:
-            MissingInputError: If the folder is missing.
-            ArtifactError: If it is corrupt, or made for another text format.
+            MissingInputError: If the folder does not exist.
+            ArtifactError: If it is corrupt or was made for another text format.
         """
         manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
         kind = attention or manifest["attention"]
@@ -153,8 +153,8 @@ class TripleClassifier(nn.Module):
         self.encode.tokenizer.save_pretrained(folder / PART)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
-        """Log-odds of "positive" (P,), nats, fp32: logit of label 1 minus logit of label 0."""
-        with _numpy_state_kept() if self.sparse else _nothing():
+        """Log-odds of "positive", (P,), nats, fp32: logit of label 1 minus logit of label 0."""
+        with _preserved_numpy_state() if self.sparse else nullcontext():
             logits_P2 = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
         return logits_P2[:, 1] - logits_P2[:, 0]
 
@@ -162,10 +162,10 @@ class TripleClassifier(nn.Module):
     def log_odds(
         self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> Iterator[tuple[list[int], list[float]]]:
-        """Score triples, longest first, in batches of at most so many padded tokens (by device when None).
+        """Score triples, longest first, in batches of at most `tokens_per_batch` padded tokens (by device when None).
 
         Yields:
-            Positions in `triples` and their log-odds (nats), batch by batch, so that long work can report and save.
+            Per batch: positions in `triples` and their log-odds (nats), so that callers can report and save progress.
         """
         device = next(self.parameters()).device
         tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(device.type, 65_536)
@@ -180,7 +180,7 @@ class TripleClassifier(nn.Module):
     def probabilities(
         self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> list[float]:
-        """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
+        """P(positive | q, d1, d2) of every triple, in order.  Not symmetric in d1 and d2."""
         scores = np.empty(len(triples))
         for rows, batch in self.log_odds(triples, tokens_per_batch):
             scores[rows] = batch
@@ -188,7 +188,7 @@ class TripleClassifier(nn.Module):
 
 
 def positions_for(max_tokens: int, attention: AttentionKind) -> int:
-    """Positions a converted model needs: block-sparse batches are padded beyond max_tokens."""
+    """Number of positions that a converted model needs: block-sparse batches are padded beyond max_tokens."""
     if resolve_kind(attention, max_tokens) != "block_sparse":
         return max_tokens
     return max(max_tokens, sparse_minimum_tokens(64, 3)) + 3 * 64
@@ -199,15 +199,10 @@ def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
 
 
 @contextmanager
-def _numpy_state_kept() -> Iterator[None]:
-    """BigBird's block-sparse forward reseeds NumPy's global generator with a constant; put it back."""
+def _preserved_numpy_state() -> Iterator[None]:
+    """Restore NumPy's global random state on exit: BigBird's block-sparse forward reseeds it with a constant."""
     state: dict[str, Any] = np.random.get_state(legacy=False)
     try:
         yield
     finally:
         np.random.set_state(state)
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield

@@ -1,10 +1,10 @@
-"""How a question and two passages become tokens: one definition for training, evaluation, export and serving.
+"""Input format of DR-RAG's classifier: tokenizes a question and two passages, in training, evaluation and serving.
 
     [CLS] question [SEP] title. text [SEP] title. text [SEP]
 
-(the tokenizer's own class and separator tokens).  Passages are truncated, never the question: what the question leaves is
-shared evenly, and what a short passage does not use goes to the other.  Each text is tokenized once and reused for all
-the triples it is part of.
+(class and separator tokens of the tokenizer).  Passages are truncated, never the question: the remaining room is shared
+evenly, and what a short passage does not use goes to the other.  Token ids of a text are cached and reused by all
+triples.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,11 @@ class TripleEncoder:
 
     Args:
         tokenizer: Folder of a tokenizer, or one already loaded.
-        max_tokens: Longest triple, in tokens, special ones included.
-        cached_texts: Texts whose token ids are remembered before all are forgotten; no limit when None.
+        max_tokens: Maximum length of a triple, in tokens, special tokens included.
+        cached_texts: Size of the token-id cache, in texts; it is cleared when full.  Unlimited when None.
 
     Raises:
-        UserError: If the tokenizer has no class or separator token, or max_tokens is too small to hold any passage.
+        UserError: If the tokenizer has no class, separator or padding token, or max_tokens is below 16.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class TripleEncoder:
         self._ids: dict[str, list[int]] = {}
 
     def remember(self, texts: Iterable[str]) -> None:
-        """Tokenize texts ahead, each once and many at a time, so that `__call__` only joins token ids."""
+        """Tokenize texts into the cache in large batches, so that `__call__` only joins token ids."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._ids]
         if self.cached_texts is not None and len(self._ids) + len(missing) > self.cached_texts:
             self._ids.clear()
@@ -59,13 +59,13 @@ class TripleEncoder:
             self._ids.update(zip(chunk, ids["input_ids"], strict=True))
 
     def text_ids(self, text: str) -> list[int]:
-        """Token ids of one text, without special tokens; remembered."""
+        """Token ids of one text, without special tokens; cached."""
         if text not in self._ids:
             self.remember([text])
         return self._ids[text]
 
     def remember_triples(self, triples: Iterable[tuple[str, Passage, Passage]]) -> None:
-        """Tokenize all the texts of triples ahead."""
+        """Tokenize all texts of the triples into the cache."""
         self.remember(
             text
             for question, first, second in triples
@@ -73,7 +73,7 @@ class TripleEncoder:
         )
 
     def length(self, question: str, first: Passage, second: Passage) -> int:
-        """Tokens that `__call__` would give."""
+        """Number of tokens that `__call__` would return."""
         used = len(self.text_ids(question)) + SPECIAL_TOKENS
         return min(self.max_tokens, used + sum(len(self.text_ids(passage_text(p))) for p in (first, second)))
 
@@ -81,19 +81,19 @@ class TripleEncoder:
         """Token ids of one triple, at most `max_tokens`.
 
         Raises:
-            UserError: If the question alone fills the length.
+            UserError: If the question leaves no room for two passages.
         """
         question_ids = self.text_ids(question)
         ids = [self.text_ids(passage_text(passage)) for passage in (first, second)]
         budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
         if budget < 2:
             raise UserError(
-                f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise it."
+                f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise max_tokens."
             )
         kept_first, kept_second = fair_shares([len(ids[0]), len(ids[1])], budget)
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
 
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
-        """Right-padded token ids and attention mask, both (P, T) int64; T is `length`, or follows `models.length_batching.pad`."""
+        """Right-padded token ids and attention mask, both (P, T) int64; T as in `models.length_batching.pad`."""
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens, length)

@@ -1,7 +1,7 @@
-"""Platt scaling: a relevance logit becomes the probability that a context holds the answer.
+"""Platt scaling: maps relevance logits to the probability that a context contains the answer.
 
-RE-RAG's losses leave the level of the scores open (`papers.md` A), so one scale and one offset are fitted on validation and
-travel with the export.
+RE-RAG's losses do not determine the absolute level of the scores (docs/paper_decisions.md), so a scale and an offset
+are fitted on validation data and exported with the model.
 """
 
 import math
@@ -11,30 +11,35 @@ from typing import Self
 
 import numpy as np
 
-LEAST_SCALE = 1e-6  # of scores that say nothing, or the opposite
+MIN_SCALE = 1e-6  # for scores that are uninformative or inversely related to the labels
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """P(relevant) = σ(scale · score + offset); nats in, a probability out."""
+    """P(relevant) = σ(scale · score + offset), with scores in nats."""
 
     scale: float = 1.0
     offset: float = 0.0
 
     def __call__(self, score: float) -> float:
-        """Probability in [0, 1] of one relevance logit."""
+        """Calibrated probability, in [0, 1], of one relevance logit."""
         logit = self.scale * score + self.offset
         return 1 / (1 + math.exp(-logit)) if logit >= 0 else math.exp(logit) / (1 + math.exp(logit))
 
     @classmethod
     def fit(cls, scores: Sequence[float], labels: Sequence[bool], iterations: int = 100) -> Self:
-        """Maximum likelihood by Newton's method, on Platt's softened targets (Platt 1999; Lin, Lin and Weng 2007).
+        """Maximum-likelihood fit by Newton's method on Platt's smoothed targets (Platt 1999; Lin, Lin and Weng 2007).
 
-        A label becomes (n₊ + 1) / (n₊ + 2) or 1 / (n₋ + 2), so that separable scores have a finite fit too.  The scale
-        is kept positive: calibration must not turn the ranking around.
+        Targets are (n₊ + 1) / (n₊ + 2) and 1 / (n₋ + 2), so that the fit is finite for separable scores.  The scale
+        stays positive, so that calibration never reverses the ranking.
+
+        Args:
+            scores: Relevance logits, nats.
+            labels: Whether each context is relevant.
+            iterations: Maximum number of Newton steps.
 
         Raises:
-            ValueError: If a class is missing, the lengths differ, or a score is not finite.
+            ValueError: If all labels are equal, the lengths differ, or a score is not finite.
         """
         x = np.asarray(scores, dtype=np.float64)
         positive = np.asarray(labels, dtype=bool)
@@ -47,7 +52,7 @@ class Calibration:
         if not np.isfinite(x).all():
             raise ValueError("calibration needs finite scores")
         center, spread = x.mean(), x.std()
-        constant = spread <= 1e-12 * np.abs(x).max()  # what is left is rounding, from which no scale can be learnt
+        constant = spread <= 1e-12 * np.abs(x).max()  # the spread is rounding error: no scale can be fitted
         z = np.zeros_like(x) if constant else (x - center) / spread
         w = np.array([0.0, math.log((n_positive + 1) / (n_negative + 1))])
 
@@ -67,6 +72,6 @@ class Calibration:
             if np.abs(gradient).max() < 1e-9 * len(x):
                 break
         scale = 0.0 if constant else float(w[0] / spread)
-        if scale < LEAST_SCALE:  # the loss is convex: the best allowed scale is the least, and its offset another
-            scale, w[1] = LEAST_SCALE, math.log(target.mean() / (1 - target.mean()))
+        if scale < MIN_SCALE:  # the loss is convex: the optimum is at the bound, with another offset
+            scale, w[1] = MIN_SCALE, math.log(target.mean() / (1 - target.mean()))
         return cls(scale, float(w[1] - scale * center))

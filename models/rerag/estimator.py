@@ -1,7 +1,7 @@
-"""RE-RAG's relevance estimator (Section 2.2): how useful is a context for a question?
+"""RE-RAG's relevance estimator (Section 2.2): scores how useful a context is for a question.
 
-Two families behind one interface: a T5 that says "true" or "false" in one decoder step, and a cross-encoder head on an
-encoder-only model, faster and without L_tok.  Shape legend: P pairs, T tokens, V vocabulary.
+Two model families: a T5 that generates "true" or "false" in one decoder step, or an encoder-only model with a
+classification head, which is faster but has no L_tok.  Shape legend: P pairs, T tokens, V vocabulary, L labels.
 """
 
 from collections.abc import Sequence
@@ -34,16 +34,16 @@ TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 @dataclass
 class Relevance:
-    """What the estimator says of P pairs."""
+    """Output of the estimator for P pairs."""
 
-    score_P: Tensor  # logit of the relevance P("true"): log P("true") - log P("false"), nats, fp32
-    other_logit_P: Tensor | None  # logit of the probability of every other token, for L_tok; None without a vocabulary
+    score_P: Tensor  # relevance logit: log P("true") - log P("false"), nats, fp32
+    other_logit_P: Tensor | None  # logit of the probability of all other tokens, for L_tok; None without an LM head
 
 
 class FullPrecisionHead(nn.Linear):
-    """A language-model head that computes logits in fp32 whatever autocast says; its weight is the given head's own.
+    """A language-model head that computes logits in fp32 even under autocast; it shares the weights of the given head.
 
-    A bf16 logit of 20 is a multiple of 1/8: scores of alike contexts, which are differences of such logits, would tie.
+    In bf16 a logit near 20 is a multiple of 1/8, so scores of similar contexts (differences of two logits) would tie.
     """
 
     def __init__(self, head: nn.Linear) -> None:
@@ -52,8 +52,8 @@ class FullPrecisionHead(nn.Linear):
         self.weight, self.bias = head.weight, head.bias
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits of states (..., H), fp32."""
-        device = "cpu" if states.is_meta else states.device.type  # tensors without storage know no autocast
+        """Logits (..., V) in fp32 of hidden states (..., H)."""
+        device = "cpu" if states.is_meta else states.device.type  # autocast does not support the meta device
         with torch.autocast(device, enabled=False):
             bias = None if self.bias is None else self.bias.float()
             return F.linear(states.float(), self.weight.float(), bias)
@@ -64,7 +64,7 @@ class RelevanceEstimator(nn.Module):
 
     Args:
         network: A T5-family model, or a sequence classifier with one or two labels.
-        encode: Turns pairs into token ids.
+        encode: Tokenizes (question, context) pairs.
     """
 
     network: PreTrainedModel
@@ -76,7 +76,7 @@ class RelevanceEstimator(nn.Module):
         if self.generative:
             self.true_id, self.false_id = (single_token(encode.tokenizer, word) for word in ("true", "false"))
             network.set_output_embeddings(FullPrecisionHead(network.get_output_embeddings()))
-        # Cross-encoders of the BERT family know question from passage by segments; those without such ids never saw any.
+        # Segment ids mark question and passage for models of the BERT family that were trained with them.
         self.segmented = (
             not self.generative
             and "token_type_ids" in encode.tokenizer.model_input_names
@@ -95,31 +95,31 @@ class RelevanceEstimator(nn.Module):
         gradient_checkpointing: bool = False,
         layers: int | None = None,
     ) -> Self:
-        """An estimator to train, or a folder's to serve.
+        """Load an estimator for training or serving.
 
         Args:
-            pretrained: Folder or hub id: the T5 family (v1.1, Flan, mT5 too), or an encoder-only model of the
-                BERT/BigBird family, which gets a one-label head unless it has one.
-            max_tokens: Longest pair, in tokens.
-            text_format: Format of a T5's input; encoder-only models take `sentence_pair` whatever is said here.
-            dropout: The checkpoint's own when None.
+            pretrained: Folder or hub id: a T5-family model (also v1.1, Flan, mT5), or an encoder-only model of the
+                BERT/BigBird family, which gets a one-label head unless it has a classification head.
+            max_tokens: Maximum length of a pair, in tokens.
+            text_format: Input format of a T5; encoder-only models always use `sentence_pair`.
+            dropout: Rate of all dropout layers; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
-            layers: Keep the first so many layers of an encoder-only model; all when None.
+            layers: Number of first layers to keep of an encoder-only model; all when None.
 
         Raises:
-            MissingInputError: If there is no such model on this machine.
-            UserError: If its tokenizer lacks a token that is needed, or it has fewer layers, or is a T5 to be cut.
+            MissingInputError: If the model is not on this machine.
+            UserError: If the tokenizer, `layers`, the number of labels or max_tokens does not fit the model.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast does the rest
+        options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast lowers the precision
         options |= {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
         if layers is not None:
             if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
                 raise UserError(
-                    f"layers {layers} does not fit {pretrained}: an encoder-only model can be cut to between 1 and all of "
-                    f"its {config.num_hidden_layers} layers; a T5 cannot."
+                    f"layers {layers} does not fit {pretrained}: it selects the first layers of an encoder-only model, here "
+                    f"1 to {config.num_hidden_layers}; a T5 is not supported."
                 )
             options["num_hidden_layers"] = layers
         if config.is_encoder_decoder:
@@ -134,7 +134,7 @@ class RelevanceEstimator(nn.Module):
             network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **options)
             if network.config.num_labels > 2:
                 raise UserError(
-                    f"{pretrained} classifies into {network.config.num_labels} labels; an estimator has 1 or 2."
+                    f"{pretrained} classifies into {network.config.num_labels} labels; an estimator needs 1 or 2."
                 )
             if max_tokens > (room := positions(network.config)):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
@@ -144,7 +144,7 @@ class RelevanceEstimator(nn.Module):
         return cls(network, encode)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
-        """Scores of P encoded pairs; see `Relevance`."""
+        """Scores of P tokenized pairs; see `Relevance`."""
         if not self.generative:
             segments = {"token_type_ids": self._segments(ids_PT, attention_PT)} if self.segmented else {}
             logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits.float()
@@ -158,17 +158,17 @@ class RelevanceEstimator(nn.Module):
         score_P = logits_PV[:, self.true_id] - logits_PV[:, self.false_id]
         label_2 = torch.tensor([self.true_id, self.false_id], device=logits_PV.device)
         others_P = logits_PV.index_fill(1, label_2, -torch.inf).logsumexp(1)
-        # not 1 - P(true) - P(false): its rounding error exceeds the mass of a trained estimator, and may be negative
+        # not 1 - P(true) - P(false), whose rounding error exceeds the small probability itself and may be negative
         return Relevance(score_P, others_P - logits_PV[:, label_2].logsumexp(1))
 
     def _segments(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
-        """0 up to the first separator, 1 for the passage and its separator, 0 for padding: what the tokenizer itself gives."""
+        """Token type ids (P, T), as from the tokenizer: 1 for the passage and its separator, else 0."""
         ends_PT = (ids_PT == self.encode.tokenizer.sep_token_id).long()
         return (ends_PT.cumsum(1) - ends_PT).clamp(max=1) * attention_PT
 
     @torch.inference_mode()
     def scores(self, pairs: Sequence[tuple[str, Passage]], tokens_per_batch: int | None = None) -> list[float]:
-        """Relevance logit of every (question, passage), in order, nats; in few forward passes of alike lengths."""
+        """Relevance logit of every (question, passage), in order, nats; batched by length."""
         device = self.network.device
         sequences = self.encode([(question, [passage]) for question, passage in pairs])
         scores = torch.empty(len(pairs))
@@ -187,6 +187,6 @@ class RelevanceEstimator(nn.Module):
 
 
 def positions(config: PretrainedConfig) -> int:
-    """Longest input of an encoder-only model, in tokens; RoBERTa counts positions from its padding id on."""
+    """Maximum input length of an encoder-only model, in tokens; RoBERTa's positions start after the padding id."""
     taken = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
     return int(config.max_position_embeddings) - taken

@@ -1,7 +1,7 @@
-"""RE-RAG's generator: a T5 that reads a question with its context and scores or writes an answer.
+"""RE-RAG's generator: a T5 that generates or scores an answer from a question and its context.
 
-Contexts are encoded once; their states serve every answer that is written or scored.
-Shape legend: P encoded contexts, T tokens, A answer tokens, V vocabulary.
+Contexts are encoded once; the encoder states are reused for every answer that is generated or scored.
+Shape legend: P encoded contexts, T tokens, A answer tokens, V vocabulary, H hidden width, Q selected rows.
 """
 
 from collections.abc import Sequence
@@ -25,23 +25,24 @@ from models.rerag.estimator import TOKENS_PER_BATCH
 
 @dataclass
 class Encoded:
-    """States of P contexts."""
+    """Encoder states of P contexts."""
 
     states_PTH: Tensor
     attention_PT: Tensor
 
     def rows(self, rows_Q: Tensor) -> "Encoded":
-        """The states of some contexts, repeated as asked."""
+        """The encoder states of the contexts with the given indices, which may repeat."""
         return Encoded(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
 
 
 class Generator(nn.Module):
-    """Writes answers and scores given ones.
+    """Generates answers and scores given answers.
 
     Args:
         network: A T5-family model.
-        encode: Turns a question and its evidence into token ids.
-        answer_prefix: Text before every answer the model learns, e.g. the released code's "Answer: "; taken off what it writes.
+        encode: Tokenizes questions with their passages.
+        answer_prefix: Text before every training target, e.g. "Answer: " in the released code; removed from generated
+            answers.
     """
 
     network: PreTrainedModel
@@ -60,19 +61,19 @@ class Generator(nn.Module):
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
     ) -> Self:
-        """A generator to train, or a folder's to serve.
+        """Load a generator for training or serving.
 
         Args:
-            pretrained: Folder or hub id of the T5 family.
-            max_tokens: Longest question with evidence, in tokens.
-            text_format: How they are written.
+            pretrained: Folder or hub id of a T5-family model.
+            max_tokens: Maximum input length, in tokens.
+            text_format: Input format; see `models.rerag.context_tokenizer`.
             answer_prefix: Text before every answer.
-            dropout: The checkpoint's own when None.
+            dropout: Rate of all dropout layers; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
 
         Raises:
-            MissingInputError: If there is no such model on this machine.
-            UserError: If it is no encoder-decoder.
+            MissingInputError: If the model is not on this machine.
+            UserError: If it is not an encoder-decoder model.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
@@ -87,7 +88,7 @@ class Generator(nn.Module):
         )
 
     def labels(self, answers: Sequence[str], max_tokens: int | None = None) -> Tensor:
-        """Token ids (P, A) of answers with the end token, padded with IGNORE; `max_tokens` cuts longer ones."""
+        """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""
         texts = [self.answer_prefix + clean(answer) for answer in answers]
         batch = self.encode.tokenizer(
             texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
@@ -100,7 +101,7 @@ class Generator(nn.Module):
         return Encoded(encoder(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state, attention_PT)
 
     def answer_logp(self, encoded: Encoded, labels_PA: Tensor) -> Tensor:
-        """log P_G(a | q, c) of one answer per context, summed over its tokens, the end token included: (P,), nats, fp32."""
+        """log P_G(a | q, c) of one answer per context, summed over its tokens and the end token: (P,), nats, fp32."""
         logits_PAV = self.network(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
             attention_mask=encoded.attention_PT,
@@ -134,7 +135,7 @@ class Generator(nn.Module):
         max_answer_tokens: int = 32,
         tokens_per_batch: int | None = None,
     ) -> list[tuple[str, float]]:
-        """The greedy answer to every (question, passages), and its log-probability in nats, in order; one call per batch of alike lengths."""
+        """Greedy answer and its log-probability (nats) for every (question, passages), in order; batched by length."""
         device = self.network.device
         sequences = self.encode(rows)
         answers: list[tuple[str, float]] = [("", 0.0)] * len(rows)
@@ -155,7 +156,7 @@ class Generator(nn.Module):
         self.encode.tokenizer.save_pretrained(folder)
 
     def _shifted(self, labels_PA: Tensor) -> Tensor:
-        """Decoder inputs: the start token, then every label but the last."""
+        """Decoder input ids: the start token, then every label but the last."""
         config = self.network.config
         ids_PA = labels_PA.roll(1, dims=1).masked_fill(labels_PA.roll(1, dims=1) == IGNORE, config.pad_token_id)
         ids_PA[:, 0] = config.decoder_start_token_id

@@ -1,4 +1,4 @@
-"""Mixing answers over contexts: the formulas that RE-RAG's training and its inference share.
+"""RE-RAG's marginal likelihood of answers over contexts, for training and inference.
 
 Shape legend: B questions, N contexts per question, A distinct candidate answers.  Natural logarithms, nats.
 """
@@ -8,7 +8,12 @@ from torch import Tensor
 
 
 def log_prior(relevance_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """log P_RE(c_j | q) = log softmax over a question's contexts of the relevance logits (Eq. 5); -inf where there is none.
+    """log P_RE(c_j | q): log-softmax of the relevance logits over a question's contexts (Eq. 5); -inf for absent
+    contexts.
+
+    Args:
+        relevance_BN: Relevance logits.
+        real_BN: True where a context exists.
 
     Raises:
         ValueError: If the shapes differ or a question has no context.
@@ -18,18 +23,18 @@ def log_prior(relevance_BN: Tensor, real_BN: Tensor) -> Tensor:
             f"relevance and mask must have one shape, got {tuple(relevance_BN.shape)}, {tuple(real_BN.shape)}"
         )
     if not real_BN.any(dim=1).all():
-        bare = (~real_BN.any(dim=1)).nonzero().flatten().tolist()
-        raise ValueError(f"questions {bare} of the batch have no context")
+        empty = (~real_BN.any(dim=1)).nonzero().flatten().tolist()
+        raise ValueError(f"questions {empty} of the batch have no context")
     return relevance_BN.masked_fill(~real_BN, -torch.inf).log_softmax(dim=1)
 
 
 def log_mixture(relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """Log-probability of an answer, marginalized over the contexts it may come from (Eq. 6, RAG-Sequence).
+    """Log-probability of an answer, marginalized over contexts (Eq. 6; RAG-Sequence).
 
         log P(a | q) = log sum_j  P_RE(c_j | q) P_G(a | q, c_j)
 
     Args:
-        relevance_BN: Relevance logits; any real numbers.
+        relevance_BN: Relevance logits.
         answer_logp_BN: log P_G(a | q, c_j), summed over the answer's tokens; at most 0.
         real_BN: True where a context exists, False where the question has fewer than N.
 
@@ -47,11 +52,11 @@ def log_mixture(relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor) -
 
 
 def fast_marginal(relevance_N: Tensor, answers: list[str]) -> tuple[list[str], Tensor]:
-    """Distinct answers in order of appearance, and log of the P_RE mass of the contexts that wrote each (`fast`).
+    """Distinct answers in order of appearance, and the log of the total P_RE of each one's contexts, (A,) (`fast`).
 
     Args:
         relevance_N: Relevance logits of one question's contexts.
-        answers: What the generator wrote from each.
+        answers: The answer generated from each context.
     """
     distinct = list(dict.fromkeys(answers))
     log_prior_N = relevance_N.log_softmax(dim=0)
@@ -60,6 +65,6 @@ def fast_marginal(relevance_N: Tensor, answers: list[str]) -> tuple[list[str], T
 
 
 def thorough_marginal(relevance_N: Tensor, answer_logp_AN: Tensor) -> Tensor:
-    """log P(a | q) of every distinct answer (A,), each scored under all N contexts of one question (`thorough`)."""
+    """log P(a | q) of every distinct answer, (A,); `answer_logp_AN` scores each under all N contexts (`thorough`)."""
     relevance_AN = relevance_N.expand_as(answer_logp_AN)
     return log_mixture(relevance_AN, answer_logp_AN, torch.ones_like(answer_logp_AN, dtype=torch.bool))

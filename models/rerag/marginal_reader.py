@@ -1,7 +1,7 @@
-"""RE-RAG's answer from many contexts: one candidate per context, marginalized over all (Section 2.1-2.2, `papers.md` A).
+"""RE-RAG's reader: one candidate answer per context, marginalized over contexts (Sections 2.1-2.2).
 
-`fast` sums P_RE over the contexts that wrote the same string; `thorough` scores every distinct candidate under every
-context.  No context is encoded twice.  Shape legend: N contexts of a question, A distinct candidates.
+`fast` sums P_RE over the contexts that generate the same string; `thorough` scores every distinct candidate under every
+context.  Each context is encoded once.  Shape legend: N contexts of a question, A distinct candidates.
 """
 
 import itertools
@@ -19,30 +19,30 @@ from models.rerag.generator import Encoded, Generator
 from models.rerag.marginal_likelihood import fast_marginal, log_prior, thorough_marginal
 
 Marginal = Literal["thorough", "fast"]
-TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are held at once
+TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the generator makes of one question's contexts."""
+    """The answer to one question, with its candidates and the share of each context."""
 
     text: str
-    logprob: float  # log P(text | q), nats; of `fast` the log of a share of P_RE
-    shares: tuple[float, ...]  # P(c_j | text, q): how much each context carried the answer; sums to 1
-    candidates: dict[str, float]  # every distinct candidate with its log-probability
-    written: tuple[str, ...]  # what each context alone would have answered
+    logprob: float  # log P(text | q), nats; for `fast` the log of its share of P_RE
+    shares: tuple[float, ...]  # P(c_j | text, q): contribution of each context to the answer; sums to 1
+    candidates: dict[str, float]  # distinct candidate -> its log-probability, nats
+    written: tuple[str, ...]  # the answer generated from each context alone
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What the generator makes of one question's contexts before any is weighed; serves every weighting and sub-set."""
+    """The generator's answers and scores for one question, before weighting by relevance; reusable for any subset."""
 
-    written: tuple[str, ...]  # N: what each context alone would have answered
-    candidates: tuple[str, ...]  # A: the distinct ones, in order of appearance
+    written: tuple[str, ...]  # N: the answer generated from each context alone
+    candidates: tuple[str, ...]  # A: the distinct answers, in order of appearance
     answer_logp_AN: Tensor | None  # log P_G(candidate | q, context), nats; None when `fast`
 
     def subset(self, contexts: Sequence[int]) -> "Matrix":
-        """The matrix of some of the contexts, as if they alone had been read."""
+        """The matrix restricted to the contexts with the given indices."""
         written = tuple(self.written[i] for i in contexts)
         candidates = tuple(dict.fromkeys(written))
         if self.answer_logp_AN is None:
@@ -52,13 +52,13 @@ class Matrix:
 
 
 class MarginalReader:
-    """Reads each question's contexts one by one and marginalizes.
+    """Generates an answer from each context and marginalizes over a question's contexts.
 
     Args:
         generator: In evaluation mode, on its device.
         marginal: `thorough` or `fast`.
-        max_answer_tokens: Longest answer it writes.
-        tokens_per_batch: Padded context tokens of a forward pass; by device when None.
+        max_answer_tokens: Maximum length of a generated answer, in tokens.
+        tokens_per_batch: Maximum padded context tokens per forward pass; by device when None.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class MarginalReader:
         contexts: Sequence[Sequence[Passage]],
         relevance: Sequence[Sequence[float]],
     ) -> list[Reading]:
-        """One reading per question, in order; a question without contexts gets an empty text of probability 1.
+        """One reading per question, in order; a question without contexts gets an empty answer of probability 1.
 
         Args:
-            questions: Their texts.
-            contexts: Each question's passages, any number.
-            relevance: Their relevance logits, of the same lengths.
+            questions: Question texts.
+            contexts: Passages of each question, any number.
+            relevance: Relevance logit of each passage.
         """
         matrices = self.matrices(questions, contexts)
         return [
@@ -92,7 +92,7 @@ class MarginalReader:
 
     @torch.inference_mode()
     def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> list[Matrix]:
-        """What `weigh` needs of every question, in order.  Arguments as `read`."""
+        """Candidates and their scores for every question, in order: the input of `weigh`.  Arguments as in `read`."""
         sequences = self.generator.encode(
             [(q, [passage]) for q, passages in zip(questions, contexts, strict=True) for passage in passages]
         )
@@ -105,7 +105,7 @@ class MarginalReader:
         return matrices
 
     def _groups(self, contexts: Sequence[Sequence[Passage]], lengths: Sequence[int]) -> Iterator[list[int]]:
-        """Consecutive questions whose contexts' states fit in memory together."""
+        """Groups of consecutive questions whose encoder states fit in memory together."""
         group: list[int] = []
         held, start = 0, 0
         for question, passages in enumerate(contexts):
@@ -143,16 +143,16 @@ class MarginalReader:
     def _score(
         self, batches: Sequence[tuple[list[int], Encoded]], sizes: Sequence[int], distinct: Sequence[list[str]]
     ) -> list[Tensor]:
-        """log P_G of every distinct candidate under every context of its question: (A, N) per question."""
+        """log P_G of every distinct candidate under every context, (A, N) per question."""
         question_of = [question for question, size in enumerate(sizes) for _ in range(size)]
         place_of = [place for size in sizes for place in range(size)]
         scored = [torch.zeros(len(texts), size) for texts, size in zip(distinct, sizes, strict=True)]
         device = self.generator.network.device
         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
             for rows, encoded in batches:
-                asked = [(place, a) for place, row in enumerate(rows) for a in range(len(distinct[question_of[row]]))]
-                for start in range(0, len(asked), len(rows)):  # as many at once as contexts were encoded at once
-                    chunk = asked[start : start + len(rows)]
+                pairs = [(place, a) for place, row in enumerate(rows) for a in range(len(distinct[question_of[row]]))]
+                for start in range(0, len(pairs), len(rows)):  # the batch size of the encoder
+                    chunk = pairs[start : start + len(rows)]
                     answers = [distinct[question_of[rows[place]]][a] for place, a in chunk]
                     labels = self.generator.labels(answers).to(device)
                     places = torch.tensor([place for place, _ in chunk], device=device)
@@ -163,11 +163,11 @@ class MarginalReader:
 
 
 def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
-    """The answer of a question's contexts under given relevance: `thorough` if the candidates are scored, else `fast`.
+    """Marginalize over contexts and choose the best candidate: `thorough` if the candidates are scored, else `fast`.
 
     Args:
-        matrix: What the generator made of the contexts.
-        relevance_N: Their relevance logits, fp32.
+        matrix: The generator's answers and scores.
+        relevance_N: Relevance logits of the contexts, fp32.
     """
     written = list(matrix.written)
     if not written:

@@ -1,8 +1,8 @@
-"""A RE-RAG serving folder: an estimator, a generator or both, and what validation taught about their scores.
+"""A RE-RAG serving folder: estimator, generator or both, with the calibration and thresholds chosen on validation.
 
-serving/serving.json   kind "re_rag", formats and lengths of the parts, calibration, temperature, refusal threshold
-serving/estimator/     scores (question, passage)
-serving/generator/     writes answers: from one context at a time, or, in the format `packed`, from all in one call
+serving/serving.json   kind "re_rag", input formats and lengths, calibration, temperature, refusal threshold
+serving/estimator/     scores (question, passage) pairs
+serving/generator/     generates answers from one context at a time, or, in the format `packed`, from all in one call
 """
 
 from dataclasses import asdict, dataclass, field
@@ -24,37 +24,37 @@ FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
 
 @dataclass
 class ReRagModel:
-    """Both learned parts of RE-RAG, in evaluation mode."""
+    """The trained parts of RE-RAG, in evaluation mode."""
 
     estimator: RelevanceEstimator | None
     generator: Generator | None
     calibration: Calibration = field(default_factory=Calibration)
-    refusal_threshold: float | None = None  # calibrated P(relevant) that some context must reach, or none is answerable
+    refusal_threshold: float | None = None  # unanswerable if no context reaches this calibrated P(relevant)
     max_answer_tokens: int = 32
-    relevance_temperature: float = 1.0  # of P_RE where every candidate is scored under every context (`thorough`)
+    relevance_temperature: float = 1.0  # softmax temperature of P_RE in `thorough`
 
     @classmethod
     def of(
         cls,
         estimator: RelevanceEstimator | None,
         generator: Generator | None,
-        learnt: dict[str, Any],
+        chosen: dict[str, Any],
         max_answer_tokens: int,
     ) -> Self:
-        """The parts with what a validation learnt about their scores: {"calibration": {...}, "refusal_threshold": ...,
-        "relevance_temperature": ...}, each of which may be missing."""
-        calibration = Calibration(**learnt.get("calibration", {}))
+        """A model with the values that validation chose: {"calibration": {...}, "refusal_threshold": ...,
+        "relevance_temperature": ...}; each key is optional."""
+        calibration = Calibration(**chosen.get("calibration", {}))
         return cls(
-            estimator, generator, calibration, learnt.get("refusal_threshold"), max_answer_tokens,
-            learnt.get("relevance_temperature", 1.0),
+            estimator, generator, calibration, chosen.get("refusal_threshold"), max_answer_tokens,
+            chosen.get("relevance_temperature", 1.0),
         )  # fmt: skip
 
     def save(self, folder: Path, **facts: Any) -> None:
-        """Write the parts and the sealed manifest into an empty folder.
+        """Write the parts and the manifest into an empty folder.
 
         Args:
-            folder: Where.
-            facts: Validation figures, versions, commit, data digests; JSON types only.
+            folder: The folder.
+            facts: Validation metrics, versions, commit, data digests; JSON types only.
         """
         parts: dict[str, dict[str, Any]] = {}
         for name, part in ((ESTIMATOR, self.estimator), (GENERATOR, self.generator)):
@@ -77,16 +77,16 @@ class ReRagModel:
 
     @classmethod
     def load(cls, serving: Path, device: str = "auto", needs: tuple[str, ...] = ()) -> Self:
-        """The model of a serving folder, verified.
+        """Load the model of a serving folder; the files' checksums are verified.
 
         Args:
             serving: Folder that training exported, e.g. checkpoints/rerag-nq/serving.
-            device: auto, cpu or cuda.
-            needs: Parts that must be there: ESTIMATOR, GENERATOR.
+            device: auto, cpu, cuda or cuda:N.
+            needs: Required parts: ESTIMATOR, GENERATOR.
 
         Raises:
-            MissingInputError: If the folder is missing.
-            ArtifactError: If it is corrupt, made for another text format, or lacks a needed part.
+            MissingInputError: If the folder does not exist.
+            ArtifactError: If it is corrupt, was made for another text format, or lacks a required part.
         """
         serving = Path(serving)
         where = resolve_device(device)
@@ -94,7 +94,7 @@ class ReRagModel:
         parts = manifest["parts"]
         for name in needs:
             if name not in parts:
-                raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: name a folder that has one.")
+                raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
         estimator = generator = None
         if ESTIMATOR in parts:
             estimator = RelevanceEstimator.build(str(serving / ESTIMATOR), *_input(serving, parts[ESTIMATOR]))
@@ -110,12 +110,12 @@ class ReRagModel:
             Calibration(**manifest["calibration"]),
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
-            manifest.get("relevance_temperature", 1.0),  # 1 in folders written before there was one
+            manifest.get("relevance_temperature", 1.0),  # 1 in folders of releases without it
         )
 
 
 def _input(serving: Path, part: dict[str, Any]) -> tuple[int, ContextFormat]:
     stored = part["text_format"]
     if stored not in FORMATS:
-        raise ArtifactError(f"{serving} was made for the text format {stored!r}; this code writes {sorted(FORMATS)}.")
+        raise ArtifactError(f"{serving} was made for the text format {stored!r}; allowed: {sorted(FORMATS)}.")
     return part["max_tokens"], FORMATS[stored]

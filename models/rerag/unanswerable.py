@@ -1,7 +1,7 @@
-"""When to refuse: a question whose contexts all look irrelevant is called unanswerable (RE-RAG, Section 5.3).
+"""Unanswerable questions (RE-RAG, Section 5.3): detection by a confidence threshold, and risk-coverage curves.
 
-Pure functions of one confidence per question, shared by training, which chooses the threshold on validation, and by
-evaluation.  "Unanswerable" is the positive class, as in the paper's Table 4.  Shape legend: N questions.
+A question is predicted unanswerable if all its contexts score below the threshold, which training chooses on
+validation.  "Unanswerable" is the positive class, as in the paper's Table 4.  Shape legend: N questions.
 """
 
 from collections.abc import Sequence
@@ -12,26 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from models.metrics import check_scores, scores_and_labels
 
-THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)  # what the paper sweeps
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)  # as in the paper
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """How well "unanswerable" is predicted at one threshold (Table 4); shares are between 0 and 1."""
+    """Precision, recall and F1 of predicting "unanswerable" at one threshold (Table 4), each in [0, 1]."""
 
     threshold: float
-    precision: float  # of the questions refused, how many are unanswerable; 0 when none is refused
-    recall: float  # of the unanswerable questions, how many are refused; 0 when there is none
+    precision: float  # share of unanswerable questions among the refused; 0 when none is refused
+    recall: float  # share of refused questions among the unanswerable; 0 when there are none
     f1: float
 
 
 def detection(max_probability_N: ArrayLike, answerable_N: ArrayLike, threshold: float) -> Detection:
-    """Precision, recall and F1 of calling unanswerable every question whose best context stays below the threshold.
+    """Precision, recall and F1 of predicting "unanswerable" where the best context scores below the threshold.
 
     Args:
-        max_probability_N: Greatest confidence among each question's contexts; -inf for a question without contexts.
-        answerable_N: Whether one of its contexts holds an answer.
-        threshold: What some context must reach.
+        max_probability_N: Maximum score among each question's contexts; -inf for a question without contexts.
+        answerable_N: Whether one of its contexts contains an answer.
+        threshold: Minimum score at which a question is answered.
 
     Raises:
         ValueError: If there is no question, a confidence is NaN or the lengths differ.
@@ -49,7 +49,7 @@ def detection(max_probability_N: ArrayLike, answerable_N: ArrayLike, threshold: 
 def sweep(
     max_probability_N: ArrayLike, answerable_N: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
 ) -> list[Detection]:
-    """`detection` at every threshold, in the order given.  Errors as there; ValueError also without thresholds."""
+    """`detection` at every threshold, in the given order.  Raises as `detection`, and ValueError without thresholds."""
     if not thresholds:
         raise ValueError("no threshold to try")
     return [detection(max_probability_N, answerable_N, threshold) for threshold in thresholds]
@@ -58,11 +58,11 @@ def sweep(
 def best_refusal_threshold(
     max_probabilities: ArrayLike, answerable: ArrayLike, thresholds: Sequence[float] = THRESHOLDS
 ) -> tuple[float, float]:
-    """The threshold with the greatest F1 of predicting "unanswerable", and that F1; the lowest one among equals.
+    """The threshold with the highest F1 of predicting "unanswerable", and that F1; the lowest threshold among ties.
 
     Args:
-        max_probabilities: (N,) greatest calibrated P(relevant) among each question's contexts.
-        answerable: (N,) whether one of its contexts holds an answer.
+        max_probabilities: (N,) maximum calibrated P(relevant) among each question's contexts.
+        answerable: (N,) whether one of its contexts contains an answer.
         thresholds: Candidates; the paper sweeps 0.5 to 0.9.
 
     Raises:
@@ -74,23 +74,23 @@ def best_refusal_threshold(
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """Error among the questions answered, when the most confident are answered first (El-Yaniv and Wiener 2010)."""
+    """Mean error of the i most confident questions against their share (El-Yaniv and Wiener 2010)."""
 
     coverage_N: NDArray[np.float64]  # i / N for i = 1..N
-    risk_N: NDArray[np.float64]  # mean error of the i most confident
+    risk_N: NDArray[np.float64]  # mean error of the i most confident questions
 
     @property
     def aurc(self) -> float:
-        """Area under the curve: the mean risk over all coverages; 0 is perfect, the overall error is a coin's."""
+        """Area under the curve: the mean risk over all coverages; 0 is perfect, random order gives the mean error."""
         return float(self.risk_N.mean())
 
 
 def risk_coverage(confidence_N: ArrayLike, error_N: ArrayLike) -> RiskCoverage:
-    """The risk-coverage curve.  Questions of equal confidence enter together, each with their mean error: order is nothing.
+    """The risk-coverage curve.  Questions of equal confidence all count with their mean error.
 
     Args:
-        confidence_N: Greater is surer.
-        error_N: 0 to 1.
+        confidence_N: Confidence of each answer; greater is more confident.
+        error_N: Error of each answer, in [0, 1].
 
     Raises:
         ValueError: If there is no question, a confidence is NaN or the lengths differ.
@@ -98,8 +98,8 @@ def risk_coverage(confidence_N: ArrayLike, error_N: ArrayLike) -> RiskCoverage:
     confidence_N = np.asarray(confidence_N, dtype=np.float64)
     error_N = np.asarray(error_N, dtype=np.float64)
     check_scores(confidence_N, error_N)
-    _, place_N, count = np.unique(-confidence_N, return_inverse=True, return_counts=True)
-    mean_error = np.bincount(place_N, weights=error_N) / count
-    spread_N = np.repeat(mean_error, count)
-    asked_N = np.arange(1, len(error_N) + 1)
-    return RiskCoverage(asked_N / len(error_N), spread_N.cumsum() / asked_N)
+    _, group_N, count = np.unique(-confidence_N, return_inverse=True, return_counts=True)
+    mean_error = np.bincount(group_N, weights=error_N) / count
+    tied_error_N = np.repeat(mean_error, count)
+    rank_N = np.arange(1, len(error_N) + 1)
+    return RiskCoverage(rank_N / len(error_N), tied_error_N.cumsum() / rank_N)

@@ -1,4 +1,4 @@
-"""A random T5 of any size and the tokenizer for it.  torch and transformers are imported when they are used."""
+"""Randomly initialized T5 models, and loading of T5 tokenizers.  torch and transformers are imported on first use."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +14,16 @@ FeedForward = Literal["relu", "gated-gelu"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of a T5; the defaults train on two cores.
+    """Sizes of a T5; the defaults can be trained on two CPU cores.
 
     Args:
-        d_model: Width of the hidden states, divisible by `heads`.
-        layers: Of the encoder.
-        decoder_layers: Of the decoder; as many as of the encoder when None.
-        heads: Attention heads; each has d_model / heads dimensions.
+        d_model: Hidden width, divisible by `heads`.
+        layers: Encoder layers.
+        decoder_layers: Decoder layers; as many as encoder layers when None.
+        heads: Attention heads, each of d_model / heads dimensions.
         d_ff: Width of the feed-forward layers.
-        feed_forward: relu (T5) or gated-gelu (T5 v1.1, Flan, mT5; half as many weights more).
-        dropout: Of everything, in [0, 1); the trainers can set their own.
+        feed_forward: relu (T5) or gated-gelu (T5 v1.1, Flan, mT5; 50% more feed-forward weights).
+        dropout: Rate of all dropout layers, in [0, 1); the trainers can override it.
     """
 
     d_model: int = 128
@@ -35,7 +35,7 @@ class Sizes:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise UserError unless every number is possible."""
+        """Raise UserError if a value is out of range."""
         for name in ("d_model", "layers", "decoder_layers", "heads", "d_ff"):
             number = getattr(self, name)
             if number is not None and number < 1:
@@ -47,11 +47,11 @@ class Sizes:
 
 
 def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
-    """A tokenizer given as a folder, or as T5's own `spiece.model`.
+    """Load a tokenizer from a folder or from T5's `spiece.model`.
 
     Raises:
-        MissingInputError: If there is no such file or folder, or it holds no tokenizer.
-        UserError: If it lacks the padding or the end token, or "true" or "false".
+        MissingInputError: If the path does not exist or holds no tokenizer.
+        UserError: If it has no padding or end token, or "true" or "false" is not a single token.
     """
     from transformers import AutoTokenizer, T5TokenizerFast
 
@@ -60,22 +60,22 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
     path = Path(name).expanduser()
     folder = path.parent if path.name == "spiece.model" else path
     if not path.exists():
-        raise MissingInputError(f"--tokenizer {name} does not exist: name a folder, or a file spiece.model.")
+        raise MissingInputError(f"--tokenizer {name} does not exist: give a folder, or a file spiece.model.")
     if (folder / "tokenizer.json").is_file():
         tokenizer = AutoTokenizer.from_pretrained(folder)
     elif (folder / "spiece.model").is_file():
         tokenizer = T5TokenizerFast.from_pretrained(folder)
     else:
-        raise MissingInputError(f"--tokenizer {name}: no tokenizer.json and no spiece.model there.")
+        raise MissingInputError(f"--tokenizer {name}: no tokenizer.json and no spiece.model found there.")
     if tokenizer.pad_token_id is None or tokenizer.eos_token_id is None:
-        raise UserError(f"--tokenizer {name} lacks <pad> or </s>: take one of the T5 family.")
+        raise UserError(f"--tokenizer {name} lacks <pad> or </s>: use a tokenizer of the T5 family.")
     for word in ("true", "false"):
         single_token(tokenizer, word)
     return tokenizer
 
 
 def random_t5(tokenizer: "PreTrainedTokenizerBase", sizes: Sizes, seed: int = 0) -> "T5ForConditionalGeneration":
-    """A network with random weights that follow from the seed; the global random state stays as it was."""
+    """A T5 with random weights determined by the seed; the global random state is not changed."""
     import torch
     from transformers import T5Config, T5ForConditionalGeneration
 

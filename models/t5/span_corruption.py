@@ -1,11 +1,11 @@
-"""T5's pretraining task (Raffel et al., Section 3.1.4): spans of a text give way to sentinels, and the model writes them.
+"""T5's span corruption (Raffel et al., Section 3.1.4): spans of a text are replaced by sentinels and form the target.
 
     text      Thank you for inviting me to your party last week
     input     Thank you <extra_id_0> me to your party <extra_id_1> week </s>
     target    <extra_id_0> for inviting <extra_id_1> last <extra_id_2> </s>
 
-As in the released code, a mask always begins with kept tokens and ends with a span, so that the target of a random
-corruption has no sentinel behind its last span.
+As in the released code, a random mask begins with kept tokens and ends with a span, so its target has no
+final sentinel, unlike in the paper's example above.
 """
 
 import random
@@ -18,12 +18,12 @@ TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single
 
 
 def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int, int]:
-    """Noise tokens and spans of a text of `length` tokens, at least 2; the same for all texts of a length.
+    """Number of noise tokens and of spans in a text of `length` tokens.
 
     Args:
-        length: Tokens.
-        noise_share: Share of them that is noise, in (0, 1).
-        mean_span: Mean length of a span, in tokens, at least 1.
+        length: Tokens, at least 2.
+        noise_share: Share of noise tokens, in (0, 1).
+        mean_span: Mean span length, in tokens, at least 1.
     """
     noise = min(max(round(length * noise_share), 1), length - 1)
     spans = min(max(round(noise / mean_span), 1), noise, length - noise)
@@ -31,10 +31,10 @@ def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int,
 
 
 def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels: int) -> int:
-    """Tokens of the longest text whose input, end token included, has at most `max_tokens`.
+    """Length, in tokens, of the longest text whose corrupted input, end token included, has at most `max_tokens`.
 
     Raises:
-        UserError: If a number is out of its range, or the text needs more sentinels than there are.
+        UserError: If a value is out of range, or the tokenizer has too few sentinels.
     """
     if not 0 < noise_share < 1:
         raise UserError(f"noise_share must lie in (0, 1), got {noise_share}.")
@@ -55,7 +55,7 @@ def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels
 
 
 def random_mask(length: int, noise_share: float, mean_span: float, rng: random.Random) -> list[bool]:
-    """True for noise: alternating kept and noise runs, both cut at random places.
+    """Noise mask (True for noise): alternating kept and noise runs of random lengths.
 
     Raises:
         ValueError: If `length` is below 2.
@@ -63,20 +63,20 @@ def random_mask(length: int, noise_share: float, mean_span: float, rng: random.R
     if length < 2:
         raise ValueError(f"a text of {length} tokens cannot be corrupted")
     noise, spans = span_counts(length, noise_share, mean_span)
-    runs = zip(_cut(length - noise, spans, rng), _cut(noise, spans, rng), strict=True)
-    return [is_noise for kept, gone in runs for is_noise in (*[False] * kept, *[True] * gone)]
+    runs = zip(_random_lengths(length - noise, spans, rng), _random_lengths(noise, spans, rng), strict=True)
+    return [is_noise for kept, noise in runs for is_noise in (*[False] * kept, *[True] * noise)]
 
 
 def corrupt(
     tokens: Sequence[int], is_noise: Sequence[bool], sentinel_ids: Sequence[int], end_id: int
 ) -> tuple[list[int], list[int]]:
-    """Input and target of a text.  Every token is in exactly one of them.
+    """Input and target token ids of a text.  Every token is in exactly one of them.
 
     Args:
-        tokens: The text.
-        is_noise: As many; the first is False.
-        sentinel_ids: Ids of <extra_id_0>, <extra_id_1>, ...: one for each span, and one if kept tokens end the text.
-        end_id: Appended to both.
+        tokens: Token ids of the text.
+        is_noise: Noise mask of the same length; the first entry is False.
+        sentinel_ids: Ids of <extra_id_0>, <extra_id_1>, ...: one per span, one more if kept tokens end the text.
+        end_id: Id of the end token, appended to both.
 
     Raises:
         ValueError: If the mask has another length, begins with noise, or has too many spans.
@@ -90,8 +90,8 @@ def corrupt(
     target: list[int] = []
     for number, (noise, run) in enumerate(runs):  # kept, noise, kept, noise, ...
         sentinel = sentinel_ids[number // 2]
-        keeps, other = (target, source) if noise else (source, target)
-        keeps.extend(run)
+        holder, other = (target, source) if noise else (source, target)
+        holder.extend(run)
         other.append(sentinel)
     return [*source, end_id], [*target, end_id]
 
@@ -101,7 +101,7 @@ def _input_length(length: int, noise_share: float, mean_span: float) -> int:
     return length - noise + spans + 1
 
 
-def _cut(count: int, parts: int, rng: random.Random) -> list[int]:
-    """Lengths of `parts` non-empty runs that make up `count`, all ways equally likely."""
+def _random_lengths(count: int, parts: int, rng: random.Random) -> list[int]:
+    """Lengths of `parts` non-empty runs that sum to `count`, drawn uniformly."""
     ends = [*sorted(rng.sample(range(1, count), parts - 1)), count]
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]

@@ -1,4 +1,4 @@
-"""What a network made from nothing can know before its first step: which words mean alike, and how to copy.
+"""Initialization of a random T5: word embeddings distilled from a sentence encoder, and attention heads that copy.
 
 Shape legend: V vocabulary, H width of the T5, E width of the sentence encoder, T tokens.
 """
@@ -11,31 +11,30 @@ from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerBase, T5Fo
 from models.pretrained import resolve
 
 PIECES_PER_BATCH = 256
-RANDOM_SHARE = 0.3  # length of the random part beside the meaning: pieces that mean the same stay two ("The" and "the")
-ONE_BEFORE = 1  # T5's bucket of relative positions that holds -1
-PREDECESSOR_BIAS = 6.0  # logit by which a head prefers it: 0.8 of its attention among a hundred tokens
-MATCH_SCORE = 12.0  # logit of the token whose predecessor was written last, less what normalization takes of it
+RANDOM_SHARE = 0.3  # norm of the random part relative to the semantic part; keeps synonyms ("The", "the") distinct
+PREVIOUS_TOKEN = 1  # T5's bucket for relative position -1
+PREDECESSOR_BIAS = 6.0  # logit bias for the previous token: 0.8 of the attention among 100 tokens
+MATCH_SCORE = 12.0  # logit of the token whose predecessor was generated last, before normalization reduces it
 
 
 @torch.inference_mode()
 def semantic_embeddings(tokenizer: PreTrainedTokenizerBase, encoder: str, width: int, seed: int = 0) -> Tensor:
-    """An embedding per piece whose cosine says how alike a sentence encoder finds the two pieces' texts.
+    """Static word embeddings distilled from a sentence encoder, as in Model2Vec.
 
-    The encoder's mean-pooled output for each piece on its own, reduced by principal components: static word vectors
-    distilled from a contextual model, as in Model2Vec.  What is learnt of "teacher" then holds in part for "tutor", though
-    the latter is in no training question.
+    The encoder's mean-pooled output for each piece alone, reduced by PCA, so that cosine similarity reflects meaning.
+    What the T5 learns about "teacher" then partly transfers to "tutor", even if no training question contains it.
 
     Args:
-        tokenizer: Of the T5.
+        tokenizer: The T5's tokenizer.
         encoder: Folder or hub id of an encoder-only sentence model, e.g. `models.pretrained.MINILM`.
-        width: H; components beyond the encoder's own width E stay random.
-        seed: Of the random part.
+        width: H; components beyond the encoder's width E are random.
+        seed: Seed of the random part.
 
     Returns:
-        (V, H), rows of length sqrt(H), as T5's initial ones have on average.
+        (V, H), rows of norm sqrt(H), the average norm of T5's random initialization.
 
     Raises:
-        MissingInputError: If there is no such encoder on this machine.
+        MissingInputError: If the encoder is not on this machine.
     """
     folder = str(resolve(encoder))
     words, network = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
@@ -56,18 +55,18 @@ def semantic_embeddings(tokenizer: PreTrainedTokenizerBase, encoder: str, width:
 
 
 @torch.no_grad()
-def start_by_copying(network: T5ForConditionalGeneration, seed: int = 0) -> None:
-    """Give a random T5 the circuit that copies names out of its context, which training takes long to find.
+def initialize_copy_heads(network: T5ForConditionalGeneration, seed: int = 0) -> None:
+    """Initialize a random T5 so that it copies tokens from its context, which training takes long to find.
 
-    Cross-attention hands over what it attends to unchanged (W_o W_v = 1), and T5's output layer is its embedding: the
-    first step already proposes tokens of the context rather than random ones.  Half of the heads know how to go on: in the
-    encoder they add to every token a rotated copy of the one before it, in the decoder they look for the token whose
-    predecessor was written last, as induction heads do (Olsson et al., 2022).  To start attention as what it has become in
-    trained networks is the idea of mimetic initialization (Trockman and Kolter, 2023).  All of it can be unlearnt.
+    Cross-attention passes on what it attends to unchanged (W_o W_v = 1), and T5's output layer is its embedding, so the
+    network proposes tokens of the context from the first step.  Half of the heads form induction heads (Olsson et al.,
+    2022): in the encoder they add to every token a rotated copy of the previous token, in the decoder they attend to
+    the token whose predecessor was generated last.  This is a mimetic initialization (Trockman and Kolter, 2023); all
+    weights stay trainable.
 
     Args:
-        network: A T5 whose heads have d_model dimensions together; changed in place.
-        seed: Of the rotations.
+        network: A T5 whose heads have d_model dimensions in total; changed in place.
+        seed: Seed of the random rotations.
     """
     config, generator = network.config, torch.Generator().manual_seed(seed)
     width, size = config.d_model, config.d_kv
@@ -78,19 +77,19 @@ def start_by_copying(network: T5ForConditionalGeneration, seed: int = 0) -> None
     encoder = dict(network.encoder.named_parameters())
     decoder = dict(network.decoder.named_parameters())
     first = "block.0.layer.0.SelfAttention"
-    crossing = [f"block.{n}.layer.1.EncDecAttention" for n in range(config.num_decoder_layers)]
+    cross_attention = [f"block.{n}.layer.1.EncDecAttention" for n in range(config.num_decoder_layers)]
     copied_HH = rotation()
-    for layer in crossing:
+    for layer in cross_attention:
         decoder[f"{layer}.v.weight"].copy_(copied_HH)
         decoder[f"{layer}.o.weight"].copy_(copied_HH.T)
     for head in range(config.num_heads // 2):
         rows = slice(head * size, (head + 1) * size)
-        token, predecessor = rotation()[:size], rotation()[:size]  # (d_kv, H): where a head keeps the one and the other
-        encoder[f"{first}.relative_attention_bias.weight"][ONE_BEFORE, head] = PREDECESSOR_BIAS
-        encoder[f"{first}.q.weight"][rows] *= 0.1  # what the token is matters little to this head
+        token, predecessor = rotation()[:size], rotation()[:size]  # projections of each, (d_kv, H)
+        encoder[f"{first}.relative_attention_bias.weight"][PREVIOUS_TOKEN, head] = PREDECESSOR_BIAS
+        encoder[f"{first}.q.weight"][rows] *= 0.1  # the head attends by position, hardly by content
         encoder[f"{first}.v.weight"][rows] = token
         encoder[f"{first}.o.weight"][:, rows] = predecessor.T
-        for layer in crossing:
+        for layer in cross_attention:
             scale = (MATCH_SCORE / size) ** 0.5
             decoder[f"{layer}.q.weight"][rows] = token * scale
             decoder[f"{layer}.k.weight"][rows] = predecessor * scale

@@ -1,4 +1,4 @@
-"""Which words stand near which by their embeddings.  Shape legend: W words, C of them at once, V vocabulary, H width."""
+"""Nearest words by embedding cosine.  Shape legend: W words, C words per chunk, V vocabulary, H hidden width."""
 
 import torch
 from torch import Tensor
@@ -7,36 +7,36 @@ from transformers import PreTrainedTokenizerBase
 
 from models.t5.tokenizer_training import WORDS
 
-LEAST_LETTERS = 3
-WORDS_AT_ONCE = 1024  # bounds the memory of their cosines
+MIN_LETTERS = 3
+WORDS_PER_CHUNK = 1024  # bounds the memory of the cosine matrix
 
 
 @torch.no_grad()
 def nearest_words(tokenizer: PreTrainedTokenizerBase, embeddings_VH: Tensor, count: int = 8) -> dict[str, list[str]]:
-    """For every lower-case word that is one piece, the other such words nearest by cosine, the nearest first.
+    """Nearest words of every lower-case word that is a single piece, nearest first.
 
-    Names, numbers, marks, inner fragments of words and the words of our text formats have no neighbours here and are none.
+    Names, numbers, punctuation, word fragments and the words of the input formats are excluded.
 
     Args:
-        tokenizer: Marks the beginning of a word by "▁" (SentencePiece).
-        embeddings_VH: An embedding per id.
-        count: Neighbours of a word, at most.
+        tokenizer: A SentencePiece tokenizer ("▁" marks the start of a word).
+        embeddings_VH: One embedding per token id.
+        count: Maximum number of neighbours per word.
     """
     pieces = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     ids = [
         token_id
         for token_id, piece in enumerate(pieces)
         if piece.startswith("▁") and piece[1:].isalpha() and piece[1:].islower()
-        and len(piece) > LEAST_LETTERS and piece[1:] not in WORDS
+        and len(piece) > MIN_LETTERS and piece[1:] not in WORDS
     ]  # fmt: skip
     if len(ids) < 2:
         return {}
     words = [pieces[token_id][1:] for token_id in ids]
     vectors_WH = F.normalize(embeddings_VH[ids].float())
     nearest: dict[str, list[str]] = {}
-    for start in range(0, len(words), WORDS_AT_ONCE):
-        cosine_CW = vectors_WH[start : start + WORDS_AT_ONCE] @ vectors_WH.T
-        cosine_CW[range(len(cosine_CW)), range(start, start + len(cosine_CW))] = -2  # a word is no neighbour of itself
+    for start in range(0, len(words), WORDS_PER_CHUNK):
+        cosine_CW = vectors_WH[start : start + WORDS_PER_CHUNK] @ vectors_WH.T
+        cosine_CW[range(len(cosine_CW)), range(start, start + len(cosine_CW))] = -2  # exclude the word itself
         for offset, row in enumerate(cosine_CW.topk(min(count, len(words) - 1)).indices.tolist()):
             nearest[words[start + offset]] = [words[n] for n in row]
     return nearest

@@ -159,7 +159,7 @@ def test_kill_9_at_every_step_of_a_folder(tmp_path: Path) -> None:
         run = subprocess.run([sys.executable, "-I", "-c", SAVE_AND_DIE, str(ROOT), str(step), str(target)])
         if target.exists():
             assert load_folder(target) in ({"old"}, {"new"})
-        files._sweep(target)  # what the next writer begins with
+        files._remove_leftovers(target)  # what the next writer begins with
         assert [path.name for path in tmp_path.iterdir()] == ["target"]
         assert load_folder(target) in ({"old"}, {"new"})
         if run.returncode == 0:

@@ -1,12 +1,12 @@
-"""FlashRAG's question files (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`.  They ship no passages."""
+"""Layout of FlashRAG's questions (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`; no passages."""
 
 from common.records import Question
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
-REQUIRED = ("question", "golden_answers")
-SETTLED = ("id",)
-SIGNS = ("question", "golden_answers")
+REQUIRED_FIELDS = ("question", "golden_answers")
+CONSISTENT_FIELDS = ("id",)
+SIGNATURE_FIELDS = ("question", "golden_answers")
 
 
 def question(row: Row) -> Question:
@@ -18,8 +18,8 @@ def question(row: Row) -> Question:
     text = fields.filled_text(row, "question")
     metadata = fields.as_object(row.get("metadata") or {}, "field 'metadata'")
     return Question(
-        id=fields.identity_or_hash(row, "id", text),
+        id=fields.id_or_hash(row, "id", text),
         text=text,
-        answers=fields.spellings(fields.optional_texts(row, "golden_answers")),
+        answers=fields.answers(fields.optional_texts(row, "golden_answers")),
         kind=fields.optional_text(metadata, "type"),
     )

@@ -1,18 +1,18 @@
-"""HotpotQA (Yang et al., 2018; hotpotqa.github.io): train v1.1, dev distractor and fullwiki v1, the test files without
-answers, and the Hugging Face copy's shape of the same rows; with its paragraphs or questions only."""
+"""Layout of HotpotQA (Yang et al., 2018; hotpotqa.github.io): train v1.1, dev distractor and fullwiki v1, test files
+without answers, and the Hugging Face copy, with or without paragraphs."""
 
 from common.errors import DataError
 from common.records import Passage, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
-REQUIRED = ("_id|id", "question", "context|supporting_facts")
-SETTLED = ("context", "supporting_facts", "answer")
-SIGNS = ("question", "supporting_facts")
+REQUIRED_FIELDS = ("_id|id", "question", "context|supporting_facts")
+CONSISTENT_FIELDS = ("context", "supporting_facts", "answer")
+SIGNATURE_FIELDS = ("question", "supporting_facts")
 
 
 def question(row: Row) -> Question:
-    """A question of HotpotQA; sentences after the first bring their own leading blank.
+    """A question of HotpotQA, whose sentences after the first start with a space.
 
     Raises:
         DataError: If a field is missing or of the wrong type.
@@ -21,11 +21,11 @@ def question(row: Row) -> Question:
 
 
 def multi_hop_question(row: Row, between_sentences: str) -> Question:
-    """A question in HotpotQA's keys, which 2WikiMultiHopQA shares.
+    """A question of HotpotQA or 2WikiMultiHopQA, which use the same fields.
 
     Args:
         row: The row.
-        between_sentences: What joins the sentences of a paragraph.
+        between_sentences: Separator of the sentences of a paragraph.
 
     Raises:
         DataError: If a field is missing or of the wrong type.
@@ -37,8 +37,8 @@ def multi_hop_question(row: Row, between_sentences: str) -> Question:
     return Question(
         id=fields.identity(row, "_id|id"),
         text=fields.filled_text(row, "question"),
-        answers=fields.spellings([fields.optional_text(row, "answer")]),
-        passages=fields.distinct(passage for passage, _ in paragraphs),
+        answers=fields.answers([fields.optional_text(row, "answer")]),
+        passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=support,
         unshipped_support=unshipped,
         kind=fields.optional_text(row, "type"),
@@ -59,7 +59,7 @@ def _sentences(value: object) -> list[str]:
 
 
 def _facts(row: Row) -> dict[str, int]:
-    """The greatest sentence index of each supporting title, from `[[title, index]]` or `{title: [], sent_id: []}`."""
+    """The maximum sentence index of each supporting title, from `[[title, index]]` or `{title: [], sent_id: []}`."""
     greatest: dict[str, int] = {}
     for title, index in _pairs(row, "supporting_facts", "title", "sent_id"):
         if not isinstance(index, int):
@@ -70,7 +70,7 @@ def _facts(row: Row) -> dict[str, int]:
 
 
 def _pairs(row: Row, field: str, first: str, second: str) -> list[tuple[object, object]]:
-    """The pairs of a field in either shape; none where the field is absent or null."""
+    """The pairs of a field in either form; empty if the field is absent or null."""
     value = row.get(field)
     if isinstance(value, dict):
         what = f"of field '{field}'"
@@ -87,10 +87,10 @@ def _pairs(row: Row, field: str, first: str, second: str) -> list[tuple[object, 
 
 
 def _support(paragraphs: list[tuple[Passage, int]], facts: dict[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids of the gold passages, and the gold titles that no paragraph bears.
+    """Ids of the gold passages, and the gold titles without a paragraph.
 
-    Where several paragraphs bear a gold title, those that have the supporting sentences are gold; where none has them
-    (2Wiki's indices may lie outside), all that bear the title.
+    If several paragraphs have a gold title, those long enough for the supporting sentences are gold; if none is (some
+    indices of 2Wiki are out of range), all of them.
     """
     support: list[str] = []
     unshipped: list[str] = []

@@ -1,4 +1,4 @@
-"""IRCoT's and Adaptive-RAG's `processed_data/*/*_subsampled.jsonl` (Trivedi et al., 2023; Jeong et al., 2024)."""
+"""Layout of IRCoT and Adaptive-RAG, `processed_data/*/*_subsampled.jsonl` (Trivedi et al. 2023; Jeong et al. 2024)."""
 
 from collections.abc import Iterator
 
@@ -6,9 +6,9 @@ from common.records import Passage, Question
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
-REQUIRED = ("question_id", "question_text")
-SETTLED = ("contexts", "answers_objects")
-SIGNS = ("question_id", "question_text")
+REQUIRED_FIELDS = ("question_id", "question_text")
+CONSISTENT_FIELDS = ("contexts", "answers_objects")
+SIGNATURE_FIELDS = ("question_id", "question_text")
 
 
 def question(row: Row) -> Question:
@@ -27,15 +27,15 @@ def question(row: Row) -> Question:
     return Question(
         id=fields.identity(row, "question_id"),
         text=fields.filled_text(row, "question_text"),
-        answers=fields.spellings(_answers(row)),
-        passages=fields.distinct(passage for passage, _ in paragraphs),
+        answers=fields.answers(_answers(row)),
+        passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=tuple(dict.fromkeys(passage.id for passage, is_gold in paragraphs if is_gold)),
         kind=fields.optional_text(row, "type"),
     )
 
 
 def _answers(row: Row) -> Iterator[str]:
-    """DROP's answer objects: spans, or a number, or a date."""
+    """Answers of DROP-style answer objects: spans, a number, or a date."""
     for item in fields.optional_objects(row, "answers_objects"):
         yield from fields.optional_texts(item, "spans")
         yield fields.optional_text(item, "number")

@@ -1,17 +1,17 @@
-"""Corpora with one passage per row: BEIR's `{_id, title, text}` and the like, or FlashRAG's `{id, contents}`, where the
-first line of `contents` is the quoted title.  JSON Lines or one JSON list."""
+"""Layout of corpora, one passage per row: BEIR's `{_id, title, text}` or FlashRAG's `{id, contents}`, where the first
+line of `contents` is the quoted title.  JSON Lines or a JSON list."""
 
 from common.records import Passage
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
-REQUIRED = ("text|contents",)
-SETTLED = ()
-SIGNS = ("text|contents",)
+REQUIRED_FIELDS = ("text|contents",)
+CONSISTENT_FIELDS = ()
+SIGNATURE_FIELDS = ("text|contents",)
 
 
 def passage(row: Row) -> Passage:
-    """A passage.  The corpus's own id is dropped: identity follows from title and text.
+    """A passage.  Its id is computed from title and text; the corpus's id is ignored.
 
     Raises:
         DataError: If a field is missing or of the wrong type.

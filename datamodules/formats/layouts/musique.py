@@ -1,19 +1,19 @@
-"""MuSiQue (Trivedi et al., 2022): Answerable and Full, with its paragraphs or questions only."""
+"""Layout of MuSiQue (Trivedi et al., 2022): Answerable and Full, with or without paragraphs."""
 
 from common.records import Passage, Question
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
-REQUIRED = ("id", "question", "paragraphs|answer_aliases")
-SETTLED = ("paragraphs", "answer")
-SIGNS = ("question", "question_decomposition")
+REQUIRED_FIELDS = ("id", "question", "paragraphs|answer_aliases")
+CONSISTENT_FIELDS = ("paragraphs", "answer")
+SIGNATURE_FIELDS = ("question", "question_decomposition")
 
 
 def question(row: Row) -> Question:
     """A question of MuSiQue.
 
-    Of an unanswerable question (`answerable` false in MuSiQue-Full) the support is what is left of it, down to none; its
-    answer stays as the file has it.  Both variants of a question share one id, as in the release.
+    An unanswerable question (`answerable` false in MuSiQue-Full) keeps the answer in the file and the gold passages
+    that are left, possibly none.  Both variants of a question have the same id, as in the release.
 
     Raises:
         DataError: If a field is missing or of the wrong type.
@@ -30,8 +30,8 @@ def question(row: Row) -> Question:
     return Question(
         id=identity,
         text=fields.filled_text(row, "question"),
-        answers=fields.spellings([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
-        passages=fields.distinct(passage for passage, _ in paragraphs),
+        answers=fields.answers([fields.optional_text(row, "answer"), *fields.optional_texts(row, "answer_aliases")]),
+        passages=fields.distinct_passages(passage for passage, _ in paragraphs),
         support=tuple(dict.fromkeys(passage.id for passage, is_gold in paragraphs if is_gold)),
         kind=hops if found else "",
     )

@@ -1,17 +1,17 @@
-"""2WikiMultiHopQA (Ho et al., 2020; the `data_ids` release): HotpotQA's keys and evidence triples, with its paragraphs
-or questions only."""
+"""Layout of 2WikiMultiHopQA (Ho et al., 2020; the `data_ids` release): HotpotQA's fields and evidence triples, with or
+without paragraphs."""
 
 from common.records import Question
-from datamodules.formats.layouts.hotpotqa import REQUIRED, SETTLED, multi_hop_question
+from datamodules.formats.layouts.hotpotqa import CONSISTENT_FIELDS, REQUIRED_FIELDS, multi_hop_question
 from datamodules.formats.row_fields import Row
 
-__all__ = ["REQUIRED", "SETTLED", "SIGNS", "question"]
+__all__ = ["CONSISTENT_FIELDS", "REQUIRED_FIELDS", "SIGNATURE_FIELDS", "question"]
 
-SIGNS = ("question", "supporting_facts", "evidences")
+SIGNATURE_FIELDS = ("question", "supporting_facts", "evidences")
 
 
 def question(row: Row) -> Question:
-    """A question of 2WikiMultiHopQA; its sentences bear no leading blank.
+    """A question of 2WikiMultiHopQA, whose sentences do not start with a space.
 
     Raises:
         DataError: If a field is missing or of the wrong type.

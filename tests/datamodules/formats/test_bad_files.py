@@ -59,7 +59,7 @@ FETCH = "Correct it or fetch the file again."
         (
             "hotpotqa",
             as_list([HOTPOT]) + " x",
-            f"{{}}, line 2, column 2: invalid JSON: something follows the end of the list. {FETCH}",
+            f"{{}}, line 2, column 2: invalid JSON: unexpected text after the end of the list. {FETCH}",
         ),
         ("hotpotqa", as_lines([HOTPOT]).encode() + b'{"a": "\xff"}\n', f"{{}}, line 2: not UTF-8: byte 0xff. {FETCH}"),
         ("hotpotqa", b'[{"a":\n"\xe9 \xff"}]', f"{{}}, line 2: not UTF-8: byte 0xe9. {FETCH}"),
@@ -67,22 +67,22 @@ FETCH = "Correct it or fetch the file again."
         (
             "hotpotqa",
             as_lines([HOTPOT, without(HOTPOT, "context")]),
-            f"{{}}, line 2: field 'context' is missing, which line 1 has. {BAD}",
+            f"{{}}, line 2: field 'context' is missing; line 1 has it. {BAD}",
         ),
         (
             "hotpotqa",
             as_list([HOTPOT, HOTPOT, HOTPOT | {"context": None}]),
-            f"{{}}, row 3 (line 3): field 'context' is missing, which row 1 (line 1) has. {BAD}",
+            f"{{}}, row 3 (line 3): field 'context' is missing; row 1 (line 1) has it. {BAD}",
         ),
         (
             "hotpotqa",
             as_lines([without(HOTPOT, "context"), HOTPOT]),
-            f"{{}}, line 2: field 'context' is here, but line 1 lacks it. {BAD}",
+            f"{{}}, line 2: field 'context' is present; line 1 does not have it. {BAD}",
         ),
         (
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
-            "{}, line 1: field '_id' or 'id' is missing, which every hotpotqa row has. Is this a hotpotqa file? "
+            "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
             "Known layouts: fid, flashrag, hotpotqa, ircot, jsonl, musique, twowiki.",
         ),
         (
@@ -118,7 +118,7 @@ FETCH = "Correct it or fetch the file again."
         (
             "hotpotqa",
             as_lines([HOTPOT, HOTPOT | {"answer": "\ud800"}]),
-            f"{{}}, line 2: field 'answer' holds half a surrogate pair ('\\ud800'). {BAD}",
+            f"{{}}, line 2: field 'answer' contains an unpaired surrogate ('\\ud800'). {BAD}",
         ),
         (
             "musique",
@@ -205,11 +205,11 @@ def test_what_is_refused_before_any_reading(tmp_path: Path) -> None:
         read_questions("jsonl", file)
     with pytest.raises(UserError, match="no source of passages"):
         read_passages("hotpotqa", [])
-    with pytest.raises(MissingInputError, match=r"none\.json does not exist: name a JSON or JSON Lines file"):
+    with pytest.raises(MissingInputError, match=r"none\.json does not exist: give a JSON or JSON Lines file"):
         read_questions("hotpotqa", missing)
     with pytest.raises(MissingInputError, match=r"none\.json does not exist"):
         read_passages("hotpotqa", [file, missing])
-    with pytest.raises(DataError, match="is a folder: name one file of it, or a data set as hf:"):
+    with pytest.raises(DataError, match="is a folder: give one file of it, or a data set as hf:"):
         read_questions("hotpotqa", str(tmp_path))
     for bad in ("hf:", "hf:name", "hf:name:", "hf:a:b:c:d"):
         with pytest.raises(

@@ -96,7 +96,7 @@ def test_a_question_that_leaves_no_room_is_refused(
     if tokens <= 12:
         assert len(encode([(question, [LONDON])])[0]) <= 16
     else:
-        with pytest.raises(UserError, match=rf"the question .* fills {tokens} of max_tokens 16: raise it"):
+        with pytest.raises(UserError, match=rf"the question .* fills {tokens} of max_tokens 16: raise max_tokens"):
             encode([(question, [LONDON])])
 
 

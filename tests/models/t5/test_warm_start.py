@@ -19,7 +19,7 @@ from datamodules.world.world import WorldConfig, grow
 from models.pretrained import MINILM, resolve
 from models.t5.from_scratch import Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
-from models.t5.warm_start import semantic_embeddings, start_by_copying
+from models.t5.warm_start import initialize_copy_heads, semantic_embeddings
 from models.t5.word_neighbours import nearest_words
 from trainers.t5_from_scratch import main
 
@@ -83,7 +83,7 @@ def test_cross_attention_hands_over_what_it_attends_to(
 ) -> None:
     network = random_t5(words, Sizes(d_model=width, layers=1, decoder_layers=layers, heads=heads, d_ff=16))
     before = torch.get_rng_state()
-    start_by_copying(network)
+    initialize_copy_heads(network)
     assert torch.equal(torch.get_rng_state(), before)
     assert len(network.decoder.block) == layers
     for block in network.decoder.block:
