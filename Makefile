@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 VENV ?= .venv
-TORCH_INDEX ?=  # optional: PyTorch's CPU package index, so that a machine without a GPU does not fetch CUDA
+TORCH_INDEX ?=  # optional: address of PyTorch's CPU package index, so that a machine without a GPU does not download CUDA
 PIP_TORCH = $(if $(strip $(TORCH_INDEX)),--index-url $(strip $(TORCH_INDEX)),)
 BIN := $(VENV)/bin
 WORKERS ?= 2  # test processes
@@ -18,7 +18,7 @@ export TOKENIZERS_PARALLELISM := false
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-install: $(BIN)/.installed  ## Make the environment in .venv (CPU; for GPUs see the README)
+install: $(BIN)/.installed  ## Install everything into .venv (CPU; for GPUs see README.md)
 
 $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	@$(PYTHON) -m venv $(VENV)
@@ -26,26 +26,26 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
-quickstart: install  ## DR-RAG from nothing to an answered question: world, training, indexes, evaluation (under 10 minutes)
+quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (about 8 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
-quickstart-rerag: install  ## RE-RAG likewise: a T5 from nothing learns to read, then estimator and generator jointly (under 10 minutes)
+quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (9 to 14 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
-test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 cores
+test: install  ## The fast tests: no network, no GPU, under 6 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-all: install  ## All tests that this machine can run, the slow ones too
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network"
+test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network$(if $(shell command -v nvidia-smi),, and not gpu)"
 
-check: install  ## Lint, format and types
+check: install  ## Lint, format and type checks
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: install  ## Format and fix what can be fixed
+format: install  ## Format the code and fix what can be fixed automatically
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## Remove what quickstart and tests wrote, not the environment
+clean:  ## Remove what the quickstarts and tests wrote; the environment stays
 	@rm -rf data/world indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,rerag-world,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue, whose official files lie under data/: indexes over each data set's own
+# DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue, whose official files are under data/: indexes over each data set's own
 # paragraphs, hard negatives, one classifier for all three, and a report on each dev file.
-# What is done already is not done again: indexes and a trained classifier stand, an evaluation goes on where it was stopped.
-# Options are handed to the training.
+# When it is run again, indexes and a trained classifier are kept, mining is repeated, and an evaluation resumes.
+# Options are passed on to the training:  bash scripts/drrag_multihop.sh --trainer.accumulate_grad_batches 2
 set -euo pipefail
 python=${PYTHON:-python}
 hotpotqa=data/hotpotqa/hotpot_distractor
@@ -25,7 +25,7 @@ while read -r -u 3 name layout train dev; do
 done 3<<< "$sets"
 
 if [ ! -d checkpoints/drrag-hotpotqa/serving ]; then
-  "$python" train.py fit --config configs/train/drrag_hotpotqa.yaml "$@" # e.g. --trainer.accumulate_grad_batches 2
+  "$python" train.py fit --config configs/train/drrag_hotpotqa.yaml "$@"
 fi
 
 while read -r -u 3 name layout train dev; do

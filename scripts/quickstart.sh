@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One system on a generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag]
-# Every stage is a command a user types for real data too; seconds are printed for each.
+# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag]
+# Every stage is a command that works for real data too.  The seconds of each stage are printed.
 set -euo pipefail
 python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
 began=$SECONDS
-trap 'jobs -p | xargs -r kill' EXIT # nothing goes on in the background when a stage fails
+trap 'jobs -p | xargs -r kill' EXIT # stop background jobs when a stage fails
 
 stage() {
   local name=$1 started=$SECONDS
@@ -16,7 +16,7 @@ stage() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
-finished() { # process, log: what it said, and its exit code
+finished() { # process, log: print the log, return the exit code
   local code=0
   wait "$1" || code=$?
   cat "$2"
@@ -31,7 +31,7 @@ drrag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world-dense
   stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
-  rm -rf checkpoints/drrag-world # a quickstart starts over; a run of your own is never overwritten
+  rm -rf checkpoints/drrag-world # a quickstart starts over; it overwrites no other run
   stage train "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
@@ -44,7 +44,7 @@ rerag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
-  # two processes each: of one thread, or they would fight for the cores
+  # two processes each, with one thread per process, or they compete for the cores
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
   stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
   mkdir -p reports

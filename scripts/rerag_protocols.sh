@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# RE-RAG's protocols compared on the synthetic world over several seeds, from the reader's warm-up on.
+# RE-RAG's training protocols compared on the generated world over several seeds, reader included.
 #   bash scripts/rerag_protocols.sh ["0 1 2" ["paper released ours ours_unlabelled"]]
-# The paper's and the released protocol train without labels, ours with has-answer labels beside the generator's verdict, as
-# configs/train/rerag_world.yaml has it; ours_unlabelled tells what they are worth.
-# First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are of validation questions, whose phrasings
-# training has not seen; then  python -m benchmarks.protocols reports/protocols  prints them side by side, but for the first
-# 50, on which the runs chose their temperature.
-# About seven minutes a run on two cores; what is there already is kept.
+# `paper` and `released` train without labels; `ours` trains with has-answer labels beside the generator's signal, as in
+# configs/train/rerag_world.yaml; `ours_unlabelled` measures what the labels contribute.
+# First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are measured on validation questions, whose
+# phrasings training has not seen.  Then
+#   python -m benchmarks.protocols reports/protocols --skip 50
+# prints them side by side, without the first 50 questions, on which the runs chose their temperature.
+# About seven minutes per run on two cores; finished runs and reports are kept.
 set -euo pipefail
 python=${PYTHON:-python}
 seeds=${1:-0 1 2}

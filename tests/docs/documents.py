@@ -1,0 +1,183 @@
+"""The documentation as data: pages, the commands they print, their links and headings, and the parsers of the commands."""
+
+import argparse
+import importlib
+import re
+import runpy
+import shlex
+import sys
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import jsonargparse
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "checkpoints/README.md",
+    ROOT / "benchmarks/results/README.md",
+]
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))
+SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
+ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
+COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r)\s.*")
+IN_COMMENT = re.compile(r"(?:^|: |\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+
+
+class Printed(NamedTuple):
+    """A command as a page, a config or a script prints it."""
+
+    file: Path
+    text: str
+
+    @property
+    def name(self) -> str:
+        """For test ids."""
+        return f"{self.file.relative_to(ROOT)}: {self.text[:90]}"
+
+
+def fences(page: Path) -> list[tuple[str, str]]:
+    """Language and text of every fenced block."""
+    return re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def joined(text: str) -> list[str]:
+    """Lines, stripped, with those that end in a backslash joined to the next."""
+    return [line.strip() for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines()]
+
+
+def printed_on(page: Path) -> list[Printed]:
+    """Commands of the fenced and indented blocks of a page, and those in its lines between backticks."""
+    blocks = [text for language, text in fences(page) if language in SHELL]
+    bare = prose(page)
+    blocks.append("\n".join(line for line in bare.splitlines() if line.startswith("    ")))
+    lines = [line for text in blocks for line in joined(text)]
+    lines += [f"python {span}" if span.startswith(("train.py ", "infer.py ")) else span for span in SPAN.findall(bare)]
+    return [Printed(page, line) for line in lines if COMMAND.fullmatch(line)]
+
+
+def printed_in_comments(file: Path) -> list[Printed]:
+    """Commands in the comment header of a config or a script."""
+    comments = "\n".join(line[1:].rstrip() for line in file.read_text(encoding="utf-8").splitlines() if line[:1] == "#")
+    found = [IN_COMMENT.search(line) for line in joined(comments)]
+    return [Printed(file, match[1]) for match in found if match]
+
+
+def words(command: str) -> list[str]:
+    """A command's words, without its comment, what follows a wide gap, and assignments before it."""
+    split = shlex.split(re.split(r"\s{3,}", command)[0], comments=True)
+    while ASSIGNMENT.fullmatch(split[0]):
+        split.pop(0)
+    return split
+
+
+class Built(Exception):  # noqa: N818 (no error: it hands over a parser)
+    """Carries an argparse parser out of a command's main."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self.parser = parser
+
+
+def hand_over(parser: argparse.ArgumentParser, *_: object, **__: object) -> NoReturn:
+    """Stands in for argparse's `parse_args`."""
+    raise Built(parser)
+
+
+@cache
+def parser_of(program: str) -> argparse.ArgumentParser:
+    """The parser that train.py, infer.py or a module builds when it is run, built once; nothing is parsed or run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [program])
+        if "import argparse" not in (ROOT / program.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"):
+            return jsonargparse.capture_parser(importlib.import_module(program).main, [])
+        patch.setattr(argparse.ArgumentParser, "parse_args", hand_over)
+        with pytest.raises(Built) as built:
+            runpy.run_module(program, run_name="__main__")
+    return built.value.parser
+
+
+@cache
+def config_of_run(name: str) -> str:
+    """The config whose run is called `name`."""
+    (config,) = [file for file in CONFIGS if yaml.safe_load(file.read_text()).get("name") == name]
+    return str(config)
+
+
+def parse(program: str, arguments: list[str]) -> None:
+    """Have a program's own parser parse arguments; a saved config of a run stands for the config it was made from.
+
+    Raises:
+        AssertionError: With the parser's message, if it refuses them.
+    """
+    saved = re.compile(r"checkpoints/([\w-]+)/config\.yaml")
+    arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
+    code = 0
+    try:
+        parser_of(program).parse_args(arguments)
+    except SystemExit as stop:  # --help and its like leave with 0
+        code = stop.code
+    assert not code, f"{program} refuses {arguments}"
+
+
+def check_python(arguments: list[str]) -> None:
+    """Check what follows `python` or `torchrun --nproc-per-node N`."""
+    if arguments[0] == "-m":
+        module, has_main = arguments[1], ROOT / arguments[1].replace(".", "/") / "__main__.py"
+        parse(f"{module}.__main__" if has_main.is_file() else module, arguments[2:])
+        return
+    program = ROOT / arguments[0]
+    assert program.is_file(), f"{arguments[0]} does not exist"
+    if len(arguments) == 2 and not arguments[1].startswith("-"):  # only names the command, as in `infer.py answers`
+        arguments = [*arguments, "--help"]
+    parse(program.stem, arguments[1:])
+
+
+def make_targets() -> set[str]:
+    """Targets of the Makefile."""
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+
+
+def check(command: str) -> None:
+    """Resolve and parse one command, from the repository's root.
+
+    Raises:
+        AssertionError: If it names what does not exist, or its parser refuses it.
+    """
+    program, *arguments = words(command)
+    if program == "torchrun":
+        option, processes, *rest = arguments
+        assert option == "--nproc-per-node"
+        assert processes.isdigit()
+        check_python(rest)
+    elif program == "python":
+        check_python(arguments)
+    elif program == "make":
+        targets = [word for word in arguments if not ASSIGNMENT.fullmatch(word)]
+        assert set(targets) <= make_targets(), f"no such target: {targets}"
+    elif program == "bash":
+        assert (ROOT / arguments[0]) in SCRIPTS, f"no such script: {arguments[0]}"
+    else:
+        assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {command!r}"
+        assert (ROOT / arguments[2]).is_file(), f"no such file: {arguments[2]}"
+
+
+def slugs(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> list[str]:
+    """Targets of a page's links and images."""
+    return re.findall(r"\]\(([^)\s]+)\)", prose(page))

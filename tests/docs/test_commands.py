@@ -1,0 +1,134 @@
+"""Every command that README, docs, configs and scripts print is resolved and parsed by the program it names, without running it."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs.documents import (
+    CONFIGS,
+    PAGES,
+    ROOT,
+    SCRIPTS,
+    Printed,
+    check,
+    parse,
+    printed_in_comments,
+    printed_on,
+)
+
+COMMANDS = [command for page in PAGES for command in printed_on(page)]
+COMMANDS += [command for file in (*CONFIGS, *SCRIPTS) for command in printed_in_comments(file)]
+RUNS = [  # arguments of each script, and how many commands it then runs
+    ("quickstart.sh", ["drrag"], 7),
+    ("quickstart.sh", ["rerag"], 8),
+    ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 16),
+    ("rerag_protocols.sh", ["0", "paper released ours ours_unlabelled"], 16),
+]
+
+
+@pytest.fixture(autouse=True)
+def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(COMMANDS), ids=lambda command: command.name)
+def test_printed_commands_parse(command: Printed) -> None:
+    check(command.text)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python train.py fit --config configs/train/drrag_world.yaml --model.learning_rat 1e-4",
+        "python train.py fit --config configs/train/no_such.yaml",
+        "python train.py train --config configs/train/drrag_world.yaml",
+        "torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_world.yaml --trainer.device 8",
+        "python infer.py evaluate --config configs/infer/drrag_world.yaml --question dev.json --out reports/x",
+        "python infer.py answers --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
+        "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
+        "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
+        "python -m datamodules.world --output data/world",
+        "python -m benchmarks.protocols reports/protocols --skipped 50",
+        "make quick-start",
+        "bash scripts/quick.sh",
+        "pip install -r requirements-all.txt",
+    ],
+)
+def test_a_mistake_in_a_command_is_found(command: str) -> None:
+    with pytest.raises(AssertionError):
+        check(command)
+
+
+def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Type `make test`.\n\n    python infer.py ask --config c.yaml \\\n        --question x\n\n1. Then\n\n"
+        "       OMP_NUM_THREADS=1 bash scripts/a.sh\n\n```\ntorchrun --nproc-per-node 8 train.py fit   # all\nplain text\n```\n\n"
+        "```python\npython = 1\n```\n"
+    )
+    assert [command.text for command in printed_on(page)] == [
+        "torchrun --nproc-per-node 8 train.py fit   # all",
+        "python infer.py ask --config c.yaml --question x",
+        "OMP_NUM_THREADS=1 bash scripts/a.sh",
+        "make test",
+    ]
+
+
+def test_every_page_that_explains_a_command_prints_it() -> None:
+    pages = {str(command.file.relative_to(ROOT)) for command in COMMANDS}
+    assert {
+        "README.md",
+        "docs/drrag.md",
+        "docs/rerag.md",
+        "docs/multi_gpu.md",
+        "docs/serving.md",
+        "docs/wandb.md",
+    } <= pages
+    assert {str(config.relative_to(ROOT)) for config in CONFIGS if config.parent.name == "train"} <= pages
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.parent.name}/{config.stem}")
+def test_every_config_is_parsed_by_its_command(config: Path) -> None:
+    if config.parent.name == "train":
+        parse("train", ["fit", "--config", str(config)])
+    elif config.stem.startswith("mine_"):
+        parse("infer", ["mine", "--config", str(config)])
+    else:
+        parse("infer", ["answers", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])
+
+
+@pytest.mark.parametrize(("script", "arguments", "count"), RUNS, ids=lambda each: str(each)[:24])
+def test_every_command_of_a_script_parses(
+    script: str, arguments: list[str], count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script runs with a stand-in for Python that writes down its arguments and does nothing else."""
+    recorder, record = tmp_path / "python", tmp_path / "commands"
+    recorder.write_text(
+        '#!/usr/bin/env bash\nset -e\n[ "$1" = -c ] && { echo asked; exit; }\n'
+        f'{{ printf "%s\\0" "$@"; printf "\\n"; }} >> {record}\n'
+    )
+    recorder.chmod(0o755)
+    run = subprocess.run(
+        ["bash", str(ROOT / "scripts" / script), *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHON": str(recorder)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    commands = [line.split("\0")[:-1] for line in record.read_text().splitlines()]
+    assert len(commands) == count
+    for command in commands:
+        if command[0] == "-m":
+            module = command[1]
+            parse(
+                f"{module}.__main__" if (ROOT / module.replace(".", "/") / "__main__.py").is_file() else module,
+                command[2:],
+            )
+        else:
+            parse(Path(command[0]).stem, command[1:])
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_scripts_have_no_syntax_error(script: Path) -> None:
+    run = subprocess.run(["bash", "-n", str(script)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr

@@ -1,0 +1,142 @@
+"""The pages are true: links, anchors, names of files, classes and options, the import graph, and what configs promise."""
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import infer
+from datamodules.drrag import DrRagData
+from datamodules.rerag import ReRagData
+from datamodules.t5 import SpanCorruptionData
+from harness.selection.options import SelectionOptions
+from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.t5 import SpanCorruptionTrainer
+from trainers.t5_from_scratch import t5_from_scratch
+
+README_LINES = 150
+FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
+KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folders whose files are in git
+CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
+OPTIONS = {
+    "model": {DrRagTrainer, ReRagTrainer, SpanCorruptionTrainer},
+    "data": {DrRagData, ReRagData, SpanCorruptionData},
+    "selection": {SelectionOptions},
+}
+TRAIN_OPTIONS = {"config", "name", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"} | {
+    "nproc-per-node",
+    "max-restarts",
+    "skip",
+}  # of train.py; then of torchrun and benchmarks.protocols
+PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")
+ids = {"ids": lambda page: str(page.relative_to(ROOT))}
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_readme_names_every_folder() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    tree = prose(ROOT / "README.md").partition("## Where things are")[2]
+    folders = {file.split("/")[0] for file in listed.stdout.splitlines() if "/" in file and file[0] != "."}
+    assert {folder for folder in folders if f"`{folder}/`" not in tree} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, **ids)
+def test_links_and_anchors_lead_somewhere(page: Path) -> None:
+    for link in links(page):
+        file, _, anchor = link.partition("#")
+        assert "://" not in file, f"{link}: addresses outside the repository cannot be checked here"
+        target = (page.parent / file).resolve() if file else page
+        assert target.is_file(), f"{link} does not exist"
+        assert not anchor or anchor in slugs(target), f"{link}: no such heading, only {sorted(slugs(target))}"
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached and page.suffix == ".md":
+            reached.add(page)
+            waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links(page) if link[0] != "#"]
+    assert {page for page in PAGES if ROOT / "docs" in page.parents} <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, **ids)
+def test_named_files_and_classes_exist(page: Path) -> None:
+    for span in SPAN.findall(prose(page)):
+        for word in re.split(r"[\s,]+", span):
+            if word.split("/")[0] in KEPT and "/" in word and not re.search(r"[*<{]", word):
+                assert (ROOT / word).exists(), f"{page.name}: {word} does not exist"
+            elif CLASS.fullmatch(word):
+                module, _, name = word.rpartition(".")
+                if not (ROOT / word.replace(".", "/")).with_suffix(".py").is_file():
+                    assert hasattr(importlib.import_module(module), name), f"{page.name}: {word} does not exist"
+
+
+@pytest.mark.parametrize("page", PAGES, **ids)
+def test_named_options_exist(page: Path) -> None:
+    spans = SPAN.findall(prose(page))
+    for group, name in re.findall(r"(?<![\w.])(model|data|selection)\.(?!safetensors|onnx)(\w+)", " ".join(spans)):
+        known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
+        assert name in known, f"{page.name}: {group}.{name} is no option"
+    commands = [*infer.COMMANDS.values(), t5_from_scratch]
+    known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | TRAIN_OPTIONS
+    for name in re.findall(r"(?<!\S)--(\w[\w-]*)", " ".join(spans)):
+        assert name in known, f"{page.name}: --{name} is no option"
+
+
+def test_every_module_imports() -> None:
+    modules = [
+        ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        for folder in (*FOLDERS, "benchmarks")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        if file.stem != "__init__"
+    ]
+    run = subprocess.run(
+        [sys.executable, "-c", f"import train, infer, {', '.join(modules)}"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+
+
+def box(module: str) -> str:
+    """The box of the architecture page's graph that a module, or a file of it, belongs to."""
+    return "formats" if module.startswith("datamodules.formats") else module.split(".")[0]
+
+
+def test_the_import_graph_is_the_code() -> None:
+    graph = (ROOT / "docs/architecture.md").read_text().partition("```mermaid")[2].partition("```")[0]
+    drawn = set(re.findall(r"^\s*(\S+) --> (\S+)$", graph, flags=re.MULTILINE))
+    found = set()
+    for file in [ROOT / "train.py", ROOT / "infer.py", *(f for each in FOLDERS for f in (ROOT / each).rglob("*.py"))]:
+        parts = file.relative_to(ROOT).parts
+        here = parts[0] if len(parts) == 1 else box(".".join(parts))
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            found |= {(here, box(name)) for name in names if name.split(".")[0] in FOLDERS and box(name) != here}
+    assert drawn == found
+
+
+@pytest.mark.parametrize(
+    "config", [file for file in CONFIGS if file.parent.name == "train"], ids=lambda file: file.stem
+)
+def test_training_configs_say_what_they_reach(config: Path) -> None:
+    header = re.match(r"(?:#.*\n)+", config.read_text())
+    assert header
+    said = dict(re.findall(r"^# (\w+) {2,}(.*(?:\n# {5,}.*)*)", header[0], flags=re.MULTILINE))
+    assert set(PROMISES) <= set(said)
+    assert "+-" in said["Target"]
+    assert "measured" in said["Status"]
+    assert "measured" in said["Time"]
+    assert "measured" in said["Memory"]
