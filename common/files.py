@@ -17,7 +17,12 @@ _OLD = ".old"  # marks a folder set aside while its successor takes its place
 
 
 def fsync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: on POSIX a rename survives a power cut only after this."""
+    """Make the names in a folder durable: on POSIX a rename survives a power cut only after this.
+
+    Windows opens no folders and needs no such call.
+    """
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -30,6 +35,8 @@ def _temporary(path: Path, mark: str = "") -> Path:
 
 
 def _is_alive(pid: int) -> bool:
+    if os.name == "nt":  # os.kill would send Ctrl-C there: leave the files of every other process alone
+        return True
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
