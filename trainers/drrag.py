@@ -111,7 +111,7 @@ class DrRagTrainer(pl.LightningModule):
         self.classifier.threshold = threshold
         self.validation_facts = {
             "auc": metrics.auc(log_odds_P, labels_P),
-            "average_precision": metrics.average_precision(log_odds_P, labels_P),
+            "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
             "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
             "threshold": threshold,
