@@ -21,6 +21,7 @@ from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.model_card import model_card
 from trainers.run.optimizers import total_steps
+from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
 
 
@@ -69,6 +70,8 @@ class DrRagTrainer(pl.LightningModule):
         self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
         if gradient_checkpointing:
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token, _ = flops_per_token(self.classifier.network)
+        self.flops_per_batch = 0
         self.validated: list[tuple[Tensor, Tensor, Tensor]] = []
         self.validation_facts: dict[str, float] = {}
         self.figures: dict[str, Any] = {}
@@ -78,6 +81,7 @@ class DrRagTrainer(pl.LightningModule):
         """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
+        self.flops_per_batch = self.flops_per_token * batch.tokens
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
         agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
         self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
@@ -111,7 +115,7 @@ class DrRagTrainer(pl.LightningModule):
         self.classifier.threshold = threshold
         self.validation_facts = {
             "auc": metrics.auc(log_odds_P, labels_P),
-            "average_precision": metrics.average_precision(log_odds_P, labels_P),
+            "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
             "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
             "threshold": threshold,

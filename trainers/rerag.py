@@ -37,6 +37,7 @@ from trainers.run.memory_estimate import memory_plan
 from trainers.run.model_card import rerag_card
 from trainers.run.optimizers import decay_groups, total_steps
 from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
+from trainers.run.throughput import flops_per_token
 
 
 class ReRagTrainer(pl.LightningModule):
@@ -159,6 +160,8 @@ class ReRagTrainer(pl.LightningModule):
         self.token_weight = (
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
         )
+        self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
+        self.flops_per_batch = 0
         self.judged: list[QuestionScores] = []
         self.chosen_reading = 0
         self.validation_facts: dict[str, float] = {}
@@ -233,6 +236,7 @@ class ReRagTrainer(pl.LightningModule):
     def training_step(self, batch: ContextBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
         terms = self.losses(batch)
+        self.flops_per_batch = self._flops(batch)
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
         weights = {
             "gen": 1.0, "re": self.hparams.kl_weight, "tok": self.token_weight, "label": self.hparams.label_weight,
@@ -242,6 +246,16 @@ class ReRagTrainer(pl.LightningModule):
         self.log("train/loss", loss.detach() * parts, prog_bar=True)
         self.log_dict({f"train/{units[name]}": term.detach() * parts for name, term in terms.items()})
         return loss * parts
+
+    def _flops(self, batch: ContextBatch) -> int:
+        """Estimated FLOPs of a training step on a batch; the estimator writes one token per row, the generator answers."""
+        total = 0
+        for part, (per_input, per_target) in zip(self.parts, self.flops_per_token, strict=True):
+            own = part is self.estimator
+            buckets = (own and batch.estimator_buckets) or batch.buckets
+            tokens, rows = sum(bucket.ids_MT.numel() for bucket in buckets), batch.examples
+            total += per_input * tokens + per_target * rows * (1 if own else batch.answers_BA.shape[1])
+        return total
 
     def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
         """Collect what each question's contexts are worth and the answer read from the best of them."""

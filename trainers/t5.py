@@ -31,6 +31,7 @@ from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.model_card import t5_card
 from trainers.run.optimizers import decay_groups, total_steps
 from trainers.run.preflight_checks import refuse_fp16
+from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
 PART = "t5"
@@ -79,6 +80,8 @@ class SpanCorruptionTrainer(pl.LightningModule):
         self.network: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
         if gradient_checkpointing:
             self.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token = flops_per_token(self.network)
+        self.flops_per_batch = 0
         self.validated: list[tuple[Tensor, ...]] = []
         self.validation_facts: dict[str, float] = {}
         self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
@@ -99,6 +102,8 @@ class SpanCorruptionTrainer(pl.LightningModule):
     def training_step(self, batch: SpanBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
+        per_input, per_target = self.flops_per_token
+        self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
         self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
         return share * parts

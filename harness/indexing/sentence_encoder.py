@@ -21,6 +21,7 @@ from common.files import sha256
 from common.records import clean
 from harness.runtime.provenance import fingerprint
 from models.devices import resolve_device
+from models.length_batching import length_batches
 from models.pretrained import MINILM, resolve
 
 DType = Literal["float32", "bfloat16"]
@@ -184,7 +185,7 @@ class SentenceEncoder:
         if not texts:
             return embeddings_ND
         tokens = self.tokenizer(texts, truncation=True, max_length=self.max_tokens, padding=False)
-        for rows in by_length([len(ids) for ids in tokens["input_ids"]], self.batch_tokens):
+        for rows in length_batches([len(ids) for ids in tokens["input_ids"]], self.batch_tokens):
             batch = self.tokenizer.pad(
                 {key: [values[row] for row in rows] for key, values in tokens.items()}, return_tensors="pt"
             ).to(self.device)
@@ -227,21 +228,3 @@ def pool(hidden_BTD: Tensor, attention_BT: Tensor, how: str) -> Tensor:
     if how == "max":
         return hidden_BTD.masked_fill(~real_BT1, float("-inf")).amax(dim=1)
     return hidden_BTD.masked_fill(~real_BT1, 0.0).sum(dim=1) / real_BT1.sum(dim=1).clamp(min=1)
-
-
-def by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Group texts of like length, so that little is padded: rows of each batch, longest texts first.
-
-    Args:
-        lengths: Tokens of each text.
-        batch_tokens: Most tokens of a batch, padding included.
-    """
-    rows: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        # the first of a batch is its longest, and so decides its width
-        if rows and (len(rows) + 1) * lengths[rows[0]] > batch_tokens:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows

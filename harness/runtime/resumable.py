@@ -5,7 +5,6 @@ further lines  {"batch": 0, "seconds": 12.3, "result": ...}, in order, each on d
 """
 
 import errno
-import fcntl
 import importlib.metadata
 import json
 import os
@@ -15,8 +14,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from common.errors import ArtifactError, UserError
+from common.errors import ArtifactError
 from common.files import fsync_folder
+from common.locks import exclusive
 from harness.runtime.progress import say, track
 from harness.runtime.provenance import differences
 
@@ -81,24 +81,24 @@ class ResumableBatches:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[BinaryIO]:
-    """The file for this process alone, made if need be; gone afterwards if nothing was written."""
+    """The file, locked for this process, created if needed; removed afterwards if nothing was written."""
     with _disk(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        stored = file.open("a+b")
     try:
-        fcntl.flock(stored, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        stored.close()
-        raise UserError(f"{file}: another run is at this work. Wait for it, or choose another --out.") from error
-    except OSError:
-        pass  # some network file systems have no locks: there it is up to the user
-    try:
-        yield stored
+        with exclusive(file, f"{file}: another run is at this work. Wait for it, or choose another --out."):
+            with _disk(file):
+                stored = file.open("a+b")
+            try:
+                yield stored
+            finally:
+                empty = not os.fstat(stored.fileno()).st_size
+                with suppress(OSError):  # a full disk refuses once more what it refused before
+                    stored.close()
+                if empty:
+                    file.unlink(missing_ok=True)
     finally:
-        if not os.fstat(stored.fileno()).st_size:
-            remove_saved(file)
-        with suppress(OSError):  # a full disk refuses once more what it refused before
-            stored.close()
+        with suppress(OSError):  # not empty
+            file.parent.rmdir()
 
 
 def _whole_lines(stored: BinaryIO, file: Path, head: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:

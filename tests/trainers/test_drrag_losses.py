@@ -58,17 +58,6 @@ def test_auc_is_the_chance_that_a_positive_outscores_a_negative(rows: list[tuple
 
 
 @given(samples)
-def test_precision_and_recall_at_every_threshold(rows: list[tuple[int, bool]]) -> None:
-    scores, labels = arrays(rows)
-    precision, recall, thresholds = metrics.precision_recall(scores, labels)
-    assert thresholds.tolist() == sorted(set(scores.tolist()), reverse=True)
-    for p, r, t in zip(precision, recall, thresholds, strict=True):
-        decided = scores >= t
-        assert p == pytest.approx(labels[decided].mean())
-        assert r == pytest.approx(labels[decided].sum() / labels.sum())
-
-
-@given(samples)
 def test_the_best_threshold_beats_every_other(rows: list[tuple[int, bool]]) -> None:
     scores, labels = arrays(rows)
 
@@ -90,9 +79,44 @@ def test_the_best_threshold_beats_every_other(rows: list[tuple[int, bool]]) -> N
         assert claimed == pytest.approx(max(value(t) for t in set(scores.tolist())))
 
 
+# Multiples of 1/16 hit the edges of 8 bins and the threshold 0.5 exactly, and make ties; other values are arbitrary.
+probabilities = st.one_of(st.integers(0, 16).map(lambda n: n / 16), st.floats(0, 1))
+judged = st.lists(st.tuples(probabilities, st.booleans()), min_size=2, max_size=60).filter(
+    lambda rows: any(label for _, label in rows)
+)
+
+
+@given(judged)
+def test_torchmetrics_gives_the_written_formulas_in_float64(rows: list[tuple[float, bool]]) -> None:
+    p, y = arrays(rows)
+    thresholds = np.unique(p)
+    decided = [p >= t for t in thresholds]
+    precision = [y[d].mean() for d in decided]
+    recall = [y[d].sum() / y.sum() for d in decided]
+    found_precision, found_recall = metrics.precision_recall(p, y)
+    assert found_precision == pytest.approx([*precision, 1.0], abs=1e-12)
+    assert found_recall == pytest.approx([*recall, 0.0], abs=1e-12)
+    gains = np.diff([0.0, *recall[::-1]])
+    assert metrics.average_precision(p, y) == pytest.approx((gains * precision[::-1]).sum(), abs=1e-12)
+
+    bin_P = np.minimum((p * 8).astype(int), 7)  # [a, b), and 1 in the last: eighths are exact, no edge is rounded
+    held = [bin_P == n for n in range(8) if (bin_P == n).any()]
+    error = sum(abs(p[b].mean() - y[b].mean()) * b.sum() for b in held) / len(p)
+    assert metrics.expected_calibration_error(p, y, bins=8) == pytest.approx(error, abs=1e-12)
+    mean, share, counts = metrics.reliability(p, y, bins=8)
+    assert mean == pytest.approx([p[b].mean() for b in held], abs=1e-12)
+    assert share == pytest.approx([y[b].mean() for b in held], abs=1e-12)
+    assert counts.tolist() == [b.sum() for b in held]
+
+    for threshold in (0.5, p[0]):
+        table = [[np.sum((y == true) & ((p >= threshold) == said)) for said in (0, 1)] for true in (0, 1)]
+        assert metrics.confusion(p, y, threshold).tolist() == table
+    assert torch.get_default_dtype() == torch.float32
+
+
 def test_average_precision_by_hand() -> None:
     # Ranked: + - +.  Precision 1 at recall 1/2, then 2/3 at recall 1: AP = 1/2 * 1 + 1/2 * 2/3.
-    assert metrics.average_precision(np.array([3.0, 2, 1]), np.array([1.0, 0, 1])) == pytest.approx(5 / 6)
+    assert metrics.average_precision(np.array([0.9, 0.5, 0.1]), np.array([1.0, 0, 1])) == pytest.approx(5 / 6)
 
 
 def test_calibration_by_hand() -> None:
@@ -101,11 +125,6 @@ def test_calibration_by_hand() -> None:
     assert metrics.expected_calibration_error(probabilities, labels) == pytest.approx(0.5 / 3)
     mean, share, counts = metrics.reliability(probabilities, labels)
     assert (mean.tolist(), share.tolist(), counts.tolist()) == ([0.25, 1.0], [0.5, 1.0], [2, 1])
-
-
-def test_confusion_by_hand() -> None:
-    probabilities, labels = np.array([0.1, 0.6, 0.6, 0.9]), np.array([0.0, 0.0, 1.0, 1.0])
-    assert metrics.confusion(probabilities, labels, 0.6).tolist() == [[1, 1], [0, 2]]
 
 
 def test_auc_needs_both_classes() -> None:

@@ -1,7 +1,6 @@
-"""What a run leaves behind besides checkpoints: plots, throughput, exact random states, and a folder to serve."""
+"""What a run leaves behind besides checkpoints: records, plots, random states and the serving folder."""
 
 import random
-import time
 from pathlib import Path
 from typing import Any
 
@@ -62,32 +61,6 @@ class RunRecord(Callback):
         if trainer.is_global_zero:
             state = {"status": status, "epoch": trainer.current_epoch, "step": trainer.global_step}
             write_json(Path(trainer.default_root_dir) / "state.json", state)
-
-
-class Throughput(Callback):
-    """Logs examples and tokens a second on all ranks, and the gradient's norm before clipping."""
-
-    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Start the clock."""
-        self._since, self._examples, self._tokens = time.perf_counter(), 0, 0
-
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
-    ) -> None:
-        """Count, and log as often as Lightning does."""
-        self._examples += batch.examples
-        self._tokens += batch.tokens
-        if (batch_idx + 1) % (trainer.log_every_n_steps * trainer.accumulate_grad_batches) == 0:
-            seconds = time.perf_counter() - self._since
-            rates = {"examples_per_second": self._examples, "tokens_per_second": self._tokens}
-            self.log_dict({f"train/{name}": n * trainer.world_size / seconds for name, n in rates.items()})
-            self.on_train_start(trainer, module)
-
-    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Any) -> None:
-        """Norm of the whole gradient."""
-        if trainer.global_step % trainer.log_every_n_steps == 0:
-            norms = [p.grad.norm() for p in module.parameters() if p.grad is not None]
-            self.log("train/grad_norm", torch.stack(norms).norm())
 
 
 class RandomState(Callback):

@@ -11,9 +11,10 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveCon
 
 from common.errors import BriefErrors, UserError
 from common.files import write_text
-from trainers.run.callbacks import RandomState, RunRecord, ServingExport, Throughput
+from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
+from trainers.run.throughput import Throughput
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not a guess
 RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # set above 0 where a scheduler starts a run again

@@ -18,9 +18,9 @@ def validation_figures(probabilities_P: Floats, labels_P: Floats, threshold: flo
     figures = {
         name: Figure(figsize=(5, 4), layout="constrained") for name in ("precision_recall", "reliability", "confusion")
     }
-    precision, recall, _ = precision_recall(probabilities_P, labels_P)
+    precision, recall = precision_recall(probabilities_P, labels_P)
     axes = figures["precision_recall"].subplots()
-    axes.step(recall, precision, where="pre")
+    axes.step(recall, precision, where="post")  # recall falls along the curve: the area drawn is the average precision
     axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1.02))
     axes.set_title(f"average precision {average_precision(probabilities_P, labels_P):.3f}")
 

@@ -1,6 +1,5 @@
 """Kept work: the file that finished batches lie in, what they are made of, and how a system is known again."""
 
-import fcntl
 import json
 import resource
 import shutil
@@ -109,13 +108,23 @@ def test_a_file_in_the_way_is_no_full_disk(tmp_path: Path) -> None:
 
 
 def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "work.jsonl"
-    with file.open("wb") as other:  # which has not finished its first batch
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="another run is at this work"):
-            doubled(file)
-        assert file.exists()
+    file = tmp_path / "kept" / "work.jsonl"
+    file.parent.mkdir()
+    running = ResumableBatches(file).run(BATCHES, str.upper, "working")
+    next(running)  # a batch is saved, and the run goes on
+    with pytest.raises(
+        UserError, match=r"work\.jsonl: another run is at this work\. Wait for it, or choose another --out"
+    ):
+        doubled(file)
+    assert list(running) == ["CD", "EF", "G"]
+    assert [path.name for path in file.parent.iterdir()] == ["work.jsonl"]
     assert doubled(file)[1] == BATCHES
+
+
+def test_a_run_that_saved_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        doubled(tmp_path / "kept" / "work.jsonl", fails_at="ab")
+    assert not list(tmp_path.iterdir())
 
 
 # --- what is kept, and for whom

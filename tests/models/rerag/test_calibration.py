@@ -1,13 +1,16 @@
-"""Platt's calibration: by hand, against a grid, and of scores that tell nothing."""
+"""Platt scaling by hand, against a grid and SciPy's optimizer, and of scores without information."""
 
 import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 
-from models.rerag.calibration import Calibration
+from models.rerag.calibration import LEAST_SCALE, Calibration
 
 
 def platt_loss(scale: float, offset: float, scores: np.ndarray, labels: np.ndarray) -> float:
@@ -35,6 +38,47 @@ def test_calibration_beats_every_point_of_a_grid(rows: list[tuple[float, bool]])
         for shift in (-2, -0.5, -0.1, -0.01, 0, 0.01, 0.1, 0.5, 2):
             offset = fitted.offset + shift + (fitted.scale - scale) * scores.mean()
             assert best <= platt_loss(scale, offset, scores, labels) + 1e-6 * len(rows)
+
+
+def best_probabilities(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of SciPy's trust-region Newton method on the standardized scores, or the mean target where the scale must not be."""
+    positive, negative = labels.sum(), (~labels).sum()
+    target = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
+    spread = scores.std()
+    if spread <= 1e-12 * np.abs(scores).max():
+        return np.full(len(scores), target.mean())
+    z_2P = np.stack([(scores - scores.mean()) / spread, np.ones(len(scores))])
+
+    def loss(w: np.ndarray) -> float:
+        return float((np.logaddexp(0, w @ z_2P) - target * (w @ z_2P)).mean())
+
+    def gradient(w: np.ndarray) -> np.ndarray:
+        return z_2P @ (expit(w @ z_2P) - target) / len(scores)
+
+    def hessian(w: np.ndarray) -> np.ndarray:
+        p = expit(w @ z_2P)
+        return (z_2P * p * (1 - p)) @ z_2P.T / len(scores)
+
+    start = np.array([0.0, logit(target.mean())])
+    w = minimize(loss, start, method="trust-exact", jac=gradient, hess=hessian, options={"gtol": 1e-11}).x
+    return expit(w @ z_2P) if w[0] / spread >= LEAST_SCALE else np.full(len(scores), target.mean())
+
+
+few_values = st.lists(st.tuples(st.sampled_from([-3.0, 0.0, 0.25, 8.0]), st.booleans()), min_size=2, max_size=40)
+separable = st.lists(st.floats(-30, 30), min_size=2, max_size=40).map(lambda xs: [(x, x >= max(xs)) for x in xs])
+constant = st.tuples(st.floats(-1e6, 1e6), st.lists(st.booleans(), min_size=2)).map(lambda c: [(c[0], y) for y in c[1]])
+
+
+@given((samples | few_values | separable | constant).filter(lambda rows: len({label for _, label in rows}) == 2))
+@settings(max_examples=200, deadline=None)
+def test_calibration_is_the_optimum_that_scipy_finds(rows: list[tuple[float, bool]]) -> None:
+    scores, labels = np.array([s for s, _ in rows]), np.array([y for _, y in rows])
+    with torch.inference_mode():  # as in validation
+        fitted = Calibration.fit(scores, labels)
+    assert fitted == Calibration.fit(scores, labels)
+    # Where the scale is the least one, the span of the scores moves the probabilities by that much.
+    slack = 1e-6 + (LEAST_SCALE * np.ptp(scores) if fitted.scale == LEAST_SCALE else 0)
+    np.testing.assert_allclose([fitted(s) for s in scores], best_probabilities(scores, labels), rtol=0, atol=slack)
 
 
 @given(samples, st.floats(0.01, 100), st.floats(-50, 50))

@@ -1,0 +1,52 @@
+"""File locks: one process at a time works on a file or folder.  Standard library and filelock only."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from common.errors import ArtifactError, UserError
+
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
+
+
+def lock_file(path: Path) -> Path:
+    """The file that is locked for `path`: a sibling, because a folder cannot be locked, and a file may be replaced."""
+    return path.with_name(path.name + ".lock")
+
+
+@contextmanager
+def exclusive(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock of `path` for this process; do not wait for it.  The lock file is removed at the end.
+
+    A killed process releases its lock; the lock file that it leaves does no harm.  On a file system without locks nothing
+    is locked.
+
+    Args:
+        path: The file or folder to work on; its parent folder must exist, the path itself need not.
+        busy: The error line when another process holds the lock.
+
+    Raises:
+        UserError: If another process holds the lock.
+        ArtifactError: If the lock file cannot be created.
+    """
+    lock = FileLock(lock_file(path), blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise UserError(busy) from error
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise ArtifactError(
+                f"{lock_file(path)}: cannot write: {error.strerror or error}. Free space or choose another folder."
+            ) from error
+    try:
+        yield
+    finally:
+        # On POSIX an open file may be removed, and filelock retries when the file it has locked is gone.  So the file is
+        # removed before the lock is released, while nobody else can hold it.  Windows refuses, and filelock removes it.
+        with suppress(OSError):
+            lock_file(path).unlink()
+        lock.release()

@@ -1,0 +1,105 @@
+"""Locks between processes, their clean-up, and no module that Windows lacks where serving starts."""
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, UserError
+from common.locks import exclusive, lock_file
+
+ROOT = Path(__file__).parents[2]
+HOLD = """
+import sys, time
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from common.locks import exclusive
+with exclusive(Path(sys.argv[2]), "busy"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+POSIX_ONLY = ("fcntl", "grp", "pwd", "resource", "termios")
+
+
+def holder(path: Path) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(ROOT), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "folder"  # it need not exist
+    process = holder(path)
+    with pytest.raises(UserError, match="someone else is busy"), exclusive(path, "someone else is busy"):
+        pass
+    assert lock_file(path).exists()  # it is still held
+    process.communicate("\n", timeout=30)
+    assert not list(tmp_path.iterdir())
+    with exclusive(path, "busy"), exclusive(tmp_path / "another", "busy"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
+    process = holder(tmp_path / "work")
+    process.kill()
+    process.communicate(timeout=30)
+    assert lock_file(tmp_path / "work").exists()
+    with exclusive(tmp_path / "work", "busy"):
+        pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
+    inside, most, entered = 0, 0, 0
+    counting = threading.Lock()
+
+    def enter_often() -> None:
+        nonlocal inside, most, entered
+        for _ in range(300):
+            try:
+                with exclusive(tmp_path / "work", "busy"):
+                    with counting:
+                        inside, entered = inside + 1, entered + 1
+                        most = max(most, inside)
+                    time.sleep(0)
+                    with counting:
+                        inside -= 1
+            except UserError:
+                pass
+
+    threads = [threading.Thread(target=enter_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert entered > 100
+    assert most == 1
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArtifactError, match=r"work\.lock: cannot write"), exclusive(tmp_path / "file" / "work", "busy"):
+        pass
+
+
+def test_infer_starts_without_the_modules_that_windows_lacks() -> None:
+    """The modules are hidden from this project's own files only: other packages know what to do on Windows."""
+    code = f"""
+import builtins, sys
+missing, root, real = {POSIX_ONLY}, {str(ROOT)!r}, builtins.__import__
+def windows(name, globals=None, locals=None, fromlist=(), level=0):
+    if name in missing and str((globals or {{}}).get("__file__", "")).startswith(root):
+        raise ModuleNotFoundError(name)
+    return real(name, globals, locals, fromlist, level)
+builtins.__import__ = windows
+import infer, harness.runtime.resumable, harness.indexing.sentence_encoder
+"""
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
