@@ -16,7 +16,7 @@ from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.runtime.distributed import World
+from harness.runtime.distributed import ProcessGroup
 from harness.runtime.progress import say, track
 from harness.runtime.provenance import differences
 
@@ -53,7 +53,7 @@ def claim(partial: Path, recipe: dict, overwrite: bool) -> None:
 
 
 def encode_chunks(
-    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int, world: World
+    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int, processes: ProcessGroup
 ) -> None:
     """Encode this process's chunks that are not there yet.
 
@@ -61,7 +61,7 @@ def encode_chunks(
         UserError: If the encoder gives a vector that is not finite.
         ArtifactError: If the disk refuses.
     """
-    mine = range(world.rank, chunk_count(len(store), chunk_passages), world.size)
+    mine = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
     missing = [chunk for chunk in mine if _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder) is None]
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]

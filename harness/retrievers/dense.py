@@ -51,24 +51,24 @@ def build_dense(
     """
     from harness.indexing.corpus_encoding import chunk_count, discard, encode_chunks, partial_folder, read_chunks
     from harness.indexing.vector_search import write_vectors
-    from harness.runtime.distributed import join_world
+    from harness.runtime.distributed import join_process_group
 
     if chunk_passages < 1:
         raise UserError(f"chunk_passages must be at least 1, got {chunk_passages}.")
     partial = partial_folder(out)
-    world = join_world()
+    processes = join_process_group()
     recipe: dict | None = None
     go = "failed"
-    if world.rank == 0:
+    if processes.rank == 0:
         try:
             recipe = _prepare(
                 passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
             )
             go = "encode" if recipe is not None else "stands"
         finally:
-            world.from_first(go)
+            processes.broadcast(go)
     else:
-        go = world.from_first(go)
+        go = processes.broadcast(go)
     if go == "failed":
         raise ArtifactError(f"{out}: rank 0 could not begin the build; its own message says why.")
     if go == "stands":
@@ -78,11 +78,11 @@ def build_dense(
     vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
     say(
         f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {world.size} process(es)."
+        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {processes.size} process(es)."
     )
-    encode_chunks(store, partial, encoder, chunk_passages, world)
-    world.wait()
-    if world.rank != 0 or recipe is None:
+    encode_chunks(store, partial, encoder, chunk_passages, processes)
+    processes.barrier()
+    if processes.rank != 0 or recipe is None:
         return
     write_index(
         out,

@@ -112,7 +112,7 @@ def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:
     file = tmp_path / "work.jsonl"
     with file.open("wb") as other:  # which has not finished its first batch
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(UserError, match="another run is at this work"):
+        with pytest.raises(UserError, match="in use by another run"):
             doubled(file)
         assert file.exists()
     assert doubled(file)[1] == BATCHES
