@@ -17,7 +17,7 @@ from harness.strategies.drrag import DrRag
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.evaluation.drrag.recall import Evaluation, Measured
+    from harness.evaluation.drrag.recall import Evaluation, OutcomeMetrics
     from harness.evaluation.tables import Table
     from harness.runtime.resumable import ResumableBatches
 
@@ -82,13 +82,13 @@ def evaluate(
     absent = _gold_not_in_index(strategy.retriever, usable)
     baselines = _baselines(strategy.retriever, bm25)
 
-    bank, classifier = None, None
+    cache, classifier = None, None
     partial = scores or out.with_name(out.name + ".partial")
     if strategy.scorer is not None:
         if strategy.serving is not None:
             classifier = sha256(Path(strategy.serving) / "serving.json")
-        bank = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
-    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, bank, strategy.lookahead)
+        cache = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
     measured = recall.measure(evaluation, resamples, seed)
     tables: list[Table] = []
     texts: list[list[str]] | None = None
@@ -122,7 +122,7 @@ def evaluate(
         if strategy.reader
         else None,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
-        "pairs scored": bank.scored if bank else 0,
+        "pairs scored": cache.scored if cache else 0,
         "seconds": seconds,
     }
     _write(out, evaluation, measured, texts, tables, paper, report)
@@ -234,7 +234,7 @@ def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) ->
 def _write(
     out: Path,
     evaluation: "Evaluation",
-    measured: "Sequence[Measured]",
+    measured: "Sequence[OutcomeMetrics]",
     texts: list[list[str]] | None,
     tables: "Sequence[Table]",
     paper: DrRagPaper | None,
