@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel, Retriever
-from harness.readers.t5 import account, check_marginal, check_reads_one, read_contexts
+from harness.readers.t5 import check_marginal, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class ReRag:
     estimator contexts stay in the retriever's order and weigh softmax(score / temperature), which is plain RAG (Eq. 1-2).
 
     The evidence is the kept contexts, best first, scored by relevance logit (by the retriever without an estimator).
-    Notes: `contexts` and `candidates` as `harness.readers.t5.account` has them; `answerable`: whether some context reaches
+    Notes: `contexts` and `candidates` as `harness.readers.t5.explanation` has them; `answerable`: whether some context reaches
     `threshold`; None where there is no threshold or no estimator.
 
     Args:
@@ -82,7 +82,7 @@ class ReRag:
             assert serving is not None
             model = ReRagModel.load(Path(serving), device)
         if model.generator is not None:
-            check_reads_one(model.generator)
+            check_one_context(model.generator)
         if model.estimator is None and (refuse or threshold is not None):
             raise UserError(
                 "refuse and threshold need an estimator, but this model has none: name another serving folder."
@@ -171,7 +171,7 @@ class ReRag:
                 **seconds,
             },
             notes={
-                **account(kept, reading, self.model.calibration if estimated else None),
+                **explanation(kept, reading, self.model.calibration if estimated else None),
                 "answerable": answerable,
                 "threshold": self.threshold if estimated else None,
             },
