@@ -134,7 +134,7 @@ def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
     _, table = run_and_read(strategy, tmp_path, rows=["QDC"])
     assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
     assert strategy.scorer.asked == []
-    with pytest.raises(UserError, match=r"rows names 'cfs'; allowed: SM, QDC, CIS"):
+    with pytest.raises(UserError, match=r"rows contains 'cfs'; allowed: SM, QDC, CIS"):
         run_and_read(strategy, tmp_path, rows=["cfs"])
 
 
@@ -166,7 +166,7 @@ def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
     out = tmp_path / "report"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no earlier report: it is not replaced"):
+    with pytest.raises(UserError, match="holds no earlier report: not replaced"):
         run_and_read(strategy, tmp_path)
     assert (out / "thesis.tex").exists()
     (out / "thesis.tex").unlink()
