@@ -8,14 +8,14 @@
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
     python infer.py ask --strategy.help harness.strategies.drrag.DrRag
 
-A config names a strategy (`harness/strategies/`, one file per system) and what it is built from.
+A config names a strategy (`harness/strategies/`, one file per system) and its arguments.
 """
 
 import os
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not burn the cores others need
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
 from jsonargparse import ArgumentParser, auto_cli
 

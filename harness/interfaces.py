@@ -1,5 +1,5 @@
-"""The interfaces of the harness: a retriever finds passages, a reader writes an answer, a strategy is a whole system.
-All are batched.  Standard library only, so that a command line can show its help without loading a model."""
+"""Interfaces of the harness: a retriever finds passages, a reader generates answers, a strategy is a complete system.
+All are batched.  Standard library only, so that the command line can show its help without loading a model."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -15,29 +15,29 @@ if TYPE_CHECKING:
 @runtime_checkable
 class Retriever(Protocol):
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query, best first; fewer where the corpus or the matches are fewer.
+        """The k best passages of each query, best first; fewer if fewer match.
 
-        An empty query finds nothing.  `k` must be at least 1.
+        An empty query returns an empty list.  `k` must be at least 1.
         """
 
 
 @runtime_checkable
 class Reader(Protocol):
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """One answer per question from its evidence (best first)."""
+        """One answer per question, generated from its evidence (best first)."""
 
 
 @runtime_checkable
 class Strategy(Protocol):
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question, in their order."""
+        """One answer per question, in the order of the questions."""
 
 
 @runtime_checkable
 class PairScorer(Protocol):
-    """DR-RAG's C(q, d1, d2), as `models.drrag.triple_classifier.TripleClassifier` is."""
+    """DR-RAG's classifier C(q, d1, d2); implemented by `models.drrag.triple_classifier.TripleClassifier`."""
 
-    threshold: float  # P(positive) from which a pair counts as positive, chosen on validation
+    threshold: float  # a pair is positive if P(positive) >= threshold; chosen on validation data
 
     def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
@@ -45,11 +45,11 @@ class PairScorer(Protocol):
 
 @runtime_checkable
 class RelevanceModel(Protocol):
-    """RE-RAG's learned parts, at least one of the two, as `models.rerag.model.ReRagModel` is."""
+    """RE-RAG's estimator, generator or both; implemented by `models.rerag.model.ReRagModel`."""
 
     estimator: "RelevanceEstimator | None"
     generator: "Generator | None"
     calibration: "Calibration"
-    refusal_threshold: float | None  # calibrated P(relevant) that some context must reach
+    refusal_threshold: float | None  # unanswerable if no context's calibrated P(relevant) reaches it
     max_answer_tokens: int
-    relevance_temperature: float  # divides relevance logits where `thorough` weighs by them
+    relevance_temperature: float  # divides relevance logits when `thorough` uses them as weights

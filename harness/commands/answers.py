@@ -1,4 +1,4 @@
-"""`infer.py answers`: how often the answers are right, and for RE-RAG everything its paper measures."""
+"""`infer.py answers`: score a strategy's answers (EM, F1, accuracy), and for RE-RAG reproduce its paper's tables."""
 
 import itertools
 import json
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 REPORT = "answers.json"
 QUESTIONS_AT_ONCE = 64
 NOTES = """\
-Brackets: 95% bootstrap intervals over questions. EM, F1, Acc (a gold answer is part of the answer): in per cent, both sides
-normalized by the normalization named. Rows marked "paper" are {paper}'s own figures: other retrievers, corpora, readers and sizes of
-models than here, so compare differences rather than levels.
+Brackets: 95% bootstrap intervals over questions. EM, F1, Acc (the answer contains a gold answer): in per cent; answers and gold
+answers are normalized with the stated normalization. Rows marked "paper" are {paper}'s published results, with other retrievers,
+corpora, readers and model sizes: compare differences between rows rather than absolute values.
 """
 
 
@@ -44,27 +44,27 @@ def answers(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> None:
-    """Measure a strategy's answers: EM, F1 and accuracy with intervals, in answers.csv, answers.md and questions.jsonl.
+    """Score a strategy's answers: EM, F1 and accuracy with intervals, in answers.csv, answers.md and questions.jsonl.
 
-    For RE-RAG also recall before and after reranking, the ablation, EM against the number of contexts, accuracy against their
-    quality, refusing and risk against coverage; every passage is scored once and read once for all of them.  An
-    interrupted command resumes: run it again.
+    For RE-RAG also recall before and after reranking, the ablation, EM by number of contexts, accuracy by share of relevant
+    contexts, detection of unanswerable questions, and risk-coverage curves; all share one scoring and one reading of every
+    passage.  An interrupted command resumes: run it again.
 
     Args:
-        strategy: The system that answers; it needs a reader. RE-RAG without a generator is measured as a reranker.
+        strategy: The system that answers; it needs a reader. RE-RAG without a generator is evaluated as a reranker.
         questions: Official data-set file, or Hugging Face datasets id.
         out: Folder for the report; an earlier report there is replaced.
-        layout: Which official layout the questions have.
-        limit: Only the first so many questions.
+        layout: Layout of the questions file: which data set's official format it has.
+        limit: Use only this many questions, from the beginning.
         normalization: How answers are normalized before they are compared; the table of answers has all three.
-        paper: Print the paper's figures for this data set beside ours.
-        ks: For RE-RAG: recall at these numbers of contexts.
-        temperature_questions: For RE-RAG: training questions, of the same layout, on which the temperature of the
-            retriever's scores is fitted; temperature 1 when omitted.
-        temperature_limit: Only the first so many of them.
-        encoder: For RE-RAG without a retriever: the sentence encoder that ranks a question's own passages; MiniLM when
-            omitted.
-        resamples: Bootstrap resamples.
+        paper: Print the paper's published results for this data set beside ours.
+        ks: For RE-RAG: the k of recall@k.
+        temperature_questions: For RE-RAG: training questions, in the same layout, for fitting the temperature of the
+            retriever's scores; temperature 1 when omitted.
+        temperature_limit: Use only this many of them.
+        encoder: For RE-RAG without a retriever: the sentence encoder that ranks each question's shipped passages; MiniLM
+            when omitted.
+        resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
     """
     started = time.perf_counter()
@@ -82,60 +82,60 @@ def answers(
 
     normalizer(normalization)
     bootstrap = Bootstrap(resamples, seed)
-    asked = list(read_questions(layout, questions, limit=limit))
-    usable = with_answers(asked)
-    if len(usable) < len(asked):
-        say(f"{len(asked) - len(usable)} of {len(asked)} questions have no answer to compare with: left out.")
+    loaded = list(read_questions(layout, questions, limit=limit))
+    usable = with_answers(loaded)
+    if len(usable) < len(loaded):
+        say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (no gold answer).")
     training = None
     if temperature_questions is not None:
         training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
 
-    study = None
-    given: Sequence[Answer] | None
+    rerag = None
+    predicted: Sequence[Answer] | None
     partial = out.with_name(out.name + ".partial")
     if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
         from harness.evaluation.rerag import report as rerag_report
 
-        study = rerag_report.evaluate(strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial)
-        given, seconds_before = study.answers, study.seconds_before
+        rerag = rerag_report.evaluate(strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial)
+        predicted, seconds_before = rerag.answers, rerag.seconds_before
     else:
-        given, seconds_before = _ask(strategy, usable, partial)
-        if not any(answer.text for answer in given):
+        predicted, seconds_before = _predict(strategy, usable, partial)
+        if not any(answer.text for answer in predicted):
             raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
     yes_no_rule = layout in YES_NO_LAYOUTS
     tables: list[Table] = []
     scored = None
-    if given is not None:
-        tables = answer_tables(usable, given, normalization, yes_no_rule, bootstrap)
-        scored = score_answers([answer.text for answer in given], usable, normalization, yes_no_rule)
+    if predicted is not None:
+        tables = answer_tables(usable, predicted, normalization, yes_no_rule, bootstrap)
+        scored = score_answers([answer.text for answer in predicted], usable, normalization, yes_no_rule)
         if paper is not None:
             tables[0].paper = paper_figures.answers(
                 paper, strategy.selection.k if isinstance(strategy, DrRag) else None
             )
-    tables += study.tables if study else []
+    tables += rerag.tables if rerag else []
 
     seconds = seconds_before + time.perf_counter() - started
     source = Path(questions).name
     facts = [
-        f"questions: {source} ({layout}), {len(usable):,} measured, {len(asked) - len(usable):,} left out for want of answers",
-        f"system: {type(strategy).__name__}; normalization {normalization}"
-        + (", yes/no rule of HotpotQA" * yes_no_rule),
-        *(study.facts if study else []),
-        f"bootstrap: {resamples:,} resamples, seed {seed}; {seconds:.0f} s in all",
+        f"questions: {source} ({layout}), {len(usable):,} evaluated, {len(loaded) - len(usable):,} skipped (no gold answer)",
+        f"strategy: {type(strategy).__name__}; normalization: {normalization}"
+        + (", HotpotQA's yes/no rule" * yes_no_rule),
+        *(rerag.facts if rerag else []),
+        f"bootstrap: {resamples:,} resamples, seed {seed}; total time {seconds:.0f} s",
     ]
     report = {
         "questions": {
             "source": questions,
             "layout": layout,
             "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
-            "asked": len(asked),
+            "asked": len(loaded),
             "measured": len(usable),
         },
         "strategy": type(strategy).__name__,
         "normalization": normalization,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
         "temperature questions": temperature_questions,
-        "study": study.settings if study else None,
+        "study": rerag.settings if rerag else None,
         "seconds": seconds,
     }
     notes = NOTES.format(paper=paper_figures.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
@@ -147,59 +147,58 @@ def answers(
             folder / "answers.md",
             tables_markdown(f"Answers: {len(usable):,} questions of {source}", facts, tables, notes),
         )
-        lines = question_records(usable, given, scored, study.extras if study else None)
+        lines = question_records(usable, predicted, scored, rerag.extras if rerag else None)
         write_text(folder / "questions.jsonl", "".join(line + "\n" for line in lines))
         write_json(folder / REPORT, report)
-        if study:
-            study.plot(folder)
+        if rerag:
+            rerag.plot(folder)
     remove_saved(*partial.glob("answers-*.jsonl"))
     print((out / "answers.md").read_text(encoding="utf-8"))
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
 
 
 def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, temperature_questions: str | None) -> None:
-    """Refuse what cannot end well before anything is computed."""
+    """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     if resamples < 1:
         raise UserError(f"resamples is {resamples}; it must be at least 1.")
     if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
         raise UserError(
-            f"{out} exists and holds no earlier report of answers: it is not replaced. Choose another --out."
+            f"{out} exists and holds no earlier report of `infer.py answers`: not replaced. Choose another --out."
         )
     if isinstance(strategy, DrRag) and strategy.reader is None:
-        raise UserError("DrRag has no reader and so answers nothing: configure --strategy.init_args.reader.")
+        raise UserError("DrRag has no reader, so it gives no answers: configure --strategy.init_args.reader.")
     if temperature_questions is not None and not (isinstance(strategy, ReRag) and strategy.model.estimator is not None):
-        raise UserError("temperature_questions is for RE-RAG with an estimator alone: leave it out.")
+        raise UserError("temperature_questions is for RE-RAG with an estimator only: omit it.")
 
 
-def _ask(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":
-    """All answers, and the seconds of those that an interrupted run had given; finished batches outlive the next one too."""
+def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":
+    """All answers, in resumable batches, and the computing time in seconds of those reused from an interrupted run."""
     from harness.evaluation.serialization import digest, pack_answer, unpack_answer
     from harness.runtime.provenance import configuration
     from models.devices import resolve_device
 
     def work(batch: "Sequence[Question]") -> list[dict]:
-        return [pack_answer(question, given) for question, given in zip(batch, strategy.answer(batch), strict=True)]
+        return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
 
     system = configuration(strategy)
-    kept = ResumableBatches()
+    saved = ResumableBatches()
     if system is not None:
         depends_on = {**system, "questions": digest(questions), "hardware": resolve_device("auto").type}
-        kept = ResumableBatches(partial / "answers-given.jsonl", depends_on)
+        saved = ResumableBatches(partial / "answers-given.jsonl", depends_on)
     batches = [questions[s : s + QUESTIONS_AT_ONCE] for s in range(0, len(questions), QUESTIONS_AT_ONCE)]
-    packed = itertools.chain.from_iterable(kept.run(batches, work, "answering, batches"))
-    given = [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)]
-    return given, kept.seconds
+    packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
+    return [unpack_answer(question, each) for question, each in zip(questions, packed, strict=True)], saved.seconds
 
 
 def question_records(
     questions: "Sequence[Question]",
-    given: "Sequence[Answer] | None",
+    predicted: "Sequence[Answer] | None",
     scored: "AnswerScores | None",
     extras: Sequence[dict[str, object]] | None,
 ) -> Iterator[str]:
-    """JSON lines, one per question: gold, answer, its measures, its evidence and costs, and what a study adds."""
+    """JSON lines, one per question: gold answers, answer, its scores, evidence and costs, and RE-RAG's extra fields."""
     for number, question in enumerate(questions):
         record: dict[str, object] = {
             "id": question.id,
@@ -207,8 +206,8 @@ def question_records(
             "kind": question.kind,
             "gold": list(question.answers),
         }
-        if given is not None and scored is not None:
-            answer = given[number]
+        if predicted is not None and scored is not None:
+            answer = predicted[number]
             record |= {
                 "answer": answer.text,
                 "logprob": answer.logprob,

@@ -1,4 +1,4 @@
-"""`infer.py ask`: one question, its documents with scores, and its answer."""
+"""`infer.py ask`: answer one question and print the documents with their scores."""
 
 import json as json_format
 import math
@@ -9,16 +9,16 @@ from common.errors import UserError
 from common.records import Answer, Question, clean
 from harness.interfaces import Strategy
 
-_TEXT_CHARACTERS = 300  # of a document, in readable output
-_RIVALS = 3  # candidate answers shown beside the answer
+_TEXT_CHARACTERS = 300  # printed of each document
+_OTHER_CANDIDATES = 3  # candidate answers printed besides the answer
 
 
 def ask(strategy: Strategy, question: str, json: bool = False) -> None:
-    """Answer one question and print the documents with their scores, and the answer where a reader is configured.
+    """Answer one question and print the documents with their scores, and the answer if a reader is configured.
 
     Args:
         strategy: The system that answers.
-        question: What to ask.
+        question: The question.
         json: Print the whole answer record as JSON.
     """
     text = clean(question)
@@ -32,7 +32,7 @@ def ask(strategy: Strategy, question: str, json: bool = False) -> None:
 
 
 def readable(question: str, answer: Answer) -> str:
-    """An answer for people: the documents in order, what is known of each, the text, the costs."""
+    """An answer as text: the documents in order with scores and notes, the answer, the costs."""
     pairs, contexts = _by_id(answer.notes.get("documents")), _by_id(answer.notes.get("contexts"))
     titles = {hit.passage.id: hit.passage.title for hit in answer.evidence}
     lines = [f"Question: {question}", ""]
@@ -47,13 +47,13 @@ def readable(question: str, answer: Answer) -> str:
         if context.get("probability") is not None:
             facts.append(f"P(relevant) {context['probability']:.3f}")
         if context.get("share") is not None:
-            facts.append(f"share {context['share']:.3f} of the answer, alone it gives {context['alone']!r}")
+            facts.append(f"share {context['share']:.3f} of the answer, answer from it alone {context['alone']!r}")
         body = hit.passage.text
         lines.append(f"{number}. {hit.passage.title}  ({', '.join(facts)})")
         lines.append(f"   {body[:_TEXT_CHARACTERS]}{'...' if len(body) > _TEXT_CHARACTERS else ''}")
     if not answer.evidence:
         lines.append("No document was found.")
-    lines += ["", *_verdict(answer)]
+    lines += ["", *_answer_lines(answer)]
     lines.append("; ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in answer.costs.items()))
     return "\n".join(lines)
 
@@ -62,18 +62,18 @@ def _by_id(notes: object) -> dict[str, dict[str, Any]]:
     return {note["id"]: note for note in notes} if isinstance(notes, list) else {}
 
 
-def _verdict(answer: Answer) -> list[str]:
-    """The answer with its probability, its rivals, and whether the contexts can answer at all."""
+def _answer_lines(answer: Answer) -> list[str]:
+    """The answer with its probability, other candidates, and a warning if it is likely unanswerable."""
     if answer.logprob is not None:
-        lines = [f"Answer: {answer.text or '(an empty text)'}  (P {math.exp(answer.logprob):.3f})"]
+        lines = [f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"]
     elif answer.text:
         lines = [f"Answer: {answer.text}"]
     else:
-        lines = ["Answer: none, " + ("no reader is configured." if answer.evidence else "there is nothing to read.")]
+        lines = ["Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")]
     candidates = answer.notes.get("candidates")
     if isinstance(candidates, dict):
-        rivals = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_RIVALS]
-        lines += [f"Other candidates: {', '.join(rivals)}"] if rivals else []
+        others = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_OTHER_CANDIDATES]
+        lines += [f"Other candidates: {', '.join(others)}"] if others else []
     if answer.notes.get("answerable") is False:
-        lines.append(f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable from these.")
+        lines.append(f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable.")
     return lines

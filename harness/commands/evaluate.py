@@ -1,4 +1,4 @@
-"""`infer.py evaluate`: recall of gold passages under every selection, and, with a reader, the answers read from them."""
+"""`infer.py evaluate`: recall of gold passages for every selection and, with a reader, the scores of its answers."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ from harness.strategies.drrag import DrRag
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.evaluation.drrag.recall import Evaluation, Measured
+    from harness.evaluation.drrag.recall import Evaluation, OutcomeMetrics
     from harness.evaluation.tables import Table
     from harness.runtime.resumable import ResumableBatches
 
 REPORT = "report.json"
 ANSWER_NOTES = """\
-Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (a gold answer is part of the answer) in
-per cent, one reader for all rows; an empty choice counts as wrong. The oracles choose with the gold at hand. Rows marked "paper"
-have other readers, retrievers and corpora: compare differences rather than levels.
+Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold answer) in
+per cent, the same reader for all rows; a selection without documents counts as wrong. The oracles use the gold passages. Rows
+marked "paper" have other readers, retrievers and corpora: compare differences between rows rather than absolute values.
 """
 
 
@@ -44,25 +44,25 @@ def evaluate(
     seed: int = 0,
     scores: Path | None = None,
 ) -> None:
-    """Measure how many gold passages each selection finds, and write table.csv, table.md, recall.png, questions.jsonl.
+    """Measure every selection's recall of gold passages; write table.csv, table.md, recall.png and questions.jsonl.
 
-    Retrieves once and scores each pair once for all rows and k. If the strategy has a reader, it reads what every row chose,
-    and answers.csv and answers.md have EM, F1 and accuracy. An interrupted evaluation resumes: run it again.
+    Retrieves once and scores each pair once for all rows and k. If the strategy has a reader, it answers from every row's
+    documents, and answers.csv and answers.md have EM, F1 and accuracy. An interrupted evaluation resumes: run it again.
 
     Args:
-        strategy: Whose retriever, classifier and options are measured; its selection and k are not used.
+        strategy: Its retriever, classifier and options are used; its selection method and k are not.
         questions: Official data-set file, or Hugging Face datasets id.
         out: Folder for the report; an earlier report there is replaced.
-        layout: Which official layout the questions have.
+        layout: Layout of the questions file: which data set's official format it has.
         bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
         ks: Document budgets.
-        rows: Selections to measure besides SM, e.g. [QDC, CFS, ranked]; all when omitted.
-        paper: Print the paper's figures for this data set beside ours.
-        limit: Only the first so many questions.
+        rows: Selections to evaluate besides SM, e.g. [QDC, CFS, ranked]; all when omitted.
+        paper: Print the paper's published results for this data set beside ours.
+        limit: Use only this many questions, from the beginning.
         normalization: With a reader: how answers are normalized before they are compared.
-        resamples: Bootstrap resamples.
+        resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
-        scores: Folder that keeps pair scores for further evaluations; omitted, they last until the report is written.
+        scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
     """
     started = time.perf_counter()
     _check(out, ks, resamples)
@@ -70,11 +70,11 @@ def evaluate(
     from harness.evaluation.drrag import recall
     from harness.selection.score_cache import ScoreCache
 
-    selections = _chosen(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
-    asked = list(read_questions(layout, questions, limit=limit))
-    usable = recall.with_gold(asked)
-    if len(usable) < len(asked):
-        say(f"{len(asked) - len(usable)} of {len(asked)} questions do not ship all their gold passages: left out.")
+    selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
+    loaded = list(read_questions(layout, questions, limit=limit))
+    usable = recall.with_gold(loaded)
+    if len(usable) < len(loaded):
+        say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (gold passages missing in the file).")
     if strategy.reader is not None:
         from harness.evaluation.drrag.answers import check_answers
 
@@ -82,13 +82,13 @@ def evaluate(
     absent = _gold_not_in_index(strategy.retriever, usable)
     baselines = _baselines(strategy.retriever, bm25)
 
-    bank, classifier = None, None
+    cache, classifier = None, None
     partial = scores or out.with_name(out.name + ".partial")
     if strategy.scorer is not None:
         if strategy.serving is not None:
             classifier = sha256(Path(strategy.serving) / "serving.json")
-        bank = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
-    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, bank, strategy.lookahead)
+        cache = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
     measured = recall.measure(evaluation, resamples, seed)
     tables: list[Table] = []
     texts: list[list[str]] | None = None
@@ -97,9 +97,9 @@ def evaluate(
         from harness.evaluation.drrag.answers import read_selections, selection_tables
 
         reading = time.perf_counter()
-        kept = _kept(partial / "reading.jsonl", strategy.reader, evaluation)
-        texts = read_selections(evaluation, strategy.reader, kept)
-        evaluation.seconds["reading"] = time.perf_counter() - reading + kept.seconds
+        saved = _saved_answers(partial / "reading.jsonl", strategy.reader, evaluation)
+        texts = read_selections(evaluation, strategy.reader, saved)
+        evaluation.seconds["reading"] = time.perf_counter() - reading + saved.seconds
         tables = selection_tables(
             evaluation, texts, normalization, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
         )
@@ -110,19 +110,19 @@ def evaluate(
             "source": questions,
             "layout": layout,
             "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
-            "asked": len(asked),
+            "asked": len(loaded),
             "measured": len(usable),
-            "without all gold passages": len(asked) - len(usable),
+            "without all gold passages": len(loaded) - len(usable),
             "gold passages not in the index": absent,
         },
-        "indexes": _fingerprints({"strategy": strategy.retriever, **baselines}),
+        "indexes": _index_records({"strategy": strategy.retriever, **baselines}),
         "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
         "selection": asdict(strategy.selection),
         "reader": {"class": type(strategy.reader).__name__, "normalization": normalization}
         if strategy.reader
         else None,
         "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
-        "pairs scored": bank.scored if bank else 0,
+        "pairs scored": cache.scored if cache else 0,
         "seconds": seconds,
     }
     _write(out, evaluation, measured, texts, tables, paper, report)
@@ -135,30 +135,30 @@ def evaluate(
 
 
 def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
-    """Refuse what cannot end well before anything is computed."""
+    """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
         raise UserError(f"ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
     if resamples < 1:
         raise UserError(f"resamples is {resamples}; it must be at least 1.")
     if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
-        raise UserError(f"{out} exists and holds no earlier report: it is not replaced. Choose another --out.")
+        raise UserError(f"{out} exists and holds no earlier report: not replaced. Choose another --out.")
 
 
-def _chosen(selections: dict, rows: Sequence[str] | None) -> dict:
-    """The rows asked for, SM always among them."""
+def _selected_rows(selections: dict, rows: Sequence[str] | None) -> dict:
+    """The requested rows and SM."""
     from harness.evaluation.drrag.recall import BASELINE
 
     unknown = [name for name in rows or () if name not in selections]
     if unknown:
         raise UserError(
-            f"rows names {unknown[0]!r}; allowed: {', '.join(selections)}"
+            f"rows contains {unknown[0]!r}; allowed: {', '.join(selections)}"
             + ("." if "CFS" in selections else " (the others need the strategy's serving folder).")
         )
     return {name: options for name, options in selections.items() if rows is None or name in rows or name == BASELINE}
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
-    """Further first stages: the parts of a fused retriever; BM25 and its fusion with one that is not fused."""
+    """Retrievers of the further rows: the parts of a fused retriever; otherwise BM25, alone and fused with the retriever."""
     from harness.retrievers.bm25 import Bm25Retriever
     from harness.retrievers.fusion import FusedRetriever
 
@@ -175,27 +175,27 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 
 
-def _kept(file: Path, reader: Reader, evaluation: "Evaluation") -> "ResumableBatches":
-    """Where the reader's answers outlive an interruption; nowhere if nobody knows what the reader is made of."""
+def _saved_answers(file: Path, reader: Reader, evaluation: "Evaluation") -> "ResumableBatches":
+    """Resumable batches for the reader's answers; nothing is saved if the reader's configuration is unknown."""
     from harness.evaluation.serialization import digest
     from harness.runtime.provenance import configuration
     from harness.runtime.resumable import ResumableBatches
 
-    made_of = configuration(reader)
-    if made_of is None:
+    configured = configuration(reader)
+    if configured is None:
         return ResumableBatches()
-    choices = [[outcome.name, outcome.k, outcome.documents] for outcome in evaluation.outcomes]
-    chosen = hashlib.sha256(json.dumps(choices).encode()).hexdigest()
-    return ResumableBatches(file, {"reader": made_of, "questions": digest(evaluation.questions), "choices": chosen})
+    selected = [[outcome.name, outcome.k, outcome.documents] for outcome in evaluation.outcomes]
+    choices = hashlib.sha256(json.dumps(selected).encode()).hexdigest()
+    return ResumableBatches(file, {"reader": configured, "questions": digest(evaluation.questions), "choices": choices})
 
 
 def _indexes(retriever: Retriever) -> list:
-    """The index folders a retriever searches; none for one that is not made of index folders."""
+    """The indexes that a retriever searches; empty for a retriever without an index folder."""
     parts = getattr(retriever, "retrievers", [retriever])
     return [part.index for part in parts if hasattr(part, "index")]
 
 
-def _fingerprints(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
+def _index_records(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
     return {
         name: [
             {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in _indexes(retriever)
@@ -205,10 +205,10 @@ def _fingerprints(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
 
 
 def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) -> int | None:
-    """How many gold passages no search can find; None where the retriever has no index folder to look into.
+    """Number of gold passages that are not in the index; None for a retriever without an index folder.
 
     Raises:
-        ArtifactError: If that is all of them: the index is of another corpus.
+        ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
     from harness.indexing.passage_store import PassageStore
 
@@ -227,28 +227,28 @@ def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) ->
             "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
         )
     if absent:
-        say(f"{len(absent)} of {len(gold)} gold passages are not in {indexes[0].folder}: they count as missed.")
+        say(f"{len(absent)} of {len(gold)} gold passages are not in {indexes[0].folder} and count as missed.")
     return len(absent)
 
 
 def _write(
     out: Path,
     evaluation: "Evaluation",
-    measured: "Sequence[Measured]",
+    measured: "Sequence[OutcomeMetrics]",
     texts: list[list[str]] | None,
     tables: "Sequence[Table]",
     paper: DrRagPaper | None,
     report: dict,
 ) -> None:
-    """The report folder, whole or not at all."""
+    """Write the report folder atomically."""
     from harness.evaluation.drrag.recall import recall_by_kind
     from harness.evaluation.drrag.report import plot_recall, question_records, table_csv, table_markdown
 
     count, source = report["questions"]["measured"], Path(report["questions"]["source"]).name
     title = f"Recall of gold passages: {count:,} questions of {source}"
     facts = [
-        f"questions: {source} ({report['questions']['layout']}), {count:,} measured, "
-        f"{report['questions']['without all gold passages']:,} left out for want of gold passages, "
+        f"questions: {source} ({report['questions']['layout']}), {count:,} evaluated, "
+        f"{report['questions']['without all gold passages']:,} skipped (gold passages missing in the file), "
         f"{report['questions']['gold passages not in the index'] or 0:,} gold passages not in the index",
         *(
             f"index: {index['kind']}, {index['passages']:,} passages, corpus {index['corpus'][:12]}"
@@ -257,11 +257,11 @@ def _write(
         f"classifier: {report['classifier']['serving'] or 'none'}, threshold {report['selection']['threshold']:.4f}, "
         f"{report['pairs scored']:,} pairs scored in {report['seconds']['scoring']:.0f} s",
         f"bootstrap: {report['bootstrap']['resamples']:,} resamples, seed {report['bootstrap']['seed']}; "
-        f"{report['seconds']['all']:.0f} s in all",
+        f"total time {report['seconds']['all']:.0f} s",
     ]
     rows = [
-        {"row": outcome.name, "k": outcome.k, **asdict(figures), "recall_by_kind": recall_by_kind(evaluation, outcome)}
-        for outcome, figures in zip(evaluation.outcomes, measured, strict=True)
+        {"row": outcome.name, "k": outcome.k, **asdict(metrics), "recall_by_kind": recall_by_kind(evaluation, outcome)}
+        for outcome, metrics in zip(evaluation.outcomes, measured, strict=True)
     ]
     with whole_folder(out) as folder:
         if tables:
@@ -269,8 +269,10 @@ def _write(
 
             write_text(folder / "answers.csv", tables_csv(tables))
             with_answers = sum(bool(question.answers) for question in evaluation.questions)
-            answered = f"Answers of {report['reader']['class']}: {with_answers:,} questions of {source} with answers"
-            write_text(folder / "answers.md", tables_markdown(answered, facts, tables, ANSWER_NOTES))
+            heading = (
+                f"Answers of {report['reader']['class']}: {with_answers:,} questions of {source} with gold answers"
+            )
+            write_text(folder / "answers.md", tables_markdown(heading, facts, tables, ANSWER_NOTES))
         write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
         write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))
         write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation, texts)))

@@ -1,17 +1,17 @@
-"""`infer.py export`: a serving folder in another form, proven to answer alike."""
+"""`infer.py export`: convert a serving folder's classifier to ONNX and verify it."""
 
 from pathlib import Path
 from typing import Literal
 
 
 def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: float = 1e-4) -> None:
-    """Turn a serving folder's classifier into ONNX (dynamic batch and length), with its tokenizer and the same manifest.
+    """Export a serving folder's classifier to ONNX (dynamic batch size and length), with tokenizer and manifest.
 
     Args:
         serving: Folder that training exported.
-        out: Folder to write; an earlier one there is replaced.
-        form: What to write.
-        tolerance: Largest difference in log-odds (nats) allowed between both forms on probe triples.
+        out: Folder to write; an existing one is replaced.
+        form: Output format.
+        tolerance: Maximum difference in log-odds (nats) between ONNX and PyTorch on probe triples.
     """
     from harness.serving.onnx_export import export_onnx
 

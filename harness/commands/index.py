@@ -28,36 +28,36 @@ def index(
     stop_words: Literal["english", "none"] = "english",
     overwrite: bool = False,
 ) -> None:
-    """Build an index folder; nothing happens when the same one stands there already.
+    """Build an index folder, unless it is up to date.
 
-    A dense build that was stopped continues where it was, and under torchrun is shared by all processes:
+    An interrupted dense build resumes; under torchrun all processes share the work:
     `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
 
     Args:
-        corpus: File of passages, or of questions that ship with passages, gzip'd or not; several as '[FILE, FILE]'.
+        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
         out: The index folder to write.
         kind: `dense` (vectors) or `bm25` (words).
-        layout: What the files look like, e.g. jsonl, hotpotqa, musique.
+        layout: Layout of the files, e.g. jsonl, hotpotqa, musique.
         encoder: Dense: the sentence encoder, a folder or a hub id in the hub cache.
         device: Dense: of the encoder: auto, cpu, cuda or cuda:N.
-        max_tokens: Dense: longest passage in tokens, the rest is cut off; null: as the encoder says.
-        query_prefix: Dense: text before every query; null: the encoder's own prompt, mostly none.
-        passage_prefix: Dense: text before every passage; null likewise.
+        max_tokens: Dense: maximum passage length in tokens, longer ones are truncated; null: the encoder's.
+        query_prefix: Dense: prepended to every query; null: the encoder's own prompt, usually none.
+        passage_prefix: Dense: prepended to every passage; null: the encoder's own prompt, usually none.
         dtype: Dense: float32, or on a GPU bfloat16.
-        batch_tokens: Dense: tokens of a forward pass; null chooses by device.
-        chunk_passages: Dense: passages encoded between two saves.
+        batch_tokens: Dense: tokens per forward pass; null: chosen by device.
+        chunk_passages: Dense: passages per saved chunk.
         faiss_index: Dense: flat (exact), ivf or hnsw.
-        nlist: Dense: clusters of ivf; null: 4 times the square root of the number of passages.
+        nlist: Dense: number of ivf clusters; null: 4 times the square root of the number of passages.
         hnsw_links: Dense: links per vector of hnsw.
         k1: BM25: saturation of term frequency.
-        b: BM25: share of length normalization, 0 to 1.
+        b: BM25: strength of length normalization, 0 to 1.
         stop_words: BM25: english or none.
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
     """
     from datamodules.formats.reading import read_passages
 
     if not corpus:
-        raise UserError("No corpus was given. Type --corpus FILE, more than one as '[FILE, FILE]'.")
+        raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
     passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus)
     if kind == "bm25":
         from harness.retrievers.bm25 import build_bm25

@@ -1,4 +1,4 @@
-"""`infer.py mine`: hard negatives for DR-RAG's classifier, from the index it will be used on."""
+"""`infer.py mine`: mine hard negatives for DR-RAG's classifier with the retriever used at inference."""
 
 from pathlib import Path
 
@@ -15,18 +15,18 @@ def mine(
     anchors: int = 3,
     depth: int = 8,
 ) -> None:
-    """Write, for each training question, what both retrieval stages bring up that is not gold.
+    """Write, for each training question, the passages that both retrieval stages find and that are not gold.
 
-    These are the documents the classifier will have to refuse: the first ones of Retriever(q), and those of
-    Retriever(Concat(q, d)) for the first `anchors` documents d and for each gold document.
+    The classifier must learn to reject these: the first documents of Retriever(q), and those of Retriever(Concat(q, d))
+    for the first `anchors` documents d and for each gold document d.
 
     Args:
-        retriever: Finds them, e.g. harness.retrievers.dense.DenseRetriever.
+        retriever: E.g. harness.retrievers.dense.DenseRetriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write; training reads it as data.mined.
-        layout: Which official layout the files have.
-        per_question: Passages kept for each question, at most, best ranks first.
-        anchors: First-stage documents to join a question with.
+        layout: Layout of the files: which data set's official format they have.
+        per_question: Maximum passages per question, best ranks first.
+        anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
     """
     from common.records import Passage, Question, Ranked, clean
@@ -38,32 +38,34 @@ def mine(
     if min(per_question, anchors, depth) < 1:
         raise UserError("per_question, anchors and depth must be at least 1.")
     sources = [questions] if isinstance(questions, str) else questions
-    asked = [question for source in sources for question in read_questions(layout, source)]
+    all_questions = [question for source in sources for question in read_questions(layout, source)]
 
-    def hard(question: Question, rankings: list[list[Ranked]]) -> list[Passage]:
-        """Round robin over the rankings, without gold, also not gold that is known by its title alone."""
-        hidden = {clean(title) for title in question.unshipped_support}
-        found: dict[str, Passage] = {}
+    def hard_negatives(question: Question, rankings: list[list[Ranked]]) -> list[Passage]:
+        """Round robin over the rankings, without gold passages, also without those of which only the title is known."""
+        gold_titles = {clean(title) for title in question.unshipped_support}
+        negatives: dict[str, Passage] = {}
         for rank in range(depth + anchors + len(question.support)):
             for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
-                if passage.id not in question.support and passage.title not in hidden:
-                    found.setdefault(passage.id, passage)
-        return list(found.values())[:per_question]
+                if passage.id not in question.support and passage.title not in gold_titles:
+                    negatives.setdefault(passage.id, passage)
+        return list(negatives.values())[:per_question]
 
     mined: list[tuple[str, list[Passage]]] = []
     chunk = 256
-    for start in track(range(0, len(asked), chunk), -(-len(asked) // chunk), "mining"):
-        batch = asked[start : start + chunk]
+    for start in track(range(0, len(all_questions), chunk), -(-len(all_questions) // chunk), "mining"):
+        batch = all_questions[start : start + chunk]
         first = retriever.search([q.text for q in batch], depth + len(max(batch, key=lambda q: len(q.support)).support))
-        joined = [
+        queries = [
             (row, concatenate(question.text, passage))
             for row, (question, hits) in enumerate(zip(batch, first, strict=True))
             for passage in {p.id: p for p in [*(h.passage for h in hits[:anchors]), *question.gold]}.values()
         ]
-        second = retriever.search([text for _, text in joined], depth + anchors)
+        second = retriever.search([text for _, text in queries], depth + anchors)
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
-        for (row, _), hits in zip(joined, second, strict=True):
+        for (row, _), hits in zip(queries, second, strict=True):
             rankings[row].append(hits)
-        mined += [(question.id, hard(question, lists)) for question, lists in zip(batch, rankings, strict=True)]
+        mined += [
+            (question.id, hard_negatives(question, lists)) for question, lists in zip(batch, rankings, strict=True)
+        ]
     write_mined(out, mined)
     say(f"{out}: {sum(len(found) for _, found in mined):,} hard negatives for {len(mined):,} questions.")

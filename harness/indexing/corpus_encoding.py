@@ -1,9 +1,8 @@
-"""Encoding a corpus in chunks: every process of a job takes each W-th chunk, and what a killed build had finished is not
-done again.
+"""Corpus encoding in chunks: process r of W encodes chunks r, r + W, r + 2W, ...; an interrupted build resumes.
 
-    <out>.partial/recipe.json       what is being built; other work is never continued with it
-    <out>.partial/passages.jsonl    the corpus, with its table of offsets
-    <out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), whole or absent"""
+<out>.partial/recipe.json       recipe of the index; a build with another recipe does not reuse the chunks
+<out>.partial/passages.jsonl    the corpus, with its table of offsets
+<out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), complete or absent"""
 
 import shutil
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.runtime.distributed import World
+from harness.runtime.distributed import ProcessGroup
 from harness.runtime.progress import say, track
 from harness.runtime.provenance import differences
 
@@ -24,28 +23,28 @@ _RECIPE = "recipe.json"
 
 
 def partial_folder(out: Path) -> Path:
-    """Where an index at `out` grows until it is whole."""
+    """Folder for the unfinished build of an index at `out`."""
     return out.with_name(f"{out.name}.partial")
 
 
-def claim(partial: Path, recipe: dict, overwrite: bool) -> None:
-    """Make sure that chunks lying in a partial folder belong to this recipe.
+def start_or_resume(partial: Path, recipe: dict, overwrite: bool) -> None:
+    """Record the recipe in a partial folder; keep its chunks if they were encoded for the same recipe.
 
     Raises:
-        UserError: If another build was left unfinished there, without `overwrite`.
-        ArtifactError: If its record is corrupt.
+        UserError: If it holds an unfinished build of another recipe, without `overwrite`.
+        ArtifactError: If the recorded recipe is corrupt.
     """
     record = partial / _RECIPE
-    discard = f"To discard it, type --overwrite true, or remove {partial}."
+    advice = f"To discard it, type --overwrite true, or remove {partial}."
     if record.is_file():
-        left = read_json(record, discard)
-        if left == recipe:
+        recorded = read_json(record, advice)
+        if recorded == recipe:
             say(f"{partial}: continuing a build with {len(list(partial.glob('chunk-*.npy')))} chunks encoded.")
             return
         if not overwrite:
             raise UserError(
-                f"{partial} holds an unfinished build that differs in: {differences(left, recipe)}. "
-                f"Finish it as it was begun. {discard}"
+                f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
+                f"Finish it with its own options. {advice}"
             )
     for chunk in partial.glob("chunk-*.npy"):
         chunk.unlink()
@@ -53,22 +52,24 @@ def claim(partial: Path, recipe: dict, overwrite: bool) -> None:
 
 
 def encode_chunks(
-    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int, world: World
+    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int, processes: ProcessGroup
 ) -> None:
-    """Encode this process's chunks that are not there yet.
+    """Encode this process's missing chunks.
 
     Raises:
-        UserError: If the encoder gives a vector that is not finite.
-        ArtifactError: If the disk refuses.
+        UserError: If the encoder returns a vector that is not finite.
+        ArtifactError: If writing to disk fails.
     """
-    mine = range(world.rank, chunk_count(len(store), chunk_passages), world.size)
-    missing = [chunk for chunk in mine if _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder) is None]
+    assigned = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
+    missing = [
+        chunk for chunk in assigned if _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder) is None
+    ]
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
         embeddings_CD = encoder.encode_passages(texts)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(
-                f"{encoder.name} gives vectors that are not finite. Try --dtype float32 or another encoder."
+                f"{encoder.name} returns vectors that are not finite. Try --dtype float32 or another encoder."
             )
         write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
 
@@ -85,19 +86,19 @@ def read_chunks(
         embeddings_CD = _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder)
         if embeddings_CD is None:
             raise ArtifactError(
-                f"{_path(partial, chunk)} is missing though all processes finished. "
-                "Choose an --out that every node shares, and start again: what is there will be used."
+                f"{_path(partial, chunk)} is missing although all processes finished. "
+                "Choose an --out on a file system that all nodes share, and run again."
             )
         yield embeddings_CD
 
 
 def discard(partial: Path) -> None:
-    """Remove a partial folder."""
+    """Delete a partial folder."""
     shutil.rmtree(partial, ignore_errors=True)
 
 
 def chunk_count(passages: int, chunk_passages: int) -> int:
-    """Chunks that hold so many passages."""
+    """Number of chunks for a number of passages."""
     return -(-passages // chunk_passages)
 
 
@@ -115,7 +116,7 @@ def _save(array: np.ndarray, path: Path) -> None:
 
 
 def _load(partial: Path, chunk: int, rows: range, encoder: SentenceEncoder) -> np.ndarray | None:
-    """A chunk's embeddings; None if it is missing or not what it should be, so that it is encoded again."""
+    """A chunk's embeddings; None if the file is missing, corrupt or of another shape, so that it is encoded again."""
     try:
         embeddings_CD = np.load(_path(partial, chunk), mmap_mode="r", allow_pickle=False)
     except (FileNotFoundError, ValueError, EOFError):

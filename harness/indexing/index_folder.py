@@ -1,11 +1,11 @@
-"""An index folder: what it was made from, proof that its files are whole, and refusal of everything else.
+"""Index folders: writing them, and verifying manifest and files when they are opened.
 
-    index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own seal
+    index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own sha256
     passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
-    vectors.* or bm25/   what `harness.retrievers.dense` or `harness.retrievers.bm25` search
+    vectors.* or bm25/   the files that `harness.retrievers.dense` or `harness.retrievers.bm25` search
 
-The recipe holds all that decides the content (kind, corpus, text format, encoder or analyser, parameters): equal recipes,
-equal indexes."""
+The recipe identifies an index: it holds everything that determines the content (kind, corpus, text format, encoder or
+analyser, parameters), so equal recipes give equal indexes."""
 
 import importlib.metadata
 import shutil
@@ -21,15 +21,15 @@ from harness.runtime.progress import say
 from harness.runtime.provenance import differences, fingerprint
 
 MANIFEST = "index.json"
-FORMAT = 1  # of the folder; raise it when an older reader would go wrong
+FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
 
 Verify = Literal["full", "size", "off"]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An index folder that was opened and checked.  `recipe` is as `recipe_of` gave it; `passages` counts them;
-    `origin` says where the parts were found when it was built, which does not decide the content."""
+    """An index folder that was opened and verified.  `recipe` comes from `recipe_of`; `passages` is their number;
+    `origin` names where the parts (e.g. the encoder) were at build time and is not part of the recipe."""
 
     folder: Path
     recipe: dict
@@ -43,27 +43,27 @@ class Index:
 
 
 def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
-    """The recipe of an index, to be compared and recorded.
+    """The recipe of an index.
 
     Args:
         kind: `bm25` or `dense`.
         corpus: Corpus fingerprint.
-        parts: What else decides the content, JSON types only.
+        parts: Everything else that determines the content, JSON types only.
     """
     return {"kind": kind, "corpus": corpus, "text": TEXT_FORMAT, **parts}
 
 
-def _cure(folder: Path) -> str:
+def _rebuild_advice(folder: Path) -> str:
     return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus and --kind."
 
 
 def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
-    """Whether an index of this recipe stands there already, whole.
+    """Whether the folder already holds a valid index of this recipe.
 
     Args:
-        folder: Where the index is to be.
-        recipe: What is to be built.
-        overwrite: Whether another or a broken index may be replaced.
+        folder: The index folder.
+        recipe: Of the index to build.
+        overwrite: Whether a corrupt index, or one of another recipe, may be replaced.
 
     Returns:
         True when there is nothing to do; False when the folder may be written.
@@ -75,7 +75,7 @@ def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     if not (folder / MANIFEST).is_file():
-        raise UserError(f"{folder} exists and is no index (no {MANIFEST}): it is not replaced. Choose another --out.")
+        raise UserError(f"{folder} exists and is not an index (no {MANIFEST}): not replaced. Choose another --out.")
     try:
         index = open_index(folder)
     except ArtifactError:
@@ -83,7 +83,7 @@ def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
             return False
         raise
     if index.recipe == recipe:
-        say(f"{folder}: this index stands already ({index.passages:,} passages, same recipe): nothing to do.")
+        say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
     if overwrite:
         return False
@@ -102,19 +102,19 @@ def write_index(
     libraries: list[str],
     origin: dict | None = None,
 ) -> None:
-    """Write an index folder, complete or not at all.
+    """Write an index folder atomically.
 
     Args:
-        folder: Final place; what stands there is replaced (see `is_built`).
-        recipe: What it was made from.
-        passages: Their number.
+        folder: The index folder; an existing one is replaced (check with `is_built` first).
+        recipe: See `recipe_of`.
+        passages: Number of passages.
         corpus_in: Folder with the corpus files, which are copied.
-        write: Writes the searchable files into the folder it is given.
+        write: Writes the searchable files into the folder passed to it.
         libraries: Distributions whose versions the manifest records.
         origin: See `Index`.
 
     Raises:
-        ArtifactError: If the disk refuses.
+        ArtifactError: If writing to disk fails.
     """
     with whole_folder(folder) as temporary:
         for name in (PASSAGES, OFFSETS):
@@ -138,50 +138,52 @@ def write_index(
 def open_index(
     folder: Path, kind: str | None = None, verify_files: Verify = "full", expect_corpus: str | None = None
 ) -> Index:
-    """Check an index folder and read its manifest.
+    """Verify an index folder and read its manifest.
 
     Args:
         folder: The index folder.
-        kind: `bm25` or `dense`, when only that will do.
-        verify_files: `full` compares every file's sha256 (about 1 GB a second), `size` its size alone, `off` nothing.
-        expect_corpus: Fingerprint of the corpus that it must be of; None takes any.
+        kind: Required kind, `bm25` or `dense`; None accepts both.
+        verify_files: `full` checks every file's sha256 (about 1 GB/s), `size` only its size, `off` nothing.
+        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is incomplete, corrupt, of another format, kind, text format or corpus.
-        UserError: If `verify_files` is none of the three words.
+        ArtifactError: If it is incomplete, corrupt, or of another format, kind, text format or corpus.
+        UserError: If `verify_files` is not one of the three values.
     """
     if verify_files not in ("full", "size", "off"):
-        raise UserError(f"verify {verify_files!r} is not known. Choose full, size or off.")
+        raise UserError(f"verify {verify_files!r} is unknown. Choose full, size or off.")
     if not folder.is_dir():
         raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
     if not (folder / MANIFEST).is_file():
-        raise ArtifactError(f"{folder} is no whole index: {MANIFEST} is missing. {_cure(folder)}")
-    manifest = read_json(folder / MANIFEST, _cure(folder))
+        raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild_advice(folder)}")
+    manifest = read_json(folder / MANIFEST, _rebuild_advice(folder))
     if manifest.get("format") != FORMAT:
         raise ArtifactError(
-            f"{folder} has index format {manifest.get('format')}, this version reads {FORMAT}. {_cure(folder)}"
+            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild_advice(folder)}"
         )
     if manifest.pop("seal", None) != fingerprint(manifest):
-        raise ArtifactError(f"{folder / MANIFEST} is corrupt: it does not match its own seal. {_cure(folder)}")
+        raise ArtifactError(
+            f"{folder / MANIFEST} is corrupt: its sha256 (seal) does not match. {_rebuild_advice(folder)}"
+        )
     recipe, files = manifest["recipe"], manifest["files"]
     if kind is not None and recipe["kind"] != kind:
         raise ArtifactError(
-            f"{folder} is a {recipe['kind']} index, and a {kind} index is needed. Name one of that kind."
+            f"{folder} is a {recipe['kind']} index, and a {kind} index is needed. Choose a {kind} index."
         )
     if recipe["text"] != TEXT_FORMAT:
         raise ArtifactError(
-            f"{folder} was made with text format {recipe['text']!r}, now {TEXT_FORMAT!r}. {_cure(folder)}"
+            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {_rebuild_advice(folder)}"
         )
     if expect_corpus is not None and recipe["corpus"] != expect_corpus:
         raise ArtifactError(
             f"{folder} is an index of another corpus ({recipe['corpus'][:12]}, expected {expect_corpus[:12]}). "
-            "Name the index of this corpus, or build one: infer.py index."
+            "Choose an index of this corpus, or build one: infer.py index."
         )
     if verify_files != "off":
         _verify_sizes(folder, {name: file["bytes"] for name, file in files.items()})
     if verify_files == "full":
-        verify(folder, {name: file["sha256"] for name, file in files.items()}, _cure(folder))
+        verify(folder, {name: file["sha256"] for name, file in files.items()}, _rebuild_advice(folder))
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 
@@ -189,6 +191,8 @@ def _verify_sizes(folder: Path, sizes_bytes: dict[str, int]) -> None:
     for name, size_bytes in sizes_bytes.items():
         file = folder / name
         if not file.is_file():
-            raise ArtifactError(f"{file} is missing though the manifest lists it. {_cure(folder)}")
+            raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild_advice(folder)}")
         if file.stat().st_size != size_bytes:
-            raise ArtifactError(f"{file} has {file.stat().st_size} bytes instead of {size_bytes}. {_cure(folder)}")
+            raise ArtifactError(
+                f"{file} has {file.stat().st_size} bytes instead of {size_bytes}. {_rebuild_advice(folder)}"
+            )

@@ -1,5 +1,5 @@
-"""Passages on disk beside an index: one JSON line each, found by position through a table of offsets, so that opening a
-corpus of any size costs neither time nor memory."""
+"""Passage store: passages as JSON Lines with a table of byte offsets, read by position from a memory map, so that opening
+a corpus of any size takes neither time nor memory."""
 
 import hashlib
 import json
@@ -17,15 +17,15 @@ PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 
 
 def indexed_text(passage: Passage) -> str:
-    """The text of a passage that a retriever indexes and a query is extended with: title, blank, text; cleaned."""
+    """Cleaned "title text" of a passage: what retrievers index, and what DR-RAG's second-stage queries append."""
     return clean(f"{passage.title} {passage.text}")
 
 
-TEXT_FORMAT = "clean(title + blank + text)"  # goes into every index manifest: change it together with `indexed_text`
+TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
 
 
 def corpus_fingerprint(ids: Iterable[str]) -> str:
-    """Identity of a corpus: sha256 over the passage ids in their order.  Ids are hashes of title and text already."""
+    """Fingerprint of a corpus: sha256 over the passage ids in order.  An id is a hash of title and text."""
     digest = hashlib.sha256()
     for id_ in ids:
         digest.update(id_.encode() + b"\n")
@@ -33,20 +33,20 @@ def corpus_fingerprint(ids: Iterable[str]) -> str:
 
 
 def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
-    """Write a corpus; of passages that repeat an id only the first is kept.
+    """Write a corpus; of passages with the same id only the first is written.
 
     Args:
-        folder: Gets `PASSAGES` and `OFFSETS`, each whole or absent.
-        passages: Read once, never held in memory together.
+        folder: Receives `PASSAGES` and `OFFSETS`, each written atomically.
+        passages: Read once, as a stream.
 
     Returns:
-        The number of passages kept and the corpus fingerprint.
+        The number of passages written and the corpus fingerprint.
 
     Raises:
-        DataError: If there is not one passage.
-        ArtifactError: If the disk refuses.
+        DataError: If there is no passage.
+        ArtifactError: If writing to disk fails.
     """
-    seen: set[str] = set()  # about 100 bytes each: 2 GB for all of Wikipedia's 21 million
+    seen: set[str] = set()  # about 100 bytes per id: 2 GB for Wikipedia's 21 million passages
     digest, offsets = hashlib.sha256(), array("Q")
 
     def write(temporary: Path) -> None:
@@ -64,9 +64,7 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]
         if sys.byteorder == "big":
             offsets.byteswap()
         if len(seen) == 0:
-            raise DataError(
-                "The corpus holds no passage, so there is nothing to index. Check the files and the layout."
-            )
+            raise DataError("The corpus holds no passage: nothing to index. Check the files and the layout.")
 
     write_atomically(folder / PASSAGES, write)
     write_atomically(folder / OFFSETS, lambda temporary: temporary.write_bytes(offsets.tobytes()))
@@ -74,13 +72,13 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]
 
 
 class PassageStore:
-    """Read access by position.
+    """Passages of a folder, read by position.
 
     Args:
-        folder: Where `write_passages` wrote.
+        folder: Written by `write_passages`.
 
     Raises:
-        ArtifactError: If a file is missing, or offsets and text do not fit together.
+        ArtifactError: If a file is missing, or the offsets do not match the file's size.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,7 +92,7 @@ class PassageStore:
         if sys.byteorder == "big":
             self._offsets.byteswap()
         if len(self._offsets) < 2 or self._offsets[-1] != len(self._bytes):
-            raise ArtifactError(f"{self._path} does not fit its table of offsets. Build the index again.")
+            raise ArtifactError(f"{self._path} does not match its table of offsets. Build the index again.")
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

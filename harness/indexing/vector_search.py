@@ -1,8 +1,8 @@
-"""Search among vectors by inner product: FAISS on CPU or GPU, or plain numpy where FAISS is not installed.
+"""Vector search by inner product: FAISS on CPU or GPU, or numpy if FAISS is not installed.
 
-The vectors themselves always lie in `vectors.npy`, float32, and are the truth: whatever proposes candidates (exact or not,
-BLAS or GPU), the final scores and the order come from them, in double precision, equal scores by position.  So one query
-finds the same ids alone or in a batch, on a CPU or a GPU.  Approximate indexes add `vectors.faiss`, always in CPU form.
+The vectors are stored in `vectors.npy`, float32.  FAISS or numpy propose candidates; final scores and order are computed
+from the stored vectors in double precision, ties by position.  So a query finds the same ids alone or in a batch, on a CPU
+or a GPU.  Approximate indexes add `vectors.faiss`, in CPU format.
 
 Shape legend: N vectors, D dimensions, Q queries, K candidates."""
 
@@ -23,18 +23,18 @@ FaissIndex = Literal["flat", "ivf", "hnsw"]
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
 
 _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
-_SPARE = 16  # candidates beyond k, so that equal scores at the end of the list are settled by position, not by a heap
-_NEAR = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
-_GPU_MOST_CANDIDATES = 2048  # FAISS's limit on a GPU
+_EXTRA_CANDIDATES = 16  # candidates beyond k, so that ties at rank k are ordered by position and not by FAISS
+_TIE_TOLERANCE = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
+_GPU_MAX_CANDIDATES = 2048  # FAISS's limit on a GPU
 _BLOCK = 65536  # vectors that numpy scores at a time
 _SEED = 0
 
 
 def import_faiss() -> ModuleType | None:
-    """The faiss module; None where it is not installed.
+    """The faiss module; None if it is not installed.
 
     Raises:
-        UserError: If several distributions of it are installed: they overwrite each other's files.
+        UserError: If several FAISS distributions are installed: they overwrite each other's files.
     """
     installed = []
     for name in _DISTRIBUTIONS:
@@ -45,7 +45,7 @@ def import_faiss() -> ModuleType | None:
         installed.append(name)
     if len(installed) > 1:
         raise UserError(
-            f"{' and '.join(installed)} are installed together and break each other. "
+            f"{' and '.join(installed)} are both installed and overwrite each other's files. "
             f"Type: pip uninstall -y {' '.join(installed)} && pip install {installed[-1]}"
         )
     try:
@@ -60,15 +60,15 @@ def check_parameters(kind: FaissIndex, count: int, nlist: int | None, hnsw_links
 
     Args:
         kind: `flat` (exact), `ivf` (clusters) or `hnsw` (graph).
-        count: Vectors there will be.
-        nlist: Clusters of `ivf`; None: 4 times the square root of `count`.
+        count: Number of vectors.
+        nlist: Number of `ivf` clusters; None: 4 times the square root of `count`.
         hnsw_links: Links per vector of `hnsw`.
 
     Raises:
-        UserError: If one is out of range, or an approximate index is asked for where FAISS is missing.
+        UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
     """
     if kind not in ("flat", "ivf", "hnsw"):
-        raise UserError(f"faiss_index {kind!r} is not known. Choose flat, ivf or hnsw.")
+        raise UserError(f"faiss_index {kind!r} is unknown. Choose flat, ivf or hnsw.")
     if kind == "flat":
         return {"faiss_index": kind}
     if import_faiss() is None:
@@ -79,7 +79,7 @@ def check_parameters(kind: FaissIndex, count: int, nlist: int | None, hnsw_links
         return {"faiss_index": kind, "hnsw_links": hnsw_links}
     clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
     if not 1 <= clusters <= count:
-        raise UserError(f"nlist must lie in 1 to {count:,}, the number of passages, got {nlist}.")
+        raise UserError(f"nlist must be 1 to {count:,}, the number of passages, got {nlist}.")
     return {"faiss_index": kind, "nlist": clusters}
 
 
@@ -87,28 +87,28 @@ def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimens
     """Write the searchable files.
 
     Args:
-        folder: Gets `VECTORS`, and `APPROXIMATE` unless the index is flat.
+        folder: Receives `VECTORS`, and `APPROXIMATE` unless the index is flat.
         chunks: The vectors in order, float32 (n, D) each.
-        count: Their number in all.
+        count: Total number of vectors.
         dimensions: D.
         parameters: From `check_parameters`.
     """
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, dimensions)}
     end = 0
-    with (folder / VECTORS).open("wb") as file:  # not a memory map: on a full disk that ends in SIGBUS, not in an error
+    with (folder / VECTORS).open("wb") as file:  # not a memory map: on a full disk it raises SIGBUS, not an exception
         np.lib.format.write_array_header_1_0(file, header)
         for chunk_ND in chunks:
             file.write(np.ascontiguousarray(chunk_ND, dtype="<f4").data)
             end += len(chunk_ND)
     if end != count:
-        raise ArtifactError(f"{folder}: {end} vectors came for {count} passages. Start the build again.")
+        raise ArtifactError(f"{folder}: got {end} vectors for {count} passages. Start the build again.")
     if parameters["faiss_index"] != "flat":
         _write_approximate(folder, parameters)
 
 
 def _write_approximate(folder: Path, parameters: dict) -> None:
     faiss = import_faiss()
-    assert faiss is not None  # `check_parameters` refused
+    assert faiss is not None  # see `check_parameters`
     vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
     count, dimensions = vectors_ND.shape
     if parameters["faiss_index"] == "ivf":
@@ -117,31 +117,31 @@ def _write_approximate(folder: Path, parameters: dict) -> None:
         description = f"HNSW{parameters['hnsw_links']}"
     index = faiss.index_factory(dimensions, description, faiss.METRIC_INNER_PRODUCT)
     if not index.is_trained:
-        few = min(count, 256 * parameters["nlist"])  # FAISS itself samples down to as many
-        rows = np.sort(np.random.default_rng(_SEED).choice(count, few, replace=False))
+        sample = min(count, 256 * parameters["nlist"])  # FAISS's own limit of training vectors
+        rows = np.sort(np.random.default_rng(_SEED).choice(count, sample, replace=False))
         index.train(np.ascontiguousarray(vectors_ND[rows]))
     for start in range(0, count, _BLOCK):
         index.add(np.ascontiguousarray(vectors_ND[start : start + _BLOCK]))
     try:
         faiss.write_index(index, str(folder / APPROXIMATE))
-    except RuntimeError as error:  # FAISS's word for a failed write
+    except RuntimeError as error:  # raised by FAISS if writing fails
         raise ArtifactError(f"{folder / APPROXIMATE}: cannot write ({error}). Free space.") from error
 
 
 class Vectors:
-    """The vectors of an index folder, ready to be searched.
+    """The vectors of an index folder, opened for search.
 
     Args:
-        folder: Where `write_vectors` wrote.
-        parameters: As given to it.
-        device: `cpu`, `cuda` (one GPU, the one of LOCAL_RANK), `all` (split over every GPU), or `auto`: one GPU where
-            FAISS has one.  This is FAISS's device; the encoder has its own.
-        nprobe: Clusters that `ivf` looks into.
-        ef_search: Breadth of the search of `hnsw`.
+        folder: Written by `write_vectors`.
+        parameters: As passed to `write_vectors`.
+        device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: one GPU
+            if FAISS sees one.  The encoder's device is separate.
+        nprobe: Number of `ivf` clusters searched.
+        ef_search: efSearch of `hnsw`: candidates kept during the graph search.
 
     Raises:
         UserError: If the device or a parameter is not possible here.
-        ArtifactError: If the file does not hold vectors.
+        ArtifactError: If the vector file cannot be read.
     """
 
     def __init__(
@@ -157,9 +157,11 @@ class Vectors:
         kind = parameters["faiss_index"]
         on_gpu = self._wants_gpu(device, kind)
         self._index = None
-        self._most = len(self.vectors_ND)
+        self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:
-            say("FAISS is not installed: numpy searches exactly, slower. To change that: pip install faiss-cpu.")
+            say(
+                "FAISS is not installed: using exact numpy search, which is slower. To use FAISS: pip install faiss-cpu."
+            )
             return
         if kind == "flat":
             self._index = self._faiss.IndexFlatIP(self.vectors_ND.shape[1])
@@ -168,8 +170,8 @@ class Vectors:
         else:
             self._index = self._faiss.read_index(str(folder / APPROXIMATE))
         if on_gpu:
-            self._most = min(self._most, _GPU_MOST_CANDIDATES)
-            self._move(device)
+            self._max_candidates = min(self._max_candidates, _GPU_MAX_CANDIDATES)
+            self._move_to_gpu(device)
         if kind == "ivf":
             space = self._faiss.GpuParameterSpace() if on_gpu else self._faiss.ParameterSpace()
             space.set_index_parameter(self._index, "nprobe", nprobe)
@@ -178,22 +180,22 @@ class Vectors:
 
     def _wants_gpu(self, device: str, kind: FaissIndex) -> bool:
         if device not in ("auto", "cpu", "cuda", "all"):
-            raise UserError(f"index device {device!r} is not known. Choose auto, cpu, cuda or all.")
+            raise UserError(f"index device {device!r} is unknown. Choose auto, cpu, cuda or all.")
         gpus = self._faiss.get_num_gpus() if self._faiss is not None else 0
         possible = gpus > 0 and kind != "hnsw"
         if device in ("cuda", "all") and not possible:
             why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"
             raise UserError(
-                f"index device {device} was asked for, but {why}. Choose cpu or auto, or pip install faiss-gpu."
+                f"index device {device} is not possible: {why}. Choose cpu or auto, or pip install faiss-gpu."
             )
         return possible and device != "cpu"
 
-    def _move(self, device: str) -> None:
+    def _move_to_gpu(self, device: str) -> None:
         faiss = self._faiss
         assert faiss is not None
         if device == "all":
             options = faiss.GpuMultipleClonerOptions()
-            options.shard = True  # one copy in all, a part on each
+            options.shard = True  # split over the GPUs instead of copied to each
             self._index = faiss.index_cpu_to_all_gpus(self._index, options)
         else:
             gpu = int(os.environ.get("LOCAL_RANK", "0")) % faiss.get_num_gpus()
@@ -204,36 +206,38 @@ class Vectors:
         return len(self.vectors_ND)
 
     def search(self, queries_QD: np.ndarray, k: int) -> list[list[tuple[int, float]]]:
-        """Position and inner product of the k nearest vectors of each query, best first, equal ones by position.
+        """Position and inner product of the k nearest vectors of each query, best first, ties by position.
 
         Raises:
-            UserError: If k is below 1, or beyond what a GPU can return.
-            RuntimeError: In a forked process: FAISS's threads do not survive a fork, and it would hang.
+            UserError: If k is below 1 or above the GPU's limit.
+            RuntimeError: In a forked process, where FAISS would hang because its threads are not copied.
         """
         if k < 1:
             raise UserError(f"k must be at least 1, got {k}.")
         if os.getpid() != self._process:
             raise RuntimeError("A dense index cannot be searched in a forked process: open it there, or use spawn.")
         k = min(k, len(self))
-        if k > self._most:
-            raise UserError(f"k = {k:,} is beyond FAISS's limit of {self._most:,} on a GPU. Choose index device cpu.")
+        if k > self._max_candidates:
+            raise UserError(
+                f"k = {k:,} is above FAISS's limit of {self._max_candidates:,} on a GPU. Choose index device cpu."
+            )
         if len(queries_QD) == 0:
             return []
         queries_QD = np.ascontiguousarray(queries_QD, dtype=np.float32)
         results: list[list[tuple[int, float]]] = [[] for _ in queries_QD]
-        open_rows, wanted = np.arange(len(queries_QD)), min(k + _SPARE, self._most)
+        open_rows, wanted = np.arange(len(queries_QD)), min(k + _EXTRA_CANDIDATES, self._max_candidates)
         while True:
             unsettled = []
             for row, candidates in zip(open_rows, self._candidates(queries_QD[open_rows], wanted), strict=True):
                 results[row], settled = self._rescore(queries_QD[row], candidates, k)
                 if not settled:
                     unsettled.append(row)
-            if not unsettled or wanted == self._most:
+            if not unsettled or wanted == self._max_candidates:
                 return results
-            open_rows, wanted = np.array(unsettled), min(8 * wanted, self._most)
+            open_rows, wanted = np.array(unsettled), min(8 * wanted, self._max_candidates)
 
     def _candidates(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
-        """Positions of the nearest vectors, (Q, wanted); -1 where an approximate index found fewer."""
+        """Positions of the nearest vectors, (Q, wanted); -1 if an approximate index found fewer."""
         if self._index is not None:
             return self._index.search(queries_QD, wanted)[1]
         return self._search_with_numpy(queries_QD, wanted)
@@ -253,11 +257,11 @@ class Vectors:
         return best_QK
 
     def _rescore(self, query_D: np.ndarray, candidates: np.ndarray, k: int) -> tuple[list[tuple[int, float]], bool]:
-        """The k best of the candidates, and whether they are sure to be: a last candidate that scores like the k-th may
-        have pushed out equals that stand before it."""
+        """The k best candidates, and whether more candidates cannot change them: if the last candidate ties with the
+        k-th, a vector with the same score and a lower position may be missing."""
         positions = candidates[candidates >= 0]
-        # sum over rows instead of a BLAS product, whose last bits depend on where in the matrix a row stands
+        # row sums instead of a BLAS product, whose last bits depend on a row's place in the matrix
         scores = (self.vectors_ND[positions].astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
         order = np.lexsort((positions, -scores))
-        settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _NEAR * abs(scores[order[0]])
+        settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _TIE_TOLERANCE * abs(scores[order[0]])
         return [(int(positions[i]), float(scores[i])) for i in order[:k]], bool(settled) or len(order) < len(candidates)

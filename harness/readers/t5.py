@@ -1,6 +1,6 @@
-"""The project's own readers: a trained RE-RAG generator that reads all evidence in one call, or one context at a time.
+"""T5 readers: a trained RE-RAG generator that reads all evidence in one call, or one context per call.
 
-A question without evidence gets an empty text and no log-probability: nothing was read.
+The answer to a question without evidence is an empty text without log-probability.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
 
 MARGINALS = ("thorough", "fast")
-_QUESTIONS_AT_ONCE = 256  # encoded together: enough to sort by length, few enough to hold in memory
+_QUESTIONS_AT_ONCE = 256  # tokenized and sorted by length together; bounds the memory
 
 
 class PackedReader:
@@ -25,65 +25,65 @@ class PackedReader:
 
     Args:
         serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/reader-world/serving.
-        max_passages: Only the first so many of the evidence are read; all when None.
+        max_passages: Only this many of the best passages are read; all when None.
         device: auto, cpu or cuda.
 
     Raises:
-        UserError: If `max_passages` is below 1, the generator reads one context at a time, or the device is not
+        UserError: If `max_passages` is below 1, the generator reads one context per call, or the device is not
             possible here.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or holds no generator.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
 
     def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
         if max_passages is not None and max_passages < 1:
-            raise UserError(f"max_passages must be at least 1, or left out to read all evidence; got {max_passages}.")
+            raise UserError(f"max_passages must be at least 1, or omitted to read all evidence; got {max_passages}.")
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
-        assert model.generator is not None  # asked for above
+        assert model.generator is not None  # required above
         if model.generator.encode.format != "packed":
             raise UserError(
-                f"{serving} holds a generator that reads one context at a time ({model.generator.encode.format}): use "
-                "harness.readers.t5.ContextReader, or name one that was trained with text_format packed."
+                f"{serving} holds a generator that reads one context per call ({model.generator.encode.format}): use "
+                "harness.readers.t5.ContextReader, or a generator that was trained with text_format packed."
             )
         self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
         self.max_passages = max_passages
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """One answer per question; batched over questions of alike length."""
-        shown = [hits[: self.max_passages] for hits in evidence]
-        rows = [row for row, hits in enumerate(shown) if hits]
+        """One answer per question; batched over questions of similar length."""
+        contexts = [hits[: self.max_passages] for hits in evidence]
+        rows = [row for row, hits in enumerate(contexts) if hits]
         answers = [
             Answer(question.id, "", tuple(hits), costs={"model_calls": 0.0})
-            for question, hits in zip(questions, shown, strict=True)
+            for question, hits in zip(questions, contexts, strict=True)
         ]
         for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
             chunk = rows[start : start + _QUESTIONS_AT_ONCE]
-            asked = [(questions[row].text, [hit.passage for hit in shown[row]]) for row in chunk]
-            read = self.generator.answers(asked, self.max_answer_tokens)
-            for row, (text, logprob) in zip(chunk, read, strict=True):
-                answers[row] = Answer(questions[row].id, text, tuple(shown[row]), logprob, {"model_calls": 1.0})
+            inputs = [(questions[row].text, [hit.passage for hit in contexts[row]]) for row in chunk]
+            generated = self.generator.answers(inputs, self.max_answer_tokens)
+            for row, (text, logprob) in zip(chunk, generated, strict=True):
+                answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, {"model_calls": 1.0})
         return answers
 
 
 class ContextReader:
-    """Reads one context at a time and marginalizes over them by the estimator's relevance (RE-RAG, Eq. 5-6).
+    """Reads one context per call and marginalizes over contexts, weighted by the estimator's relevance (RE-RAG, Eq. 5-6).
 
-    The notes of an answer say of every context its relevance, how much it carried the answer, and the answer it alone
-    gives; `account` has the form.
+    The notes of an answer hold each context's relevance, its share of the answer's probability, and the answer generated
+    from it alone; see `explanation`.
 
     Args:
         serving: Folder with an estimator and a generator, e.g. checkpoints/rerag-nq/serving.
-        marginal: `thorough` scores every candidate answer under every context; `fast` adds up the relevance of the
-            contexts that give the same one.
+        marginal: `thorough` scores every candidate answer under every context; `fast` sums the relevance of the
+            contexts that generate the same answer.
         device: auto, cpu or cuda.
 
     Raises:
         UserError: If `marginal` is unknown, the generator reads all documents in one call, or the device is not
             possible here.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or lacks a part.
+        ArtifactError: If it is corrupt, of another kind or text format, or lacks the estimator or the generator.
     """
 
     def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
@@ -91,16 +91,16 @@ class ContextReader:
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
-        assert model.estimator is not None  # asked for above
+        assert model.estimator is not None  # required above
         assert model.generator is not None
-        check_reads_one(model.generator)
+        check_one_context(model.generator)
         self.model, self.marginal = model, marginal
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """One answer per question; what the evidence was ranked by does not count, only the estimator's relevance."""
+        """One answer per question; the evidence is reranked by the estimator, its scores are ignored."""
         from harness.retrievers.rerank import rerank
 
-        assert self.model.estimator is not None  # asked for when it was loaded
+        assert self.model.estimator is not None  # required in __init__
         texts = [question.text for question in questions]
         ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
         readings = read_contexts(self.model, self.marginal, texts, ranked)
@@ -110,8 +110,8 @@ class ContextReader:
                 reading.text if reading else "",
                 tuple(hits),
                 reading.logprob if reading else None,
-                {"model_calls": 2.0 * len(hits)},  # each is scored, then read
-                account(hits, reading, self.model.calibration),
+                {"model_calls": 2.0 * len(hits)},  # each context is scored, then read
+                explanation(hits, reading, self.model.calibration),
             )
             for question, hits, reading in zip(questions, ranked, readings, strict=True)
         ]
@@ -123,38 +123,38 @@ def read_contexts(
     questions: Sequence[str],
     contexts: Sequence[Sequence[Ranked]],
 ) -> "list[Reading | None]":
-    """What the generator makes of each question's contexts; None without contexts.
+    """The marginalized answer to each question from its contexts; None without contexts.
 
-    The contexts' scores are relevance logits, or, of a model without an estimator, logits of any other prior.  The model's
-    temperature was chosen for `thorough`, and holds there alone.
+    The contexts' scores are the logits of their weights: relevance logits, or scaled retriever scores for a model without an
+    estimator.  The model's relevance temperature was fitted for `thorough` and is used only there.
     """
     from models.rerag.marginal_reader import MarginalReader
 
     assert model.generator is not None
-    tempered = marginal == "thorough" and model.estimator is not None
-    temperature = model.relevance_temperature if tempered else 1.0
+    use_temperature = marginal == "thorough" and model.estimator is not None
+    temperature = model.relevance_temperature if use_temperature else 1.0
     reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
     readings: list[Reading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]
     for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
         chunk = rows[start : start + _QUESTIONS_AT_ONCE]
-        read = reader.read(
+        chunk_readings = reader.read(
             [questions[row] for row in chunk],
             [[hit.passage for hit in contexts[row]] for row in chunk],
             [[hit.score / temperature for hit in contexts[row]] for row in chunk],
         )
-        for row, reading in zip(chunk, read, strict=True):
+        for row, reading in zip(chunk, chunk_readings, strict=True):
             readings[row] = reading
     return readings
 
 
-def account(
+def explanation(
     contexts: Sequence[Ranked], reading: "Reading | None", calibration: "Calibration | None"
 ) -> dict[str, object]:
-    """Notes that explain an answer from single contexts.
+    """Notes that explain a marginalized answer.
 
-    contexts     per context: id, `probability` that it is relevant (calibrated; None without calibration), `share` of
-                 the answer's probability that it carried (they add up to 1), `alone`: the answer it alone gives
+    contexts     per context: id, `probability` that it is relevant (calibrated; None without calibration), `share`: its
+                 share of the answer's probability (the shares sum to 1), `alone`: the answer generated from it alone
     candidates   probability of every distinct candidate answer, best first
     """
     from math import exp
@@ -174,18 +174,18 @@ def account(
 
 def check_marginal(marginal: str) -> None:
     """Raises:
-    UserError: If there is no such way to marginalize.
+    UserError: If `marginal` is not one of `MARGINALS`.
     """
     if marginal not in MARGINALS:
         raise UserError(f"marginal is {marginal!r}; allowed: {', '.join(MARGINALS)}.")
 
 
-def check_reads_one(generator: "Generator") -> None:
+def check_one_context(generator: "Generator") -> None:
     """Raises:
     UserError: If the generator was trained to read all documents in one call.
     """
     if generator.encode.format == "packed":
         raise UserError(
             "This generator was trained to read all documents in one call (text_format packed): use "
-            "harness.readers.t5.PackedReader, or name one that reads a context at a time."
+            "harness.readers.t5.PackedReader, or a generator that reads one context per call."
         )

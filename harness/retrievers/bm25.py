@@ -1,8 +1,8 @@
-"""Lexical retrieval: BM25 in Lucene's form, scored by bm25s (Lu 2024, arXiv 2407.03618).
+"""BM25 retrieval: Lucene's variant, computed by bm25s (Lu 2024, arXiv 2407.03618).
 
     score(q, d) = sum over the words w of q of  ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|))
 
-with f the occurrences of w in d, n_w the passages that hold w.  A word that q holds twice counts twice."""
+with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ _WORD = r"(?u)\b\w\w+\b"  # bm25s's default: at least two letters or digits
 
 
 class Analyser:
-    """Turns text into the words that count: lower case, no stop words, no stemming.
+    """Splits text into words: lower case, stop words removed, no stemming.
 
     Args:
         stop_words: `english` (bm25s's list of 33) or `none`.
@@ -37,7 +37,7 @@ class Analyser:
 
     def __init__(self, stop_words: StopWords = "english") -> None:
         if stop_words not in ("english", "none"):
-            raise UserError(f"stop_words {stop_words!r} is not known. Choose english or none.")
+            raise UserError(f"stop_words {stop_words!r} is unknown. Choose english or none.")
         from bm25s.stopwords import STOPWORDS_EN
 
         self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())
@@ -56,20 +56,20 @@ def build_bm25(
     stop_words: StopWords = "english",
     overwrite: bool = False,
 ) -> None:
-    """Build a BM25 index folder; nothing happens when the same one stands there.
+    """Build a BM25 index folder, unless it is up to date.
 
     Args:
-        passages: The corpus; of repeated ids the first counts.
+        passages: The corpus; of passages with the same id only the first is indexed.
         out: The index folder.
         k1: Saturation of term frequency, at least 0.
-        b: Share of length normalization, in [0, 1].
+        b: Strength of length normalization, in [0, 1].
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
 
     Raises:
-        UserError: If a parameter is out of range or `out` is taken.
-        DataError: If the corpus is empty or holds no word.
-        ArtifactError: If the disk refuses.
+        UserError: If a parameter is out of range, or `out` holds something else.
+        DataError: If the corpus is empty or contains no word.
+        ArtifactError: If writing to disk fails.
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise UserError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, got k1 = {k1}, b = {b}.")
@@ -88,7 +88,7 @@ def build_bm25(
 
 
 def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
-    """Index a corpus.  The vocabulary is numbered by first occurrence: bm25s's own numbering changes with every process."""
+    """Index a corpus.  Words are numbered by first occurrence, because bm25s's own numbering differs between processes."""
     import bm25s
 
     vocabulary: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s
         for passage in track(store, len(store), "analysing passages")
     ]
     if not vocabulary:
-        raise DataError("No passage of the corpus holds a word that BM25 could find. Check the files and the layout.")
+        raise DataError("No passage of the corpus contains a word that BM25 can index. Check the files and the layout.")
     engine = bm25s.BM25(k1=k1, b=b, method="lucene")
     engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
     return engine
@@ -108,16 +108,16 @@ def _save(engine: "bm25s.BM25", folder: Path) -> None:
 
 
 class Bm25Retriever:
-    """Finds the passages that share words with the query.
+    """Retrieves passages by BM25 score.
 
     Args:
         index: Folder that `infer.py index --kind bm25` wrote.
-        verify: How its files are checked: `full`, `size` or `off`.
-        expect_corpus: Fingerprint of the corpus it must be of; None takes any.
+        verify: How its files are verified: `full`, `size` or `off`.
+        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
-        ArtifactError: If it is corrupt, incomplete, no BM25 index, or of another corpus or analyser.
+        ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another corpus or analyser.
     """
 
     def __init__(self, index: Path, verify: Verify = "full", expect_corpus: str | None = None) -> None:
@@ -128,7 +128,7 @@ class Bm25Retriever:
         self._analyser = Analyser(recorded["stop_words"])
         if self._analyser.recipe != recorded:
             raise ArtifactError(
-                f"{index} was made by another analyser (other word pattern or stop-word list). "
+                f"{index} was built with another analyser (other word pattern or stop-word list). "
                 f"Build it again: infer.py index --kind bm25 --out {index} --overwrite true."
             )
         self._passages = PassageStore(self.index.folder)
@@ -137,9 +137,9 @@ class Bm25Retriever:
         say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(size_bytes)}, memory-mapped.")
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query, best first; equal scores in the order of the corpus.
+        """The k best passages of each query, best first; ties in the order of the corpus.
 
-        Passages without a word of the query are never returned, so a query of unknown words finds nothing.
+        Passages without a word of the query are not returned, so a query of unknown words returns an empty list.
 
         Raises:
             UserError: If k is below 1.
@@ -157,13 +157,13 @@ class Bm25Retriever:
 
 
 def best(scores_N: np.ndarray, k: int) -> list[int]:
-    """Positions of the k greatest scores above 0, best first, equal ones by position; fewer where fewer are above 0."""
+    """Positions of the k greatest scores above 0, best first, ties by position; fewer if fewer are above 0."""
     positions = np.flatnonzero(scores_N > 0)
     if len(positions) > k:
         scores = scores_N[positions]
         least = np.partition(scores, -k)[-k]
         above = int((scores > least).sum())
-        # `least` may be shared by more passages than there is room for: the first of them stay
+        # several passages may tie at `least`: the first of them are kept
         positions = np.concatenate((positions[scores > least], positions[scores == least][: k - above]))
     order = np.lexsort((positions, -scores_N[positions]))
     return positions[order].tolist()

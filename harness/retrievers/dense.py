@@ -1,4 +1,4 @@
-"""Dense retrieval: passages and queries as vectors of one sentence encoder, ranked by inner product."""
+"""Dense retrieval: passages and queries are embedded by one sentence encoder and ranked by inner product."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -29,60 +29,60 @@ def build_dense(
     hnsw_links: int = 32,
     overwrite: bool = False,
 ) -> None:
-    """Build a dense index folder; nothing happens when the same one stands there.
+    """Build a dense index folder, unless it is up to date.
 
-    Under torchrun every process encodes its share, on its own GPU where there are several; the processes must share the
-    disk.  A build that was stopped continues where it was (see `harness.indexing.corpus_encoding`).
+    Under torchrun every process encodes its share of the corpus, each on its own GPU; all processes must share the file
+    system.  An interrupted build resumes (see `harness.indexing.corpus_encoding`).
 
     Args:
-        passages: The corpus; of repeated ids the first counts.  Only rank 0 reads it.
+        passages: The corpus; of passages with the same id only the first is indexed.  Only rank 0 reads it.
         out: The index folder.
-        encoder: Encodes them; its recipe is recorded and queries will need the same.
-        chunk_passages: Passages encoded between two saves, at least 1.
+        encoder: Encodes the passages; queries must be encoded by the same encoder, so its recipe is recorded.
+        chunk_passages: Passages per saved chunk, at least 1.
         faiss_index: `flat` (exact), `ivf` or `hnsw`.
-        nlist: Clusters of `ivf`; None: 4 times the square root of the number of passages.
+        nlist: Number of `ivf` clusters; None: 4 times the square root of the number of passages.
         hnsw_links: Links per vector of `hnsw`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
 
     Raises:
-        UserError: If a parameter is out of range or `out` is taken.
+        UserError: If a parameter is out of range, or `out` holds something else.
         DataError: If the corpus is empty.
-        ArtifactError: If the disk refuses, or (on ranks other than 0) if rank 0 failed.
+        ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
     from harness.indexing.corpus_encoding import chunk_count, discard, encode_chunks, partial_folder, read_chunks
     from harness.indexing.vector_search import write_vectors
-    from harness.runtime.distributed import join_world
+    from harness.runtime.distributed import join_process_group
 
     if chunk_passages < 1:
         raise UserError(f"chunk_passages must be at least 1, got {chunk_passages}.")
     partial = partial_folder(out)
-    world = join_world()
+    processes = join_process_group()
     recipe: dict | None = None
-    go = "failed"
-    if world.rank == 0:
+    status = "failed"
+    if processes.rank == 0:
         try:
             recipe = _prepare(
                 passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
             )
-            go = "encode" if recipe is not None else "stands"
+            status = "encode" if recipe is not None else "up to date"
         finally:
-            world.from_first(go)
+            processes.broadcast(status)
     else:
-        go = world.from_first(go)
-    if go == "failed":
-        raise ArtifactError(f"{out}: rank 0 could not begin the build; its own message says why.")
-    if go == "stands":
+        status = processes.broadcast(status)
+    if status == "failed":
+        raise ArtifactError(f"{out}: rank 0 could not start the build; see its error message.")
+    if status == "up to date":
         return
     store = PassageStore(partial)
     chunks = chunk_count(len(store), chunk_passages)
     vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
     say(
         f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {world.size} process(es)."
+        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {processes.size} process(es)."
     )
-    encode_chunks(store, partial, encoder, chunk_passages, world)
-    world.wait()
-    if world.rank != 0 or recipe is None:
+    encode_chunks(store, partial, encoder, chunk_passages, processes)
+    processes.barrier()
+    if processes.rank != 0 or recipe is None:
         return
     write_index(
         out,
@@ -112,12 +112,12 @@ def _prepare(
     kind: "tuple[FaissIndex, int | None, int]",
     overwrite: bool,
 ) -> dict | None:
-    """Rank 0 alone: write the corpus, settle the recipe and take possession of the partial folder.
+    """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
 
     Returns:
-        The recipe, or None when this index stands already.
+        The recipe, or None if the index is up to date.
     """
-    from harness.indexing.corpus_encoding import claim, discard
+    from harness.indexing.corpus_encoding import discard, start_or_resume
     from harness.indexing.vector_search import check_parameters
 
     fresh = not partial.exists()
@@ -135,7 +135,7 @@ def _prepare(
             if fresh:
                 discard(partial)
             return None
-        claim(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite)
+        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite)
     except BaseException:
         if fresh:
             discard(partial)
@@ -144,24 +144,23 @@ def _prepare(
 
 
 class DenseRetriever:
-    """Finds the passages whose vectors are nearest to the query's.
+    """Retrieves the passages with the greatest inner product between passage and query vector.
 
     Args:
         index: Folder that `infer.py index --kind dense` wrote.
         device: Of the encoder: `auto`, `cpu`, `cuda` or `cuda:N`.
-        encoder: Folder or hub id of the encoder, when it lies elsewhere than where the index was built; it must be the
-            same one.
+        encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same files.
         index_device: Of FAISS: `auto`, `cpu`, `cuda` or `all` (split over all GPUs).
         dtype: Of the encoder: `float32`, or on a GPU `bfloat16`.
-        batch_tokens: Tokens of a forward pass of the encoder; None chooses by device.
-        nprobe: Clusters that an `ivf` index looks into; more finds more and takes longer.
-        ef_search: Likewise, the breadth of the search of an `hnsw` index.
-        verify: How the index files are checked: `full`, `size` or `off`.
-        expect_corpus: Fingerprint of the corpus the index must be of; None takes any.
+        batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
+        nprobe: Number of `ivf` clusters searched: more clusters give higher recall and take longer.
+        ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
+        verify: How the index files are verified: `full`, `size` or `off`.
+        expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
-        MissingInputError: If there is no such index, or its encoder is nowhere.
-        ArtifactError: If the index is corrupt, incomplete, no dense index, or of another corpus or encoder.
+        MissingInputError: If the index or its encoder is not found.
+        ArtifactError: If the index is corrupt, incomplete, not a dense index, or of another corpus or encoder.
         UserError: If a device or a parameter is not possible here.
     """
 
@@ -187,8 +186,8 @@ class DenseRetriever:
         self.encoder = SentenceEncoder(name, device, dtype=dtype, batch_tokens=batch_tokens, **settings)
         if self.encoder.recipe != recipe["encoder"]:
             raise ArtifactError(
-                f"{index} was made by another encoder than {name} (its files differ). Name that one with --encoder, or "
-                f"build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
+                f"{index} was built with another encoder than {name} (the files differ). Name that encoder with --encoder, "
+                f"or build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
             )
         self._passages = PassageStore(self.index.folder)
         self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search)
@@ -198,31 +197,31 @@ class DenseRetriever:
         )
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
-        """Embeddings of queries, float32 (Q, D): the first half of `search`, for whoever times the stages."""
+        """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""
         return self.encoder.encode_queries(queries)
 
     def search_vectors(self, queries_QD: "np.ndarray", k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query vector: the second half of `search`.
+        """The k nearest passages of each query vector: the second step of `search`.
 
         Raises:
             UserError: If k is below 1.
         """
         return [
-            [Ranked(self._passages[position], score) for position, score in found]
-            for found in self._vectors.search(queries_QD, k)
+            [Ranked(self._passages[position], score) for position, score in hits]
+            for hits in self._vectors.search(queries_QD, k)
         ]
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k nearest passages of each query, best first, equal scores in the order of the corpus.
+        """The k nearest passages of each query, best first; ties in the order of the corpus.
 
-        An empty query finds nothing; a k beyond the corpus gives all of it.
+        An empty query returns an empty list; a k above the corpus size returns all passages.
 
         Raises:
             UserError: If k is below 1.
         """
-        asked = [row for row, query in enumerate(queries) if query.strip()]
-        found = self.search_vectors(self.encode_queries([queries[row] for row in asked]), k)
+        rows = [row for row, query in enumerate(queries) if query.strip()]
+        found = self.search_vectors(self.encode_queries([queries[row] for row in rows]), k)
         results: list[list[Ranked]] = [[] for _ in queries]
-        for row, ranked in zip(asked, found, strict=True):
+        for row, ranked in zip(rows, found, strict=True):
             results[row] = ranked
         return results

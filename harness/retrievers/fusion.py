@@ -1,4 +1,4 @@
-"""Several retrievers as one: their ranked lists fused by rank or by score."""
+"""Fusion of several retrievers' ranked lists, by reciprocal rank or by weighted score."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,17 +15,17 @@ Scaling = Literal["min_max", "raw"]
 def reciprocal_rank_fusion(
     lists: Sequence[Sequence[Ranked]], weights: Sequence[float], rank_constant: int = 60
 ) -> list[Ranked]:
-    """Fuse ranked lists by rank alone (Cormack et al. 2009), so that scores of different kinds need not compare.
+    """Reciprocal rank fusion (Cormack et al. 2009): uses ranks only, so the lists' scores need not be comparable.
 
-        score(d) = sum over lists i of  w_i / (rank_constant + rank_i(d)),   ranks from 1; absent from a list adds 0
+        score(d) = sum over lists i of  w_i / (rank_constant + rank_i(d)),   ranks from 1; 0 for lists without d
 
     Args:
         lists: One ranked list per retriever, best first.
-        weights: One per list; all 1 is the published form.
-        rank_constant: How flat the weight of a rank is.
+        weights: One per list; all 1 is the published method.
+        rank_constant: Greater values reduce the advantage of the first ranks.
 
     Returns:
-        Every passage once, best first; equal scores in the order of first appearance, list by list.
+        Every passage once, best first; ties in the order of first appearance, list by list.
     """
     return _fuse(
         lists,
@@ -38,12 +38,12 @@ def weighted_score_fusion(
 ) -> list[Ranked]:
     """Fuse ranked lists by their scores.
 
-        score(d) = sum over lists i of  w_i * s_i(d);   absent from a list adds 0
+        score(d) = sum over lists i of  w_i * s_i(d);   0 for lists without d
 
     Args:
         lists: One ranked list per retriever, best first.
         weights: One per list.
-        scaling: `min_max` brings each list's scores to [0, 1] (equal scores to 1); `raw` takes them as they are.
+        scaling: `min_max` scales each list's scores to [0, 1] (all to 1 if they are equal); `raw` does not scale.
 
     Returns:
         As `reciprocal_rank_fusion`.
@@ -63,28 +63,28 @@ def _min_max(scores: list[float]) -> list[float]:
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
 
 
-def _fuse(lists: Sequence[Sequence[Ranked]], shares: Sequence[Sequence[float]]) -> list[Ranked]:
-    """Add up what each list gives each passage."""
+def _fuse(lists: Sequence[Sequence[Ranked]], weighted: Sequence[Sequence[float]]) -> list[Ranked]:
+    """Sum each passage's weighted scores over the lists."""
     passages: dict[str, Passage] = {}
     scores: dict[str, float] = {}
-    for ranked, share in zip(lists, shares, strict=True):
-        for hit, score in zip(ranked, share, strict=True):
+    for ranked, list_scores in zip(lists, weighted, strict=True):
+        for hit, score in zip(ranked, list_scores, strict=True):
             passages.setdefault(hit.passage.id, hit.passage)
             scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + score
-    # sorted() is stable and dictionaries keep their order: equal scores stay in the order of first appearance
+    # sorted() is stable and dictionaries keep their order: ties stay in the order of first appearance
     return sorted((Ranked(passages[id_], score) for id_, score in scores.items()), key=lambda hit: -hit.score)
 
 
 class FusedRetriever:
-    """Asks several retrievers and fuses what they find.
+    """Searches with several retrievers and fuses their ranked lists.
 
     Args:
         retrievers: At least one.
         weights: One per retriever, at least 0, not all 0; None: all 1.
         method: `reciprocal_rank` or `weighted_score`.
-        candidates: Passages asked of each retriever; at least k are asked in any case.
-        rank_constant: Of `reciprocal_rank`, at least 0.
-        scaling: Of `weighted_score`: `min_max` or `raw`.
+        candidates: Passages retrieved by each retriever; at least k.
+        rank_constant: For `reciprocal_rank`, at least 0.
+        scaling: For `weighted_score`: `min_max` or `raw`.
 
     Raises:
         UserError: If an argument is out of range.
@@ -104,14 +104,14 @@ class FusedRetriever:
         if not retrievers or len(weights) != len(retrievers):
             raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(weights)}.")
         if min(weights) < 0 or max(weights) <= 0:
-            raise UserError(f"Fusion needs weights of at least 0 and one above, got {weights}.")
+            raise UserError(f"Fusion needs weights of at least 0, one of them above 0, got {weights}.")
         if candidates < 1 or rank_constant < 0:
             raise UserError(
                 f"Fusion needs candidates >= 1 and rank_constant >= 0, got {candidates} and {rank_constant}."
             )
         if method not in ("reciprocal_rank", "weighted_score") or scaling not in ("min_max", "raw"):
             raise UserError(
-                f"Fusion by {method!r} with scaling {scaling!r} is not known. "
+                f"Fusion by {method!r} with scaling {scaling!r} is unknown. "
                 "Choose reciprocal_rank or weighted_score, and min_max or raw."
             )
         self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]

@@ -1,4 +1,4 @@
-"""RE-RAG's relevance estimator as a reranker that any strategy can put behind any retriever (RE-RAG, Section 2.2)."""
+"""Reranking with RE-RAG's relevance estimator, for any retriever and any strategy (RE-RAG, Section 2.2)."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -12,16 +12,16 @@ from harness.interfaces import Retriever
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
 
-_PAIRS_AT_ONCE = 16_384  # encoded together: enough to sort by length, few enough to hold in memory
+_PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the memory
 
 
 def relevance(
     estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
 ) -> list[list[float]]:
-    """Relevance logits, in nats, of each question's passages, in their order; a pair that repeats is scored once.
+    """Relevance logits, in nats, of each question's passages, in order; repeated pairs are scored once.
 
     Raises:
-        UserError: If a question leaves its passages no room in the estimator's input.
+        UserError: If a question fills the estimator's input, so that no passage fits.
     """
     pairs = {
         (question, passage.id): passage for question, own in zip(questions, passages, strict=True) for passage in own
@@ -37,7 +37,7 @@ def relevance(
 def rerank(
     estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
 ) -> list[list[Ranked]]:
-    """Each question's passages with their relevance logits, best first, equal ones in the order given."""
+    """Each question's passages with their relevance logits, best first; ties keep their order."""
     return [
         sorted(map(Ranked, own, scores), key=lambda hit: -hit.score)
         for own, scores in zip(passages, relevance(estimator, questions, passages), strict=True)
@@ -45,21 +45,20 @@ def rerank(
 
 
 class RerankedRetriever:
-    """Finds candidates with another retriever and puts the most relevant first; scores are relevance logits, in nats.
+    """Reranks another retriever's candidates by relevance; scores are relevance logits, in nats.
 
-    A query longer than half of the estimator's input is judged by its beginning: DR-RAG's second stage searches with
-    whole documents behind the question.
+    The estimator reads at most half of its input length of a query: DR-RAG's second-stage queries contain whole documents.
 
     Args:
-        retriever: Finds the candidates.
+        retriever: Retrieves the candidates.
         serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving.
-        candidates: Passages asked of the retriever and scored, per query; at least k in any case.
+        candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
 
     Raises:
         UserError: If `candidates` is below 1 or the device is not possible here.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or holds no estimator.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
 
     def __init__(self, retriever: Retriever, serving: Path, candidates: int = 100, device: str = "auto") -> None:
@@ -68,11 +67,11 @@ class RerankedRetriever:
         from models.rerag.model import ESTIMATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,))
-        assert model.estimator is not None  # asked for above
+        assert model.estimator is not None  # required above
         self.retriever, self.candidates, self.estimator = retriever, candidates, model.estimator
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k most relevant of each query's candidates, best first, equal ones in the retriever's order.
+        """The k most relevant of each query's candidates, best first; ties in the retriever's order.
 
         Raises:
             UserError: If k is below 1.
@@ -82,15 +81,15 @@ class RerankedRetriever:
         if not queries:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))
-        judged = [self._judged(query) for query in queries]
-        ranked = rerank(self.estimator, judged, [[hit.passage for hit in hits] for hits in found])
+        truncated = [self._truncate(query) for query in queries]
+        ranked = rerank(self.estimator, truncated, [[hit.passage for hit in hits] for hits in found])
         return [hits[:k] for hits in ranked]
 
-    def _judged(self, query: str) -> str:
-        """What the estimator reads of a query: all, or as much of its beginning as fills half of the input."""
-        query, room = clean(query), self.estimator.encode.max_tokens // 2
-        if len(query.encode()) <= room:  # no token is shorter than a byte
+    def _truncate(self, query: str) -> str:
+        """The query, cut to half of the estimator's maximum input length."""
+        query, max_tokens = clean(query), self.estimator.encode.max_tokens // 2
+        if len(query.encode()) <= max_tokens:  # a token has at least one byte
             return query
         tokenizer = self.estimator.encode.tokenizer
-        ends = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        return query if len(ends) <= room else query[: ends[room - 1][1]]
+        spans = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        return query if len(spans) <= max_tokens else query[: spans[max_tokens - 1][1]]

@@ -1,4 +1,4 @@
-"""Several processes at one job, as torchrun starts them.  One process needs none of this and pays nothing for it."""
+"""Process groups started by torchrun: ranks, barrier and broadcast.  A single process never imports torch.distributed."""
 
 import atexit
 import os
@@ -8,38 +8,36 @@ from typing import TypeVar
 
 Value = TypeVar("Value")
 
-_TIMEOUT = timedelta(
-    days=7
-)  # a rank waits for the slowest, and a corpus can take days; torchrun ends all when one dies
+_TIMEOUT = timedelta(days=7)  # ranks wait for the slowest, and encoding can take days; torchrun stops all if one fails
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """The processes of this job.  `rank` counts from 0 to `size` - 1."""
+class ProcessGroup:
+    """The processes of this job: `size` is their number, `rank` is 0 to `size` - 1."""
 
     rank: int
     size: int
 
-    def wait(self) -> None:
-        """Return when every process has come here."""
+    def barrier(self) -> None:
+        """Return when every process has called this."""
         if self.size > 1:
             from torch import distributed
 
             distributed.barrier()
 
-    def from_first(self, value: Value) -> Value:
-        """What rank 0 gave, on every rank."""
+    def broadcast(self, value: Value) -> Value:
+        """The value passed by rank 0, on every rank."""
         if self.size == 1:
             return value
         from torch import distributed
 
-        box = [value]
-        distributed.broadcast_object_list(box, src=0)
-        return box[0]
+        values = [value]
+        distributed.broadcast_object_list(values, src=0)
+        return values[0]
 
 
 def local_device(device: str) -> str:
-    """This process's own GPU where `auto` or `cuda` would give every process of the machine the same one."""
+    """`cuda:N` with N from LOCAL_RANK for `auto` and `cuda` under torchrun, so that each process has another GPU."""
     if os.environ.get("WORLD_SIZE", "1") == "1" or device not in ("auto", "cuda"):
         return device
     import torch
@@ -48,9 +46,9 @@ def local_device(device: str) -> str:
     return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % gpus}" if gpus else device
 
 
-def join_world() -> World:
-    """Meet the other processes that torchrun (or anything that sets WORLD_SIZE, RANK, MASTER_ADDR) started; over gloo,
-    since they only exchange words.  They stay joined until the process ends."""
+def join_process_group() -> ProcessGroup:
+    """Join the processes that torchrun (or another launcher that sets WORLD_SIZE, RANK, MASTER_ADDR) started, until the
+    process ends.  The backend is gloo: only small Python objects are exchanged."""
     size, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     if size > 1:
         from torch import distributed
@@ -58,4 +56,4 @@ def join_world() -> World:
         if not distributed.is_initialized():
             distributed.init_process_group("gloo", timeout=_TIMEOUT)
             atexit.register(distributed.destroy_process_group)
-    return World(rank, size)
+    return ProcessGroup(rank, size)

@@ -1,5 +1,5 @@
-"""What a long command tells the person who waits: a bar on a terminal, a line now and then in a log file.  All of it goes
-to standard error, so that standard output carries results alone, and only rank 0 speaks."""
+"""Progress messages: a bar on a terminal, a line every 30 seconds in a log file.  They are printed by rank 0 on standard
+error, so that standard output holds results only."""
 
 import os
 import sys
@@ -13,13 +13,13 @@ _LINE_EVERY_SECONDS = 30.0
 
 
 def say(line: str) -> None:
-    """Print one line for the person at the keyboard; silent on ranks other than 0."""
+    """Print one line on standard error; ranks other than 0 print nothing."""
     if os.environ.get("RANK", "0") == "0":
         print(line, file=sys.stderr, flush=True)
 
 
 def in_bytes(count: float) -> str:
-    """A number of bytes for people: `1.5 GiB`."""
+    """A number of bytes with its unit: `1.5 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -28,12 +28,12 @@ def in_bytes(count: float) -> str:
 
 
 def track(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]:
-    """Yield the items and show how far it is.
+    """Yield the items and show the progress.
 
     Args:
-        items: What is worked through.
-        total: How many there are; None when that is not known beforehand.
-        what: What is being done, e.g. `encoding passages`.
+        items: What to iterate over.
+        total: Number of items; None if unknown.
+        what: Description of the work, e.g. `encoding passages`.
     """
     if os.environ.get("RANK", "0") != "0":
         yield from items
@@ -42,9 +42,9 @@ def track(items: Iterable[Item], total: int | None, what: str) -> Iterator[Item]
 
         yield from tqdm(items, desc=what, total=total, dynamic_ncols=True, leave=False)
     else:
-        said = time.monotonic()
+        printed_at = time.monotonic()
         for done, item in enumerate(items):
-            if time.monotonic() - said >= _LINE_EVERY_SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - printed_at >= _LINE_EVERY_SECONDS:
+                printed_at = time.monotonic()
                 say(f"{what}: {done}" + (f" of {total}" if total is not None else ""))
             yield item

@@ -1,6 +1,5 @@
-"""What the command line built an object from, so that kept work is recognized as that of the same system.
-
-Folders count by what they hold, not by their names."""
+"""Provenance: records the arguments that the command line built an object from, so that saved results are reused only for
+the same configuration.  Folders are identified by their content, not by their names."""
 
 import hashlib
 import json
@@ -14,71 +13,71 @@ from weakref import WeakKeyDictionary
 
 from common.files import sha256
 
-MANIFESTS = ("serving.json", "index.json")  # of serving folders and of indexes: their digest stands for the folder
+MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
 _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
-    """Build an object and remember of what: an instantiator for jsonargparse, which gives all arguments by name."""
-    made = class_type(*args, **kwargs)
+    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name."""
+    instance = class_type(*args, **kwargs)
     if not args:
-        with suppress(TypeError):  # no weak references or no hash: it stays unknown
-            _ARGUMENTS[made] = kwargs
-    return made
+        with suppress(TypeError):  # not hashable or no weak references: its configuration stays unknown
+            _ARGUMENTS[instance] = kwargs
+    return instance
 
 
-def configuration(made: object) -> dict[str, Any] | None:
+def configuration(instance: object) -> dict[str, Any] | None:
     """The class and the arguments that an object was built from, JSON types only.
 
-    Serving folders and indexes stand as the digest of their manifest, other files and folders as sizes and times.  None
-    if the object, or one it was built from, did not come from the command line: nobody knows what it is made of.
+    Serving folders and indexes are represented by the sha256 of their manifest, other files and folders by sizes and
+    modification times.  None if the object, or one of its arguments, was not built by the command line.
     """
     try:
-        return _described(made)
+        return _describe(instance)
     except LookupError:
         return None
 
 
-def _described(made: object) -> dict[str, Any]:
+def _describe(instance: object) -> dict[str, Any]:
     try:
-        arguments = _ARGUMENTS[made]
+        arguments = _ARGUMENTS[instance]
     except TypeError as error:  # as in `construct`
-        raise LookupError(made) from error
-    kind = type(made)
-    return {"class": f"{kind.__module__}.{kind.__qualname__}"} | {n: _plain(value) for n, value in arguments.items()}
+        raise LookupError(instance) from error
+    kind = type(instance)
+    return {"class": f"{kind.__module__}.{kind.__qualname__}"} | {n: _to_json(value) for n, value in arguments.items()}
 
 
-def _plain(value: object) -> Any:
+def _to_json(value: object) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    if isinstance(value, str | Path):  # a bare word is a name, whatever lies in the working directory
-        place = isinstance(value, Path) or os.sep in value
-        return _on_disk(Path(value)) if place and os.path.exists(value) else str(value)
+    if isinstance(value, str | Path):  # a string without a separator is a name, even if a file of that name exists
+        is_path = isinstance(value, Path) or os.sep in value
+        return _describe_path(Path(value)) if is_path and os.path.exists(value) else str(value)
     if is_dataclass(value) and not isinstance(value, type):
         value = asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return _described(value)
+        return [_to_json(each) for each in value]
+    return _describe(value)
 
 
-def _on_disk(path: Path) -> object:
-    """What stands for a file or folder: the digest of its manifest, or sizes in bytes and times of change."""
+def _describe_path(path: Path) -> object:
+    """The sha256 of a folder's manifest; without a manifest, sizes (bytes) and modification times (ns) of the files."""
     for name in MANIFESTS:
         manifest = path / name
         if manifest.is_file():
             return {manifest.name: sha256(manifest)}
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    facts = ((each, each.stat()) for each in files)
-    return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in facts]
+    stats = ((each, each.stat()) for each in files)
+    return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in stats]
 
 
 def fingerprint(value: object) -> str:
-    """sha256 of a JSON value in its one canonical spelling."""
+    """sha256 of a JSON value in canonical form (sorted keys, no blanks)."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def differences(recorded: dict, wanted: dict) -> str:
-    """The names of what differs between two recipes, for an error line."""
+    """The keys whose values differ between two dictionaries, for a message."""
     return ", ".join(sorted(key for key in recorded.keys() | wanted.keys() if recorded.get(key) != wanted.get(key)))

@@ -1,6 +1,6 @@
-"""The options of a selection: which documents it needs from retrieval, and which of them it chooses.
+"""Selection options: the method, its budget k, how many documents it needs from retrieval, and its choice.
 
-Standard library only: a command line builds them before any model is loaded.
+Standard library only: the command line builds them before any model is loaded.
 """
 
 from dataclasses import dataclass
@@ -8,31 +8,31 @@ from typing import Literal, get_args
 
 from common.errors import UserError
 from harness.selection import algorithms
-from harness.selection.algorithms import Candidates, PairScore, Scope, Source, Take
+from harness.selection.algorithms import PairScore, Rankings, Scope, Source, Take
 
 Method = Literal["sm", "qdc", "cis", "cfs", "ranked"]
 
 
 @dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
 class SelectionOptions:
-    """How documents are selected.  Options that the method has no use for are ignored.
+    """How documents are selected.  Options that the method does not use are ignored.
 
     Args:
-        method: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (beyond it).
-        k: Documents to choose, at most.
-        k1: First-stage documents; ceil(k / 2) when None.
+        method: `sm` (similarity matching: the top k), `qdc`, `cis`, `cfs` (the paper's), `ranked` (not in the paper).
+        k: Document budget: the most documents to choose.
+        k1: Number of first-stage documents; ceil(k / 2) when None.
         depth: Candidates per d_i for the paper's selections; 2k when None.
-        threshold: P(positive) from which a pair is positive; the exported one when None, 0.5 without a classifier.
+        threshold: A pair is positive if P(positive) >= threshold; the exported one when None, 0.5 without a classifier.
         take: For `cfs`: `first` (Eq. 4) or `all` (Algorithm 1 under the budget).
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
-        fill: For `cis` and `cfs`: give places they leave empty to the first stage's ranking, as long as k allows.
-        second_stage: Where `cis` and `cfs` find candidates: `qdc`, or `ranking` (Table 4's "w/o QDC").
-        anchors: For `ranked`: first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
+        fill: For `cis` and `cfs`: fill up to k documents from the first stage's ranking.
+        second_stage: Source of candidates for `cis` and `cfs`: `qdc`, or `ranking` (Table 4's "w/o QDC").
+        anchors: For `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
-        pool: For `ranked`: where candidates come from: `qdc`, `ranking` or `both`.
-        keep_first: For `ranked`: documents at the top of the first stage that always stay.
-        prior_weight: For `ranked`: weight of the reciprocal ranks of the first stage, nats.
-        symmetric: For `ranked`: average both orders of a pair.
+        pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
+        keep_first: For `ranked`: number of top first-stage documents that are always chosen.
+        prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
+        symmetric: For `ranked`: average the scores of both orders of a pair.
 
     Raises:
         UserError: If a value is not allowed.
@@ -65,19 +65,19 @@ class SelectionOptions:
             if getattr(self, name) not in allowed:
                 raise UserError(f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}.")
         for name in "k", "k1", "depth", "anchors", "anchor_depth":
-            given = getattr(self, name)
-            if given is not None and given < 1:
-                raise UserError(f"{name} is {given}; it must be at least 1.")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UserError(f"{name} is {value}; it must be at least 1.")
         if self.k1 is not None and self.k1 > self.k:
-            raise UserError(f"k1 is {self.k1}, beyond the budget k = {self.k}: lower k1 or raise k.")
+            raise UserError(f"k1 is {self.k1}, above the budget k = {self.k}: lower k1 or raise k.")
         if not 0 <= self.keep_first <= self.k:
             raise UserError(f"keep_first is {self.keep_first}; allowed: 0 to k = {self.k}.")
         if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise UserError(f"threshold is {self.threshold}; it is a probability: allowed 0 to 1.")
+            raise UserError(f"threshold is {self.threshold}; it is a probability: allowed: 0 to 1.")
 
     @property
     def first_size(self) -> int:
-        """Documents used as d_i."""
+        """Number of documents used as d_i."""
         if self.method == "ranked":
             return self.anchors or max(3, algorithms.first_stage_size(self.k))
         return self.k1 or algorithms.first_stage_size(self.k)
@@ -89,56 +89,55 @@ class SelectionOptions:
 
     @property
     def source(self) -> Source:
-        """Where the second stage's candidates come from."""
+        """Source of the second stage's candidates."""
         if self.method == "qdc":
             return "qdc"
         return self.pool if self.method == "ranked" else self.second_stage
 
     @property
     def needs_classifier(self) -> bool:
-        """Whether it asks for pair scores."""
+        """Whether the method uses pair scores."""
         return self.method in ("cis", "cfs", "ranked")
 
     @property
     def ranking_size(self) -> int:
-        """Documents it needs of Retriever(q)."""
+        """Number of documents needed from Retriever(q)."""
         further = self.pool_depth if self.method != "sm" and self.source != "qdc" else 0
         return max(self.k, self.first_size + further)
 
     @property
     def concatenations(self) -> int:
-        """How many q*_i it searches for."""
+        """Number of queries q*_i."""
         return 0 if self.method == "sm" or self.source == "ranking" else self.first_size
 
     @property
     def concatenated_size(self) -> int:
-        """Documents it needs of each Retriever(q*_i): the depth counts after the first stage is taken out."""
+        """Number of documents needed from each Retriever(q*_i), first-stage documents (later removed) included."""
         return self.pool_depth + self.first_size if self.concatenations else 0
 
-    def stages(self, candidates: Candidates) -> tuple[list[str], list[list[str]]]:
-        """The first stage's documents and the second stage's pools."""
-        first = list(candidates.ranking[: self.first_size])
-        return first, algorithms.second_stage(candidates, self.first_size, self.pool_depth, self.source)
+    def stages(self, rankings: Rankings) -> tuple[list[str], list[list[str]]]:
+        """The first stage's documents and the second stage's candidate pools."""
+        first = list(rankings.ranking[: self.first_size])
+        return first, algorithms.second_stage(rankings, self.first_size, self.pool_depth, self.source)
 
-    def choose(self, candidates: Candidates, score: PairScore) -> list[str]:
+    def choose(self, rankings: Rankings, score: PairScore) -> list[str]:
         """The chosen documents, never more than k.
 
         Args:
-            candidates: What retrieval found: at least `ranking_size` and `concatenated_size` deep where the corpus is.
-            score: P(positive | q, d1, d2); asked for nothing but the pairs the selection needs.
+            rankings: Ranked lists of at least `ranking_size` and `concatenated_size` documents, if the corpus has as many.
+            score: P(positive | q, d1, d2); called only for the pairs that the selection needs.
         """
-
         threshold = 0.5 if self.threshold is None else self.threshold
 
         def positive(d1: str, d2: str) -> bool:
             return score(d1, d2) >= threshold
 
         if self.method == "sm":
-            return list(candidates.ranking[: self.k])
-        first, pools = self.stages(candidates)
+            return list(rankings.ranking[: self.k])
+        first, pools = self.stages(rankings)
         if self.method == "ranked":
             return algorithms.ranked(
-                candidates.ranking,
+                rankings.ranking,
                 first,
                 pools,
                 self.k,
@@ -148,10 +147,10 @@ class SelectionOptions:
                 self.symmetric,
             )
         if self.method == "cfs":
-            chosen, refused = algorithms.cfs(first, pools, self.k, positive, self.take), set()
+            chosen, rejected = algorithms.cfs(first, pools, self.k, positive, self.take), set()
         else:
-            every = algorithms.qdc(first, pools, self.k)
-            chosen = algorithms.cis(every, first, positive, self.scope) if self.method == "cis" else every
-            refused = set(every) - set(chosen)
-        ranking = candidates.ranking[: self.ranking_size]  # as deep as this selection alone would have asked
-        return algorithms.filled(chosen, ranking, self.k, refused) if self.fill else chosen
+            concatenated = algorithms.qdc(first, pools, self.k)
+            chosen = algorithms.cis(concatenated, first, positive, self.scope) if self.method == "cis" else concatenated
+            rejected = set(concatenated) - set(chosen)
+        ranking = rankings.ranking[: self.ranking_size]  # a search shared by several selections may be deeper
+        return algorithms.filled(chosen, ranking, self.k, rejected) if self.fill else chosen

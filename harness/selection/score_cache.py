@@ -1,4 +1,4 @@
-"""Pair scores that are computed once and outlive an interruption: a JSON Lines file of finished chunks."""
+"""Cache of pair scores: each pair is scored once; finished chunks are saved as JSON Lines and reused."""
 
 import hashlib
 import json
@@ -13,53 +13,53 @@ from harness.runtime.progress import say
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 _Key = tuple[str, str, str]
-_PAIRS_PER_CHUNK = 512  # scored, then saved: at most so many are lost
+_PAIRS_PER_CHUNK = 512  # scored, then saved: an interruption loses at most this many
 _LINE_EVERY_SECONDS = 15.0
 
 
 class ScoreCache:
-    """Scores triples, each once.
+    """Scores each triple once.
 
     Args:
         scorer: The classifier.
-        file: Where finished chunks are kept, to resume from; None keeps them in memory alone.  Name it after the
-            classifier's digest: scores of another classifier must not be mixed in.
+        file: JSON Lines file of finished chunks, read and appended to; None keeps scores in memory only.  Its name must
+            contain the classifier's digest: scores of different classifiers must not be mixed.
 
     Raises:
-        ArtifactError: If the file is corrupt before its last line (a torn last line is what an interruption leaves).
+        ArtifactError: If the file is corrupt before its last line (an interruption may leave an incomplete last line).
     """
 
     def __init__(self, scorer: PairScorer, file: Path | None = None) -> None:
         self.scorer, self.file = scorer, file
-        self.scored, self.seconds = 0, 0.0  # over all runs that fed the bank
+        self.scored, self.seconds = 0, 0.0  # pairs and scoring time, earlier runs included
         self._known: dict[_Key, float] = {}
         if file is not None and file.exists():
             self._resume(file)
 
     @property
     def seconds_per_pair(self) -> float:
-        """Measured over all that was scored; 0 before."""
+        """Mean scoring time; 0 before the first pair."""
         return self.seconds / self.scored if self.scored else 0.0
 
     def probabilities(self, triples: Sequence[Triple]) -> list[float]:
-        """P(positive | q, d1, d2) of every triple, in order; those not known are scored and saved, chunk by chunk."""
+        """P(positive | q, d1, d2) of every triple, in order; unknown ones are scored and saved, chunk by chunk."""
         keys = [_key(triple) for triple in triples]
         todo = {key: triple for key, triple in zip(keys, triples, strict=True) if key not in self._known}
-        started, said = time.perf_counter(), time.perf_counter()
+        started = printed_at = time.perf_counter()
         done = 0
         for chunk in _by_length(todo):
             chunk_started = time.perf_counter()
             scores = self.scorer.probabilities([todo[key] for key in chunk])
-            self._keep(chunk, scores, time.perf_counter() - chunk_started)
+            self._add(chunk, scores, time.perf_counter() - chunk_started)
             done += len(chunk)
-            if time.perf_counter() - said >= _LINE_EVERY_SECONDS:
-                said = time.perf_counter()
-                per_second = done / (said - started)
+            if time.perf_counter() - printed_at >= _LINE_EVERY_SECONDS:
+                printed_at = time.perf_counter()
+                per_second = done / (printed_at - started)
                 left = (len(todo) - done) / per_second
                 say(f"scoring pairs: {done:,} of {len(todo):,}, {per_second:.0f} pairs/s, {left:.0f} s left")
         return [self._known[key] for key in keys]
 
-    def _keep(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:
+    def _add(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:
         self._known.update(zip(chunk, scores, strict=True))
         self.scored += len(chunk)
         self.seconds += seconds
@@ -76,12 +76,12 @@ class ScoreCache:
             ) from error
 
     def _resume(self, file: Path) -> None:
-        whole = 0
+        end_bytes = 0
         lines = file.read_bytes().splitlines(keepends=True)
         for number, line in enumerate(lines, start=1):
             try:
                 if not line.endswith(b"\n"):
-                    raise ValueError("torn")
+                    raise ValueError("incomplete")
                 row = json.loads(line)
                 chunk = {(question, d1, d2): float(score) for question, d1, d2, score in row["pairs"]}
                 seconds = float(row["seconds"])
@@ -92,11 +92,11 @@ class ScoreCache:
             self._known.update(chunk)
             self.scored += len(chunk)
             self.seconds += seconds
-            whole += len(line)
-        if whole < file.stat().st_size:
-            with file.open("rb+") as torn:
-                torn.truncate(whole)
-        say(f"{file}: {self.scored:,} pair scores of an earlier run are used again.")
+            end_bytes += len(line)
+        if end_bytes < file.stat().st_size:
+            with file.open("rb+") as incomplete:
+                incomplete.truncate(end_bytes)
+        say(f"{file}: reusing {self.scored:,} pair scores from earlier runs.")
 
 
 def _key(triple: Triple) -> _Key:
@@ -105,7 +105,7 @@ def _key(triple: Triple) -> _Key:
 
 
 def _by_length(todo: dict[_Key, Triple]) -> Iterator[list[_Key]]:
-    """Chunks of triples of like length, longest first, so that little is padded."""
+    """Chunks of triples of similar length, longest first, to reduce padding."""
     order = sorted(todo, key=lambda key: -sum(len(part if isinstance(part, str) else part.text) for part in todo[key]))
     for start in range(0, len(order), _PAIRS_PER_CHUNK):
         yield order[start : start + _PAIRS_PER_CHUNK]

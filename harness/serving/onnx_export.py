@@ -1,4 +1,4 @@
-"""A serving folder's classifier as ONNX: dynamic batch and length, proven against the folder it comes from."""
+"""ONNX export of DR-RAG's classifier: dynamic batch size and length, verified against the PyTorch model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ PROBES = (
 
 
 class _LogOdds(nn.Module):
-    """The network alone, from token ids to log-odds."""
+    """The network only: token ids to log-odds."""
 
     def __init__(self, classifier: TripleClassifier) -> None:
         super().__init__()
@@ -46,26 +46,26 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
 
     Args:
         serving: Folder that training exported.
-        out: Folder to write; an earlier one is replaced.
-        tolerance_nats: Largest difference allowed on the probes.
+        out: Folder to write; an existing one is replaced.
+        tolerance_nats: Maximum difference in log-odds on the probe triples.
 
     Returns:
-        The largest difference found, nats.
+        The maximum difference, nats.
 
     Raises:
-        UserError: If the model attends block-sparsely, which ONNX export cannot trace.
+        UserError: If the model uses block-sparse attention, which ONNX export cannot trace.
         MissingInputError: If the ONNX packages are not installed.
-        ArtifactError: If both forms differ by more than the tolerance; nothing is written.
+        ArtifactError: If the difference exceeds the tolerance; nothing is written.
     """
     try:
         import onnxruntime
-        import onnxscript  # noqa: F401  (torch.onnx needs it; say so before minutes of tracing)
+        import onnxscript  # noqa: F401  (torch.onnx needs it; fail before minutes of tracing)
     except ImportError as error:
         raise MissingInputError(f"{error.name} is not installed: pip install onnx onnxscript onnxruntime") from error
     manifest = read_manifest(serving, KIND, TEXT_FORMAT)
     classifier = TripleClassifier.load(serving, device="cpu", attention="full")
     if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:
-        raise UserError("ONNX export takes BigBird classifiers of up to 1,024 tokens, whose attention is full.")
+        raise UserError("ONNX export supports BigBird classifiers of up to 1,024 tokens (full attention) only.")
     ids_PT, attention_PT = _probe(classifier.encode)
     with whole_folder(out) as folder:
         batch, tokens = torch.export.Dim("batch", min=1), torch.export.Dim("tokens", min=2, max=manifest["max_tokens"])
@@ -77,22 +77,22 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
         classifier.encode.tokenizer.save_pretrained(folder)
         session = onnxruntime.InferenceSession(folder / MODEL_FILE, providers=["CPUExecutionProvider"])
         difference = 0.0
-        for rows in (slice(0, 3), slice(0, 1)):  # another batch size and length than what was traced
+        for rows in (slice(0, 3), slice(0, 1)):  # the second has another batch size and length than the traced input
             width = int(attention_PT[rows].sum(1).max())
             ids, mask = ids_PT[rows, :width], attention_PT[rows, :width]
-            (there,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
+            (onnx_log_odds,) = session.run(None, {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
             with torch.inference_mode():
-                here = classifier(ids, mask).numpy()
-            difference = max(difference, float(np.abs(here - there).max()))
+                log_odds = classifier(ids, mask).numpy()
+            difference = max(difference, float(np.abs(log_odds - onnx_log_odds).max()))
         if not difference <= tolerance_nats:
             raise ArtifactError(
                 f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
             )
-        kept = {
+        copied = {
             key: manifest[key] for key in ("threshold", "validation", "data", "versions", "commit") if key in manifest
         }
-        write_manifest(folder, f"{KIND}_onnx", TEXT_FORMAT, manifest["max_tokens"], **kept)
-    print(f"{out}: {MODEL_FILE}, largest difference {difference:.1e} nats")
+        write_manifest(folder, f"{KIND}_onnx", TEXT_FORMAT, manifest["max_tokens"], **copied)
+    print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")
     return difference
 
 

@@ -1,4 +1,4 @@
-"""DR-RAG at inference: two-stage retrieval, a classifier that judges pairs of documents, one reader call (`papers.md` A).
+"""DR-RAG at inference: two-stage retrieval, document selection by pair classification, one reader call.
 
 q -> d_1..d_k1 -> q*_i = Concat(q, d_i) -> candidates d' -> C(q, d_i, d') -> at most k documents -> answer
 """
@@ -17,19 +17,19 @@ from harness.selection.options import SelectionOptions
 
 
 class DrRag:
-    """Retrieves twice, chooses at most k documents, and has a reader answer from them.
+    """Retrieves in two stages, selects at most k documents, and generates an answer from them.
 
-    The evidence comes in the order in which it was chosen, with the retriever's own scores; what the classifier said of
-    each document is in the answer's notes.
+    The evidence is in the order of selection, with the retriever's scores; the classifier's probabilities are in the
+    answer's notes.
 
     Args:
-        retriever: Serves both stages.
+        retriever: Used for both stages.
         serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving; `sm` and `qdc` need none.
         selection: The method, its budget k, and its options.
-        lookahead: For `cfs`: candidates scored at a time while it walks down a list.
-        scorer: A classifier already at hand, instead of `serving`.
-        reader: Writes the answer; without one the evidence is the answer.
-        device: auto, cpu or cuda: where the classifier computes.
+        lookahead: For `cfs`: number of candidates scored per round.
+        scorer: A loaded classifier, instead of `serving`.
+        reader: Generates the answer; without a reader only the evidence is returned.
+        device: Device of the classifier: auto, cpu or cuda.
 
     Raises:
         UserError: If a value is not allowed, or the selection needs a classifier and none is given.
@@ -50,7 +50,7 @@ class DrRag:
         if lookahead < 1:
             raise UserError(f"lookahead is {lookahead}; it must be at least 1.")
         if serving is not None and scorer is not None:
-            raise UserError("Both serving and scorer are given: leave one of them out.")
+            raise UserError("Both serving and scorer are given: give only one of them.")
         if selection.needs_classifier and serving is None and scorer is None:
             raise UserError(
                 f"selection {selection.method} needs the trained classifier: name its folder with serving "
@@ -67,7 +67,7 @@ class DrRag:
         self.selection = selection
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: two batched searches in all, few scoring passes, one reader call."""
+        """One answer per question: two batched searches, batched pair scoring, one reader call."""
         options = self.selection
         retrieval = search_twice(
             self.retriever,
@@ -77,7 +77,7 @@ class DrRag:
             options.concatenated_size,
         )
         started = time.perf_counter()
-        decisions = self._decide(questions, retrieval.found)
+        decisions = self._decide(questions, retrieval.results)
         scoring_seconds = time.perf_counter() - started
         seconds = {
             "seconds/first_stage": retrieval.first_seconds,
@@ -85,31 +85,33 @@ class DrRag:
             "seconds/scoring": scoring_seconds,
         }
         answers = [
-            self._answer(question, found, decision, {name: value / len(questions) for name, value in seconds.items()})
-            for question, found, decision in zip(questions, retrieval.found, decisions, strict=True)
+            self._answer(question, results, decision, {name: value / len(questions) for name, value in seconds.items()})
+            for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
         ]
         return self._read(questions, answers) if self.reader is not None and questions else answers
 
-    def _decide(self, questions: Sequence[Question], found: Sequence[StageResults]) -> list[Decision]:
-        """Choose documents for all questions; a triple that two questions share is scored once."""
+    def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
+        """Select documents for all questions; a triple that several questions share is scored once."""
         scorer = self.scorer
 
-        def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
-            assert scorer is not None  # a selection that asks for scores is refused without one
-            keys = [(questions[job].text, pair) for job, pair in asked]
+        def score_batch(requested: list[tuple[int, Pair]]) -> list[float]:
+            assert scorer is not None  # checked in __init__
+            keys = [(questions[job].text, pair) for job, pair in requested]
             triples = {
-                key: (key[0], found[job].passages[pair[0]], found[job].passages[pair[1]])
-                for key, (job, pair) in zip(keys, asked, strict=True)
+                key: (key[0], results[job].passages[pair[0]], results[job].passages[pair[1]])
+                for key, (job, pair) in zip(keys, requested, strict=True)
             }
             scores = dict(zip(triples, scorer.probabilities(list(triples.values())), strict=True))
             return [scores[key] for key in keys]
 
-        return decide([(self.selection, each.candidates) for each in found], score_batch, self.lookahead)
+        return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
 
-    def _answer(self, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]) -> Answer:
-        """The evidence and its account, before a reader has seen it."""
+    def _answer(
+        self, question: Question, results: StageResults, decision: Decision, seconds: dict[str, float]
+    ) -> Answer:
+        """The evidence with notes and costs; the reader adds the text later."""
         chosen = decision.documents
-        first = set(found.candidates.ranking[: self.selection.first_size])
+        first = set(results.rankings.ranking[: self.selection.first_size])
         notes = []
         for document in chosen:
             stage = "first" if document in first or self.selection.method == "sm" else "second"
@@ -118,9 +120,9 @@ class DrRag:
         return Answer(
             question_id=question.id,
             text="",
-            evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
+            evidence=tuple(Ranked(results.passages[d], results.scores[d]) for d in chosen),
             costs={
-                "retriever_calls": 1.0 + len(found.candidates.concatenated),
+                "retriever_calls": 1.0 + len(results.rankings.concatenated),
                 "model_calls": float(len(decision.scores)),
                 **seconds,
             },
@@ -128,7 +130,7 @@ class DrRag:
         )
 
     def _read(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
-        """The reader's text, with the account of retrieval kept."""
+        """The answers with the reader's text, costs and notes added."""
         assert self.reader is not None
         started = time.perf_counter()
         texts = self.reader.read(questions, [answer.evidence for answer in answers])
@@ -145,7 +147,7 @@ class DrRag:
 
 
 def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]) -> tuple[str | None, float | None]:
-    """The chosen document that this one goes best with, and the probability; None where no such pair was scored."""
+    """The chosen document with the highest pair probability with this one, and that probability; None if none was scored."""
     pairs = [
         (probability, d2 if document == d1 else d1)
         for (d1, d2), probability in scores.items()
@@ -156,5 +158,5 @@ def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]
 
 
 def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
-    """Costs of two steps together."""
+    """Sum of the costs of two steps, by name."""
     return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in [*one, *(n for n in other if n not in one)]}

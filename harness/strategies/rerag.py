@@ -1,4 +1,4 @@
-"""RE-RAG at inference: many candidates, a relevance estimator that keeps the best, an answer marginalized over them.
+"""RE-RAG at inference: retrieve candidates, rerank them by estimated relevance, marginalize the answer over the best.
 
 q -> candidates c -> estimator RE(q, c) -> the best contexts -> generator, one context at a time -> sum over contexts of
 P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3)
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel, Retriever
-from harness.readers.t5 import account, check_marginal, check_reads_one, read_contexts
+from harness.readers.t5 import check_marginal, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
 
 if TYPE_CHECKING:
@@ -22,27 +22,27 @@ UNANSWERABLE = "unanswerable"
 
 
 class ReRag:
-    """Scores candidates, keeps the most relevant and answers from them.
+    """Retrieves candidates, reranks them by relevance and answers from the best.
 
-    What the model lacks is left out: without a generator the kept contexts are the answer (a reranker); without an
-    estimator contexts stay in the retriever's order and weigh softmax(score / temperature), which is plain RAG (Eq. 1-2).
+    Without a generator only the evidence is returned (a reranker); without an estimator contexts stay in the retriever's
+    order with weights softmax(score / temperature), which is plain RAG (Eq. 1-2).
 
-    The evidence is the kept contexts, best first, scored by relevance logit (by the retriever without an estimator).
-    Notes: `contexts` and `candidates` as `harness.readers.t5.account` has them; `answerable`: whether some context reaches
-    `threshold`; None where there is no threshold or no estimator.
+    The evidence is the selected contexts, best first, with relevance logits (retriever scores without an estimator).
+    Notes: `contexts` and `candidates` as in `harness.readers.t5.explanation`; `answerable`: whether a context reaches
+    `threshold`; None without a threshold or an estimator.
 
     Args:
-        retriever: Finds the candidates; None takes the passages each question ships, all of them.
+        retriever: Retrieves the candidates; None: all passages that each question ships.
         serving: Folder that training exported, e.g. checkpoints/rerag-nq/serving.
         candidates: Passages retrieved and scored per question.
-        contexts: The most relevant of them, kept and read.
-        marginal: `thorough` scores every candidate answer under every context; `fast` adds up the relevance of the
-            contexts that give the same one.
-        refuse: Answer "unanswerable", without reading, when no context reaches the threshold.
-        threshold: Calibrated P(relevant) that some context must reach; the exported one when None.
-        temperature: Divides the retriever's scores where they stand in for an estimator.
-        device: auto, cpu or cuda: where both models compute.
-        model: One already at hand, instead of `serving`.
+        contexts: Number of the most relevant candidates that are read.
+        marginal: `thorough` scores every candidate answer under every context; `fast` sums the relevance of the
+            contexts that generate the same answer.
+        refuse: Answer "unanswerable", without reading, if no context reaches the threshold.
+        threshold: Calibrated P(relevant) that a context must reach; the exported one when None.
+        temperature: Divides the retriever's scores; used only without an estimator.
+        device: Device of both models: auto, cpu or cuda.
+        model: A loaded model, instead of `serving`.
 
     Raises:
         UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
@@ -66,7 +66,7 @@ class ReRag:
         if contexts < 1:
             raise UserError(f"contexts must be at least 1, got {contexts}.")
         if retriever is not None and candidates < contexts:
-            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to keep of them.")
+            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
         check_marginal(marginal)
         if threshold is not None and not 0 <= threshold <= 1:
             raise UserError(f"threshold must be a probability between 0 and 1, got {threshold}.")
@@ -82,7 +82,7 @@ class ReRag:
             assert serving is not None
             model = ReRagModel.load(Path(serving), device)
         if model.generator is not None:
-            check_reads_one(model.generator)
+            check_one_context(model.generator)
         if model.estimator is None and (refuse or threshold is not None):
             raise UserError(
                 "refuse and threshold need an estimator, but this model has none: name another serving folder."
@@ -95,32 +95,32 @@ class ReRag:
         self.refuse, self.temperature = refuse, temperature
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: one batched search, few scoring passes, contexts read in batches."""
+        """One answer per question: one batched search, batched scoring, batched reading."""
         if not questions:
             return []
-        marks = [time.perf_counter()]
+        times = [time.perf_counter()]
         found = self.find(questions)
-        marks.append(time.perf_counter())
+        times.append(time.perf_counter())
         ranked = self.rank(questions, found)
-        kept = [hits[: self.contexts] for hits in ranked]
-        answerable = [self._answerable(hits) for hits in kept]
-        marks.append(time.perf_counter())
-        refused = [self.refuse and not answers for answers in answerable]
-        readings = self._read(questions, kept, refused)
-        marks.append(time.perf_counter())
+        contexts = [hits[: self.contexts] for hits in ranked]
+        answerable = [self._answerable(hits) for hits in contexts]
+        times.append(time.perf_counter())
+        refused = [self.refuse and not can_answer for can_answer in answerable]
+        readings = self._read(questions, contexts, refused)
+        times.append(time.perf_counter())
         seconds = {
             f"seconds/{stage}": (end - start) / len(questions)
-            for stage, start, end in zip(("retrieval", "scoring", "reading"), marks, marks[1:], strict=False)
+            for stage, start, end in zip(("retrieval", "scoring", "reading"), times, times[1:], strict=False)
         }
         return [
-            self._answer(question, len(hits), mine, answers, no, reading, seconds)
-            for question, hits, mine, answers, no, reading in zip(
-                questions, found, kept, answerable, refused, readings, strict=True
+            self._answer(question, len(candidates), selected, can_answer, skip, reading, seconds)
+            for question, candidates, selected, can_answer, skip, reading in zip(
+                questions, found, contexts, answerable, refused, readings, strict=True
             )
         ]
 
     def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
-        """Every question's candidates in the retriever's order; the shipped ones, each once, score 0: none is preferred."""
+        """Every question's candidates in the retriever's order; shipped passages, each once, all get score 0."""
         if self.retriever is not None:
             return self.retriever.search([question.text for question in questions], self.candidates)
         return [
@@ -135,25 +135,25 @@ class ReRag:
         texts = [question.text for question in questions]
         return rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in found])
 
-    def _answerable(self, kept: Sequence[Ranked]) -> bool | None:
+    def _answerable(self, contexts: Sequence[Ranked]) -> bool | None:
         if self.threshold is None or self.model.estimator is None:
             return None
-        return any(self.model.calibration(hit.score) >= self.threshold for hit in kept)
+        return any(self.model.calibration(hit.score) >= self.threshold for hit in contexts)
 
     def _read(
-        self, questions: Sequence[Question], kept: Sequence[Sequence[Ranked]], refused: Sequence[bool]
+        self, questions: Sequence[Question], contexts: Sequence[Sequence[Ranked]], refused: Sequence[bool]
     ) -> "list[Reading | None]":
         if self.model.generator is None:
             return [None] * len(questions)
         texts = [question.text for question in questions]
-        shown = [() if no else hits for hits, no in zip(kept, refused, strict=True)]
-        return read_contexts(self.model, self.marginal, texts, shown)
+        to_read = [() if skip else hits for hits, skip in zip(contexts, refused, strict=True)]
+        return read_contexts(self.model, self.marginal, texts, to_read)
 
     def _answer(
         self,
         question: Question,
         candidates: int,
-        kept: Sequence[Ranked],
+        contexts: Sequence[Ranked],
         answerable: bool | None,
         refused: bool,
         reading: "Reading | None",
@@ -163,15 +163,15 @@ class ReRag:
         return Answer(
             question_id=question.id,
             text=UNANSWERABLE if refused else reading.text if reading else "",
-            evidence=tuple(kept),
+            evidence=tuple(contexts),
             logprob=reading.logprob if reading else None,
             costs={
                 "retriever_calls": float(self.retriever is not None),
-                "model_calls": float(candidates * estimated + (len(kept) if reading else 0)),
+                "model_calls": float(candidates * estimated + (len(contexts) if reading else 0)),
                 **seconds,
             },
             notes={
-                **account(kept, reading, self.model.calibration if estimated else None),
+                **explanation(contexts, reading, self.model.calibration if estimated else None),
                 "answerable": answerable,
                 "threshold": self.threshold if estimated else None,
             },

@@ -1,6 +1,6 @@
-"""Recall of gold passages under every selection and budget k, in the shape of DR-RAG's Tables 4 and 5.
+"""Recall of gold passages for every selection and budget k, with the rows of DR-RAG's Tables 4 and 5.
 
-Everything is retrieved once, deep enough for the greatest k, and every pair is scored once; all rows draw on that.
+All rows share one retrieval, deep enough for the largest k, and the pair scores: every pair is scored once.
 
 Shape legend: N questions, R rows.
 """
@@ -28,10 +28,10 @@ ORACLES = {"oracle": "QDC", "oracle, ranked pool": "ranked"}  # row -> whose can
 
 @dataclass(slots=True)
 class Outcome:
-    """One row of the table: what a system found at one k.
+    """One row of the table at one k.
 
-    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores it was given.
-    `seconds` are attributable ones per question; None for an oracle, which is no system.
+    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used.
+    `seconds` is the time per question that this row alone would take; None for oracles.
     """
 
     name: str
@@ -47,8 +47,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """What is reported of an outcome; shares are between 0 and 1, differences are to similarity matching at the same k."""
+class OutcomeMetrics:
+    """Metrics of one outcome; shares are between 0 and 1, differences are to similarity matching at the same k."""
 
     recall: float
     documents: float
@@ -60,7 +60,7 @@ class Measured:
 
 @dataclass(slots=True)
 class Evaluation:
-    """All rows, in the order of the table, with what they chose from."""
+    """All rows, in the order of the table, with the passages by id."""
 
     questions: list[Question]
     outcomes: list[Outcome]
@@ -77,7 +77,7 @@ class Evaluation:
 
 
 def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
-    """The rows that are selections, by name, with the options of `base`, but that only the row named so fills."""
+    """The selections of the table by row name, with the options of `base`; only the row `CFS, filled` sets `fill`."""
     base = replace(base, fill=False)
     selections = {
         BASELINE: replace(base, method="sm"),
@@ -94,15 +94,15 @@ def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str,
 
 
 def with_gold(questions: Sequence[Question]) -> list[Question]:
-    """The questions whose gold passages are all known: others have no recall.
+    """The questions whose gold passages are all in the file; recall is undefined for the others.
 
     Raises:
-        UserError: If none is left.
+        UserError: If there is none.
     """
     usable = [question for question in questions if question.support and not question.unshipped_support]
     if not usable:
         raise UserError(
-            f"None of the {len(questions)} questions ships its gold passages, so recall has no meaning here: "
+            f"None of the {len(questions)} questions ships its gold passages, so recall is undefined: "
             "name a file with supporting passages, such as HotpotQA's distractor files."
         )
     return usable
@@ -114,22 +114,22 @@ def run(
     baselines: Mapping[str, Retriever],
     selections: Mapping[str, SelectionOptions],
     ks: Sequence[int],
-    bank: ScoreCache | None,
+    cache: ScoreCache | None,
     lookahead: int = 4,
 ) -> Evaluation:
-    """Retrieve, score and choose for every row and k.
+    """Retrieve, score pairs and select documents for every row and k.
 
     Args:
         questions: All with known gold passages.
-        retriever: Serves both stages of the selections.
-        baselines: Further first stages, each a row of its own: the top k.
-        selections: The selections, by row name, as `table_selections` gives them; their `k` is set to each of `ks`.
+        retriever: Used for both stages of the selections.
+        baselines: Further retrievers by row name; their rows are the top k.
+        selections: The selections by row name, from `table_selections`; their `k` is set to each of `ks`.
         ks: Document budgets.
-        bank: Scores pairs; may be None when no options needs the classifier.
+        cache: Scores pairs; may be None if no selection needs the classifier.
         lookahead: See `harness.selection.lazy_scoring.decide`.
     """
     texts = [question.text for question in questions]
-    tops, baseline_seconds = _baselines(baselines, texts, max(ks))
+    top_passages, baseline_seconds = _baselines(baselines, texts, max(ks))
     variants = {(name, k): replace(options, k=k) for k in ks for name, options in selections.items()}
     retrieval = search_twice(
         retriever,
@@ -138,15 +138,15 @@ def run(
         max(options.concatenations for options in variants.values()),
         max(options.concatenated_size for options in variants.values()),
     )
-    passages = {id_: passage for found in retrieval.found for id_, passage in found.passages.items()}
-    passages |= {passage.id: passage for top in tops.values() for row in top for passage in row}
+    passages = {id_: passage for results in retrieval.results for id_, passage in results.passages.items()}
+    passages |= {passage.id: passage for rankings in top_passages.values() for row in rankings for passage in row}
 
-    jobs = [(options, found.candidates) for options in variants.values() for found in retrieval.found]
+    jobs = [(options, results.rankings) for options in variants.values() for results in retrieval.results]
 
-    def score_batch(asked: list[tuple[int, Pair]]) -> list[float]:
-        assert bank is not None  # selections that ask for scores come with a bank
-        triples: list[Triple] = [(texts[job % len(texts)], passages[pair[0]], passages[pair[1]]) for job, pair in asked]
-        return bank.probabilities(triples)
+    def score_batch(requested: list[tuple[int, Pair]]) -> list[float]:
+        assert cache is not None  # given if a selection needs pair scores
+        triples: list[Triple] = [(texts[job % len(texts)], passages[d1], passages[d2]) for job, (d1, d2) in requested]
+        return cache.probabilities(triples)
 
     decisions = decide(jobs, score_batch, lookahead)
 
@@ -154,21 +154,21 @@ def run(
     each_concatenation = retrieval.second_seconds / max(1, retrieval.concatenations)
     by_row: dict[tuple[str, int], Outcome] = {}
     for position, ((name, k), options) in enumerate(variants.items()):
-        mine = decisions[position * len(questions) : (position + 1) * len(questions)]
-        outcome = Outcome(name, k, [tuple(d.documents) for d in mine], None, [d.scores for d in mine])
-        scoring = outcome.pairs_per_question * (bank.seconds_per_pair if bank is not None else 0.0)
+        decided = decisions[position * len(questions) : (position + 1) * len(questions)]
+        outcome = Outcome(name, k, [tuple(d.documents) for d in decided], None, [d.scores for d in decided])
+        scoring = outcome.pairs_per_question * (cache.seconds_per_pair if cache is not None else 0.0)
         outcome.seconds = first + options.concatenations * each_concatenation + scoring
         by_row[name, k] = outcome
 
     outcomes = []
     for k in ks:
-        for name, top in tops.items():
-            documents = [tuple(passage.id for passage in row[:k]) for row in top]
+        for name, rankings in top_passages.items():
+            documents = [tuple(passage.id for passage in row[:k]) for row in rankings]
             outcomes.append(Outcome(name, k, documents, baseline_seconds[name] / len(questions)))
         outcomes += [by_row[name, k] for name in selections]
         for name, source in ORACLES.items():
             if source in selections:
-                stages = [variants[source, k].stages(found.candidates) for found in retrieval.found]
+                stages = [variants[source, k].stages(results.rankings) for results in retrieval.results]
                 documents = [
                     tuple(oracle(*stage, k, question.support))
                     for stage, question in zip(stages, questions, strict=True)
@@ -178,13 +178,13 @@ def run(
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},
         "first stage": retrieval.first_seconds,
         "second stage": retrieval.second_seconds,
-        "scoring": bank.seconds if bank is not None else 0.0,
+        "scoring": cache.seconds if cache is not None else 0.0,
     }
     return Evaluation(list(questions), outcomes, passages, seconds)
 
 
-def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Measured]:
-    """The figures of every outcome, with 95% paired bootstrap intervals of the difference to similarity matching."""
+def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[OutcomeMetrics]:
+    """The metrics of every outcome, with 95% paired bootstrap intervals of the difference to similarity matching."""
     outcomes = evaluation.outcomes
     recalls_RN = np.stack([evaluation.recall(outcome) for outcome in outcomes])
     baseline_of = {outcome.k: row for row, outcome in enumerate(outcomes) if outcome.name == BASELINE}
@@ -194,7 +194,7 @@ def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> l
     for row, outcome in enumerate(outcomes):
         baseline_seconds = outcomes[baseline_of[outcome.k]].seconds
         measured.append(
-            Measured(
+            OutcomeMetrics(
                 recall=float(recalls_RN[row].mean()),
                 documents=sum(map(len, outcome.documents)) / len(outcome.documents),
                 all_found=float((recalls_RN[row] == 1).mean()),
@@ -207,7 +207,7 @@ def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> l
 
 
 def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]:
-    """Mean recall of each of the data set's own question kinds, the most frequent first."""
+    """Mean recall by kind of question (a field of the data set), the most frequent kind first."""
     kinds_N = np.array([question.kind or "-" for question in evaluation.questions])
     recall_N = evaluation.recall(outcome)
     names, counts = np.unique(kinds_N, return_counts=True)
@@ -217,10 +217,10 @@ def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]
 def _baselines(
     baselines: Mapping[str, Retriever], texts: Sequence[str], k: int
 ) -> tuple[dict[str, list[list[Passage]]], dict[str, float]]:
-    """The top k of each further first stage, and the seconds it took."""
-    tops, seconds = {}, {}
+    """The top k passages of each baseline, and its search time in seconds."""
+    top_passages, seconds = {}, {}
     for name, retriever in baselines.items():
         started = time.perf_counter()
-        tops[name] = [[hit.passage for hit in hits] for hits in retriever.search(texts, k)]
+        top_passages[name] = [[hit.passage for hit in hits] for hits in retriever.search(texts, k)]
         seconds[name] = time.perf_counter() - started
-    return tops, seconds
+    return top_passages, seconds

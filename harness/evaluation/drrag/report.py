@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Measured, Outcome, recall_by_kind
+from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Outcome, OutcomeMetrics, recall_by_kind
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 
 CSV_COLUMNS = (
@@ -37,7 +37,7 @@ levels. Its Table 4 (CIS and CFS without QDC) prints a reader's EM, F1 and accur
 """
 
 
-def table_csv(evaluation: Evaluation, measured: Sequence[Measured], paper: DrRagPaper | None) -> str:
+def table_csv(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], paper: DrRagPaper | None) -> str:
     """One line per row and k; an empty cell where there is no figure."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -60,7 +60,11 @@ def table_csv(evaluation: Evaluation, measured: Sequence[Measured], paper: DrRag
 
 
 def table_markdown(
-    evaluation: Evaluation, measured: Sequence[Measured], paper: DrRagPaper | None, title: str, facts: Sequence[str]
+    evaluation: Evaluation,
+    measured: Sequence[OutcomeMetrics],
+    paper: DrRagPaper | None,
+    title: str,
+    facts: Sequence[str],
 ) -> str:
     """The tables for people: one per k, then recall by kind of question.
 
@@ -82,7 +86,7 @@ def table_markdown(
     return "\n".join([*lines, NOTES, PAPER_NOTE.format(dataset=paper) if paper else ""]).rstrip() + "\n"
 
 
-def _main_table(rows: Sequence[tuple[Outcome, Measured]], paper: DrRagPaper | None) -> list[str]:
+def _main_table(rows: Sequence[tuple[Outcome, OutcomeMetrics]], paper: DrRagPaper | None) -> list[str]:
     head = ["", "recall %", "difference to SM", "documents", "all found %", "time", "pairs"]
     table = []
     for outcome, figures in rows:
@@ -147,7 +151,7 @@ def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | No
         yield json.dumps(record, ensure_ascii=False)
 
 
-def plot_recall(evaluation: Evaluation, measured: Sequence[Measured], path: Path, title: str) -> None:
+def plot_recall(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], path: Path, title: str) -> None:
     """Recall against k, one line per row; the oracles dashed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

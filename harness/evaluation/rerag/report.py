@@ -20,7 +20,7 @@ from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, r
 from harness.evaluation.serialization import digest
 from harness.evaluation.tables import Table
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.readers.t5 import account
+from harness.readers.t5 import explanation
 from harness.runtime.provenance import configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.strategies.rerag import UNANSWERABLE, ReRag
@@ -209,7 +209,7 @@ def _answers(
                 tuple(kept),
                 read.logprob if read else None,
                 costs,
-                {**account(kept, read, strategy.model.calibration), "answerable": answerable},
+                {**explanation(kept, read, strategy.model.calibration), "answerable": answerable},
             )
         )
     return made

@@ -151,7 +151,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     infer.main(command)
     assert Mortal.searches == searches + 1
     said = capsys.readouterr().err
-    assert "2 of 3 batches of an earlier run are used again" in said
+    assert "reusing 2 of 3 batches" in said
     assert not partial(tmp_path / "out").exists()
     spent = json.loads((tmp_path / "out" / "answers.json").read_text())["study"]["seconds"]
     assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
@@ -227,7 +227,7 @@ def test_other_work_starts_over(
         (["--encoder", str(checkpoints["roberta"])], "encoder"),
     ):
         said = stops_at_once(rerag(folders, out, "", *more), interrupted, capsys)
-        assert said == f"an interrupted run that differs in: {differs}. Starting over."
+        assert said == f"saved by a run that differs in: {differs}. Starting over."
     said = stops_at_once(rerag(folders, out, "harness.retrievers.bm25.Bm25Retriever"), interrupted, capsys)
     assert "differs in: encoder, retriever" in said
     rows = hotpot_rows(9)

@@ -134,7 +134,7 @@ def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
     _, table = run_and_read(strategy, tmp_path, rows=["QDC"])
     assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
     assert strategy.scorer.asked == []
-    with pytest.raises(UserError, match=r"rows names 'cfs'; allowed: SM, QDC, CIS"):
+    with pytest.raises(UserError, match=r"rows contains 'cfs'; allowed: SM, QDC, CIS"):
         run_and_read(strategy, tmp_path, rows=["cfs"])
 
 
@@ -166,7 +166,7 @@ def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
     out = tmp_path / "report"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no earlier report: it is not replaced"):
+    with pytest.raises(UserError, match="holds no earlier report: not replaced"):
         run_and_read(strategy, tmp_path)
     assert (out / "thesis.tex").exists()
     (out / "thesis.tex").unlink()
@@ -205,12 +205,12 @@ def test_an_interrupted_bank_resumes(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         ScoreCache(interrupted, file).probabilities(wanted)
     resumed = TableScorer()
-    bank = ScoreCache(resumed, file)
-    assert bank.probabilities(wanted) == [0.1] * 10
+    cache = ScoreCache(resumed, file)
+    assert cache.probabilities(wanted) == [0.1] * 10
     assert len(resumed.asked) == 2
     assert sorted(interrupted.asked + resumed.asked) == sorted((q, a.title, b.title) for q, a, b in wanted)
-    assert bank.scored == 10
-    assert bank.probabilities(wanted[::-1]) == [0.1] * 10
+    assert cache.scored == 10
+    assert cache.probabilities(wanted[::-1]) == [0.1] * 10
     assert len(resumed.asked) == 2
 
 
@@ -233,10 +233,10 @@ def test_a_torn_last_line_is_dropped_and_a_corrupt_one_refused(tmp_path, monkeyp
 
 def test_order_of_the_pair_and_the_question_are_part_of_the_key():
     alba, brune = PASSAGES["Alba"], PASSAGES["Brune"]
-    bank = ScoreCache(TableScorer(("Alba", "Brune")))
-    assert bank.probabilities([("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
-    bank.probabilities([("r", alba, brune)])
-    assert len(bank.scorer.asked) == 3
+    cache = ScoreCache(TableScorer(("Alba", "Brune")))
+    assert cache.probabilities([("q", alba, brune), ("q", brune, alba)]) == [0.9, 0.1]
+    cache.probabilities([("r", alba, brune)])
+    assert len(cache.scorer.asked) == 3
 
 
 def test_interval_is_of_the_difference_to_sm_at_the_same_k(strategy):

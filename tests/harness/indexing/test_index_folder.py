@@ -106,7 +106,7 @@ def test_no_index_and_half_an_index_are_told_apart(tmp_path, folder) -> None:
     with pytest.raises(MissingInputError, match=r"infer\.py index"):
         Bm25Retriever(tmp_path / "nowhere")
     (folder / "index.json").unlink()
-    with pytest.raises(ArtifactError, match="no whole index"):
+    with pytest.raises(ArtifactError, match="not a complete index"):
         Bm25Retriever(folder)
 
 
@@ -121,7 +121,7 @@ def test_another_corpus_kind_or_format_is_refused(folder, monkeypatch) -> None:
         Bm25Retriever(folder)
     monkeypatch.undo()
     monkeypatch.setattr(index_folder, "FORMAT", 2)
-    with pytest.raises(ArtifactError, match="index format 1, this version reads 2"):
+    with pytest.raises(ArtifactError, match="index format 1, this version reads format 2"):
         Bm25Retriever(folder)
 
 
@@ -144,7 +144,7 @@ def test_the_same_index_is_not_built_again_and_another_only_when_told(tmp_path, 
     build(CORPUS, out)
     before = {p: p.stat().st_mtime_ns for p in out.rglob("*")}
     build(CORPUS, out)
-    assert "stands already" in capsys.readouterr().err
+    assert "is up to date" in capsys.readouterr().err
     assert {p: p.stat().st_mtime_ns for p in out.rglob("*")} == before
     with pytest.raises(UserError, match=r"differs in: corpus.*--overwrite true"):
         build(CORPUS[1:], out)
@@ -170,7 +170,7 @@ def test_a_broken_index_is_replaced_only_when_told(folder) -> None:
 def test_what_is_no_index_is_never_replaced(tmp_path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("the only copy")
-    with pytest.raises(UserError, match="is no index"):
+    with pytest.raises(UserError, match="is not an index"):
         build_bm25(CORPUS, tmp_path / "thesis", overwrite=True)
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "the only copy"
     (tmp_path / "empty").mkdir()
@@ -208,5 +208,5 @@ def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
 def test_offsets_that_do_not_fit_are_found_even_unverified(folder) -> None:
     text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes()[:-5])
-    with pytest.raises(ArtifactError, match="does not fit its table"):
+    with pytest.raises(ArtifactError, match="does not match its table"):
         Bm25Retriever(folder, verify="off")

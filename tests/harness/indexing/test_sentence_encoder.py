@@ -10,7 +10,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from common.errors import MissingInputError, UserError
 from harness.indexing.passage_store import indexed_text
-from harness.indexing.sentence_encoder import SentenceEncoder, pool
+from harness.indexing.sentence_encoder import SentenceEncoder, pool_tokens
 from models.length_batching import length_batches
 from models.pretrained import MINILM, resolve
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
@@ -39,8 +39,8 @@ def test_padding_changes_nothing(pooling) -> None:
         noise_BTD = torch.full((3, 2, 4), 99.0)
         padded_BTD = torch.cat([noise_BTD, hidden_BTD] if left else [hidden_BTD, noise_BTD], dim=1)
         attention_BT = torch.tensor([[0, 0, 1, 1, 1, 1, 1] if left else [1, 1, 1, 1, 1, 0, 0]] * 3)
-        bare_BD = pool(hidden_BTD, torch.ones(3, 5, dtype=torch.long), pooling)
-        torch.testing.assert_close(pool(padded_BTD, attention_BT, pooling), bare_BD)
+        bare_BD = pool_tokens(hidden_BTD, torch.ones(3, 5, dtype=torch.long), pooling)
+        torch.testing.assert_close(pool_tokens(padded_BTD, attention_BT, pooling), bare_BD)
 
 
 def test_a_long_query_keeps_its_beginning(encoder) -> None:
@@ -69,7 +69,7 @@ def test_batches_cover_every_text_once_within_the_budget(batch_tokens) -> None:
 
 @pytest.mark.parametrize("max_tokens", [2, 33])
 def test_a_length_the_network_cannot_take_is_refused(encoder_folder, max_tokens) -> None:
-    with pytest.raises(UserError, match="max_tokens must lie in 3 to 32"):
+    with pytest.raises(UserError, match="max_tokens must be 3 to 32"):
         SentenceEncoder(encoder_folder, "cpu", max_tokens=max_tokens)
 
 
@@ -83,7 +83,7 @@ def test_an_unknown_module_is_refused(tmp_path) -> None:
 def test_a_folder_without_modules_is_mean_pooled(tmp_path, encoder_folder) -> None:
     folder = Path(write_encoder(tmp_path / "model"))
     (folder / "modules.json").unlink()
-    assert SentenceEncoder(str(folder), "cpu").layout.pooling == "mean"
+    assert SentenceEncoder(str(folder), "cpu").modules.pooling == "mean"
 
 
 def test_minilm_agrees_with_sentence_transformers() -> None:

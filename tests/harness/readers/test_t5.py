@@ -13,7 +13,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question, Ranked
 from harness.interfaces import Reader
 from harness.readers import t5 as readers
-from harness.readers.t5 import ContextReader, PackedReader, account
+from harness.readers.t5 import ContextReader, PackedReader, explanation
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
@@ -148,20 +148,20 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
 def test_the_account_of_a_reading_worked_by_hand() -> None:
     hits = [Ranked(PASSAGES[0], 1.0), Ranked(PASSAGES[1], 0.0)]
     reading = Reading("b", math.log(0.6), (0.25, 0.75), {"a": math.log(0.4), "b": math.log(0.6)}, ("a", "b"))
-    notes = account(hits, reading, Calibration(2.0, -2.0))
+    notes = explanation(hits, reading, Calibration(2.0, -2.0))
     assert notes["contexts"] == [
         {"id": PASSAGES[0].id, "probability": 0.5, "share": 0.25, "alone": "a"},
         {"id": PASSAGES[1].id, "probability": pytest.approx(1 / (1 + math.e**2)), "share": 0.75, "alone": "b"},
     ]
     assert list(notes["candidates"].items()) == [("b", pytest.approx(0.6)), ("a", pytest.approx(0.4))]
-    assert account(hits[:1], None, None) == {
+    assert explanation(hits[:1], None, None) == {
         "contexts": [{"id": PASSAGES[0].id, "probability": None, "share": None, "alone": None}],
         "candidates": {},
     }
 
 
 def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"reads one context at a time .*ContextReader"):
+    with pytest.raises(UserError, match=r"reads one context per call .*ContextReader"):
         PackedReader(folders["both"], device="cpu")
     with pytest.raises(UserError, match="max_passages must be at least 1"):
         PackedReader(folders["packed"], max_passages=0, device="cpu")

@@ -127,7 +127,7 @@ def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: P
     assert [hit.score for hit in hits] == pytest.approx(
         estimator.scores([(beginning, hit.passage) for hit in hits]), abs=1e-5
     )
-    assert retriever._judged("  where \n was name1 ") == "where was name1"
+    assert retriever._truncate("  where \n was name1 ") == "where was name1"
 
 
 def test_dr_rag_retrieves_both_stages_through_it(bm25: Bm25Retriever, serving: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from harness.selection import algorithms
-from harness.selection.algorithms import Candidates, filled
+from harness.selection.algorithms import Rankings, filled
 from harness.selection.lazy_scoring import decide
 from harness.selection.options import SelectionOptions
 
@@ -28,10 +28,10 @@ def test_first_stage_takes_the_greater_half():
 
 
 def test_second_stage_counts_depth_after_removing_the_first_stage():
-    candidates = Candidates(tuple("abcdef"), (tuple("abxcyz"), tuple("baxwcy")))
-    assert algorithms.second_stage(candidates, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
-    assert algorithms.second_stage(candidates, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
-    assert algorithms.second_stage(candidates, 2, 2, "both") == [["x", "c", "d"], ["x", "w", "c", "d"]]
+    rankings = Rankings(tuple("abcdef"), (tuple("abxcyz"), tuple("baxwcy")))
+    assert algorithms.second_stage(rankings, 2, 3) == [["x", "c", "y"], ["x", "w", "c"]]
+    assert algorithms.second_stage(rankings, 2, 3, "ranking") == [["c", "d", "e"], ["c", "d", "e"]]
+    assert algorithms.second_stage(rankings, 2, 2, "both") == [["x", "c", "d"], ["x", "w", "c", "d"]]
 
 
 def test_qdc_goes_round_the_first_stage():
@@ -160,42 +160,42 @@ def problems(draw):
     )
     random = Random(draw(st.integers(0, 1000)))
     scores = {pair: random.random() for pair in itertools.permutations(IDS, 2)}
-    return options, Candidates(tuple(ranking), tuple(map(tuple, concatenated))), scores
+    return options, Rankings(tuple(ranking), tuple(map(tuple, concatenated))), scores
 
 
 @given(problems())
 @settings(max_examples=300, deadline=None)
 def test_any_selection_keeps_within_budget_and_candidates(problem):
-    options, candidates, scores = problem
-    chosen = options.choose(candidates, lambda d1, d2: scores[d1, d2])
+    options, rankings, scores = problem
+    chosen = options.choose(rankings, lambda d1, d2: scores[d1, d2])
     assert len(chosen) <= options.k
     assert len(set(chosen)) == len(chosen)
-    assert set(chosen) <= set(candidates.ranking).union(*candidates.concatenated)
+    assert set(chosen) <= set(rankings.ranking).union(*rankings.concatenated)
     if options.method == "cfs" or (options.method == "cis" and options.scope == "second"):
-        first = list(candidates.ranking[: options.first_size])
+        first = list(rankings.ranking[: options.first_size])
         assert chosen[: len(first)] == first
     if options.method == "ranked":
-        assert set(candidates.ranking[: options.keep_first]) <= set(chosen)
+        assert set(rankings.ranking[: options.keep_first]) <= set(chosen)
 
 
 @given(problems(), st.integers(1, 5))
 @settings(max_examples=300, deadline=None)
 def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
-    options, candidates, scores = problem
+    options, rankings, scores = problem
     needed = set()
 
     def one_by_one(d1, d2):
         needed.add((d1, d2))
         return scores[d1, d2]
 
-    expected = options.choose(candidates, one_by_one)
+    expected = options.choose(rankings, one_by_one)
     asked = []
 
     def batch(pairs):
         asked.extend(pair for _, pair in pairs)
         return [scores[pair] for _, pair in pairs]
 
-    (decision,) = decide([(options, candidates)], batch, lookahead)
+    (decision,) = decide([(options, rankings)], batch, lookahead)
     assert decision.documents == expected
     assert len(asked) == len(set(asked))  # nothing is scored twice
     assert needed <= set(asked) == set(decision.scores)
@@ -206,8 +206,8 @@ def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
 @given(problems())
 @settings(max_examples=100, deadline=None)
 def test_cfs_equals_a_literal_reading_of_equation_4(problem):
-    options, candidates, scores = problem
-    first, pools = options.stages(candidates)
+    options, rankings, scores = problem
+    first, pools = options.stages(rankings)
     k = len(first) + 2
     expected = list(first)
     for i, d_i in enumerate(first):
@@ -218,7 +218,7 @@ def test_cfs_equals_a_literal_reading_of_equation_4(problem):
 
 def test_lookahead_trades_rounds_for_pairs():
     options = SelectionOptions(method="cfs", k=2, depth=8)
-    candidates = Candidates(("a",), (("a", *IDS),))
+    rankings = Rankings(("a",), (("a", *IDS),))
     rounds = {}
     for lookahead in (1, 4, 8):
         sizes = []
@@ -227,7 +227,7 @@ def test_lookahead_trades_rounds_for_pairs():
             sizes.append(len(pairs))
             return [float(d2 == "d4") for _, (_, d2) in pairs]
 
-        (decision,) = decide([(options, candidates)], batch, lookahead)
+        (decision,) = decide([(options, rankings)], batch, lookahead)
         assert decision.documents == ["a", "d4"]
         rounds[lookahead] = sizes
     assert rounds == {1: [1, 1, 1, 1, 1], 4: [4, 4], 8: [8]}
@@ -235,7 +235,7 @@ def test_lookahead_trades_rounds_for_pairs():
 
 def test_all_jobs_share_a_round():
     options = SelectionOptions(method="cfs", k=2)
-    jobs = [(options, Candidates(("a",), (("x", "y"),))), (options, Candidates(("b",), (("x", "z"),)))]
+    jobs = [(options, Rankings(("a",), (("x", "y"),))), (options, Rankings(("b",), (("x", "z"),)))]
     calls = []
     decide(jobs, lambda pairs: calls.append(pairs) or [1.0] * len(pairs), lookahead=1)
     assert calls == [[(0, ("a", "x")), (1, ("b", "x"))]]
@@ -272,16 +272,16 @@ def test_a_selection_asks_retrieval_for_what_the_decided_depths_need(k):
 
 
 def test_empty_places_go_to_the_ranking_but_not_to_what_was_refused() -> None:
-    candidates = Candidates(("a", "b", "c", "d"), (("x", "y", "c"), ("c", "z", "y")))
+    rankings = Rankings(("a", "b", "c", "d"), (("x", "y", "c"), ("c", "z", "y")))
     scores = {("a", "x"): 0.2, ("a", "y"): 0.9}
 
     def score(d1: str, d2: str) -> float:
         return scores.get((d1, d2), 0.0)
 
     bare = SelectionOptions(method="cfs", k=4)
-    assert bare.choose(candidates, score) == ["a", "b", "y"]
-    assert replace(bare, fill=True).choose(candidates, score) == ["a", "b", "y", "c"]
-    assert replace(bare, fill=True, threshold=1.0).choose(candidates, score) == ["a", "b", "c", "d"]  # nothing: SM
+    assert bare.choose(rankings, score) == ["a", "b", "y"]
+    assert replace(bare, fill=True).choose(rankings, score) == ["a", "b", "y", "c"]
+    assert replace(bare, fill=True, threshold=1.0).choose(rankings, score) == ["a", "b", "c", "d"]  # nothing: SM
     cis = SelectionOptions(method="cis", k=4, fill=True)  # QDC takes a, b, x, c; x and c are negative with both
-    assert cis.choose(candidates, score) == ["a", "b", "d"]
+    assert cis.choose(rankings, score) == ["a", "b", "d"]
     assert filled(["p"], ["p", "q"], 1) == ["p"]

@@ -62,7 +62,7 @@ def test_batched_rounds_equal_one_forward_per_pair(folders, selection):
     def one_by_one(asked):
         return [strategy.scorer.probabilities([(texts[job], by_id[d1], by_id[d2])])[0] for job, (d1, d2) in asked]
 
-    expected = decide([(options, found.candidates) for found in retrieval.found], one_by_one, lookahead=1)
+    expected = decide([(options, results.rankings) for results in retrieval.results], one_by_one, lookahead=1)
     answers = strategy.answer(QUESTIONS)
     assert [[hit.passage.id for hit in answer.evidence] for answer in answers] == [d.documents for d in expected]
     probabilities = [p for decision in expected for p in decision.scores.values()]

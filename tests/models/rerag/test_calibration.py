@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from models.rerag.calibration import LEAST_SCALE, Calibration
+from models.rerag.calibration import MIN_SCALE, Calibration
 
 
 def platt_loss(scale: float, offset: float, scores: np.ndarray, labels: np.ndarray) -> float:
@@ -61,7 +61,7 @@ def best_probabilities(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
     start = np.array([0.0, logit(target.mean())])
     w = minimize(loss, start, method="trust-exact", jac=gradient, hess=hessian, options={"gtol": 1e-11}).x
-    return expit(w @ z_2P) if w[0] / spread >= LEAST_SCALE else np.full(len(scores), target.mean())
+    return expit(w @ z_2P) if w[0] / spread >= MIN_SCALE else np.full(len(scores), target.mean())
 
 
 few_values = st.lists(st.tuples(st.sampled_from([-3.0, 0.0, 0.25, 8.0]), st.booleans()), min_size=2, max_size=40)
@@ -77,7 +77,7 @@ def test_calibration_is_the_optimum_that_scipy_finds(rows: list[tuple[float, boo
         fitted = Calibration.fit(scores, labels)
     assert fitted == Calibration.fit(scores, labels)
     # Where the scale is the least one, the span of the scores moves the probabilities by that much.
-    slack = 1e-6 + (LEAST_SCALE * np.ptp(scores) if fitted.scale == LEAST_SCALE else 0)
+    slack = 1e-6 + (MIN_SCALE * np.ptp(scores) if fitted.scale == MIN_SCALE else 0)
     np.testing.assert_allclose([fitted(s) for s in scores], best_probabilities(scores, labels), rtol=0, atol=slack)
 
 
