@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag test test-all check format clean
+.PHONY: help install quickstart quickstart-rerag test test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -37,6 +37,9 @@ test: install  ## The fast tests: no network, no GPU, under 10 minutes on 2 core
 
 test-all: install  ## All tests that this machine can run, the slow ones too
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network"
+
+test-portable: install  ## The numeric tests under several instruction sets and thread counts, then all fast ones under AVX2
+	@PYTHON=$(BIN)/python WORKERS=$(WORKERS) bash scripts/test_portable.sh
 
 check: install  ## Lint, format and types
 	@$(BIN)/ruff check .

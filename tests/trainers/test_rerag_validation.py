@@ -15,6 +15,8 @@ from tests.helpers.rerag_parts import CROWD, generator
 from tests.helpers.rerag_world import vary
 from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
 
+pytestmark = pytest.mark.numeric
+
 
 def test_validation_figures_by_hand() -> None:
     assert first_hit([3.0, 1.0, 2.0], [False, False, True]) == 1

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from models.rerag.calibration import Calibration
 
+pytestmark = pytest.mark.numeric
+
 
 def platt_loss(scale: float, offset: float, scores: np.ndarray, labels: np.ndarray) -> float:
     positive, negative = labels.sum(), (~labels).sum()
