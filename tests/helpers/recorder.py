@@ -1,10 +1,11 @@
-"""A Lightning callback that keeps gradients and learning rates of every optimizer step, and their comparison."""
+"""A Lightning callback that keeps weights, gradients and learning rates of every optimizer step, and what to compare them with."""
 
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
 from tests.helpers.tolerances import assert_gradients_close
@@ -26,7 +27,7 @@ class StepRecorder(pl.Callback):
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: Optimizer
     ) -> None:
-        """Gradients by the name of the weight, and the rate of every parameter group."""
+        """Weights and their gradients by name, and the rate of every parameter group."""
         self.steps.append(
             {
                 "gradients": {
@@ -34,6 +35,7 @@ class StepRecorder(pl.Callback):
                     for name, parameter in pl_module.named_parameters()
                     if parameter.grad is not None
                 },
+                "weights": {name: parameter.detach().clone() for name, parameter in pl_module.named_parameters()},
                 "rates": [group["lr"] for group in optimizer.param_groups],
             }
         )
@@ -66,3 +68,27 @@ def assert_same_steps(here: Path, there: Path, rows: int) -> None:
     assert [step["rates"] for step in ours] == [step["rates"] for step in theirs]
     for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         assert_gradients_close(one["gradients"], other["gradients"], rows, f"{here.name}, step {number}")
+
+
+def adamw(steps: list[dict[str, Any]], name: str, rates: list[float], weight_decay: float) -> list[Tensor]:
+    """AdamW (Loshchilov and Hutter 2019, Algorithm 2) written out in double precision, with PyTorch's default moments.
+
+    Args:
+        steps: Of a run; the gradients are taken from them.
+        name: Of the weight.
+        rates: The learning rate of every step.
+        weight_decay: Decoupled; multiplied by the rate.
+
+    Returns:
+        The weight before every step.
+    """
+    weight = steps[0]["weights"][name].double()
+    first, second = torch.zeros_like(weight), torch.zeros_like(weight)
+    weights = []
+    for number, (step, rate) in enumerate(zip(steps, rates, strict=True), 1):
+        weights.append(weight)
+        gradient = step["gradients"][name].double()
+        first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+        scaled = first / (1 - 0.9**number) / ((second / (1 - 0.999**number)).sqrt() + 1e-8)
+        weight = weight - rate * weight_decay * weight - rate * scaled
+    return weights

@@ -29,16 +29,20 @@ from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """A hundred and twenty learnable passages, as JSON Lines."""
+def write_corpus(path: Path) -> None:
     rng = random.Random(5)
-    path = tmp_path / "corpus.jsonl"
     with path.open("w") as file:
         for number in range(120):
             name, other = rng.sample(NAMES, 2)
             text = f"{name} was born in the city of {other} . the film is in the city of {name} ."
             file.write(json.dumps({"title": f"{name} {number}", "text": text}) + "\n")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A hundred and twenty learnable passages, as JSON Lines."""
+    path = tmp_path / "corpus.jsonl"
+    write_corpus(path)
     return path
 
 
@@ -110,11 +114,14 @@ early_stopping: {{mode: min, patience: 100}}
 """
 
 
+def write_config(folder: Path, model: Path) -> None:
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "corpus.jsonl", dropout=0.1))
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoints: dict[str, Path], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run in, with a config for a tiny run."""
-    text = CONFIG.format(model=checkpoints["t5"], data=corpus, dropout=0.1)
-    (tmp_path / "config.yaml").write_text(text)
+    write_config(tmp_path, checkpoints["t5"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
     return tmp_path
