@@ -13,10 +13,10 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag test test-all check format clean
+.PHONY: help install quickstart quickstart-rerag test test-all test-portable check format clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
 install: $(BIN)/.installed  ## Install everything into .venv (CPU; for GPUs see README.md)
 
@@ -37,6 +37,9 @@ test: install  ## The fast tests: no network, no GPU, under 6 minutes on 2 cores
 
 test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network$(if $(shell command -v nvidia-smi),, and not gpu)"
+
+test-portable: install  ## The numeric tests under several instruction sets and thread counts, then all fast ones under AVX2
+	@PYTHON=$(BIN)/python WORKERS=$(WORKERS) bash scripts/test_portable.sh
 
 check: install  ## Lint, format and type checks
 	@$(BIN)/ruff check .

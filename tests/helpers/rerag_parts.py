@@ -8,6 +8,7 @@ from common.records import Passage
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from tests.conftest import NAMES
+from tests.helpers.tolerances import decide
 
 QUESTION = "where was name1 born"
 HAMLET = Passage.of("name1", "name1 was born in the city .")
@@ -21,7 +22,10 @@ PAIRS = [(f"where was {NAMES[i % 7]} born", passage) for i, passage in enumerate
 def estimator(checkpoints: dict[str, Path], family: str = "t5", max_tokens: int = 64) -> RelevanceEstimator:
     """An estimator that starts from a random model of the family."""
     torch.manual_seed(3)  # the head of an encoder-only model is new
-    return RelevanceEstimator.build(str(checkpoints[family]), max_tokens).eval()
+    made = RelevanceEstimator.build(str(checkpoints[family]), max_tokens).eval()
+    if family != "t5":
+        decide(made.network)
+    return made
 
 
 def generator(checkpoints: dict[str, Path], prefix: str = "", max_tokens: int = 64) -> Generator:

@@ -12,10 +12,8 @@ import torch
 import train
 
 ROOT = Path(__file__).parents[2]
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}  # as tests/conftest.py has it: runs compare to the last bit
+# A process of its own gets as many threads as this one, or its runs would not repeat ours to the last bit.
+SAME_THREADS = {name: str(torch.get_num_threads()) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
 def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> subprocess.CompletedProcess[str]:
@@ -25,7 +23,7 @@ def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> s
         extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", "ddp")
     return subprocess.run(
         [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
-        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **ONE_THREAD},
+        cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **SAME_THREADS},
     )  # fmt: skip
 
 

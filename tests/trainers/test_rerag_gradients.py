@@ -11,6 +11,8 @@ from torch import Tensor
 from tests.helpers.loss_cases import ALL2, LOSSES, SHIFT_FREE, Loss, Sets, batches, every_loss, row, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss
 
+pytestmark = pytest.mark.numeric
+
 # --- invariances, gradients included
 
 

@@ -11,6 +11,8 @@ from models.rerag.marginal_likelihood import fast_marginal, log_mixture, log_pri
 from tests.helpers.loss_cases import ALL2, LN2, LN3, LOSSES, Sets, batches, every_loss, row, sets, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 
+pytestmark = pytest.mark.numeric
+
 # --- hand-worked values: P_RE = (3/4, 1/4), P_G = (1/2, 1/6), so Q_G = (3/4, 1/4) too
 
 

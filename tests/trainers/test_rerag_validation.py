@@ -15,6 +15,8 @@ from tests.helpers.rerag_parts import CROWD, generator
 from tests.helpers.rerag_world import vary
 from trainers.rerag_validation import TEMPERATURES, QuestionScores, ReadAnswer, first_hit, score_questions, summarize
 
+pytestmark = pytest.mark.numeric
+
 
 def test_validation_figures_by_hand() -> None:
     assert first_hit([3.0, 1.0, 2.0], [False, False, True]) == 1
@@ -36,6 +38,25 @@ def test_validation_figures_by_hand() -> None:
     assert facts["context_auroc"] == pytest.approx(
         (3 + 2 + 0 * 3) / 6 - 1 / 6
     )  # 2 beats -1, -4; 1 beats -1, -4; 3 beats both
+
+
+def test_a_question_is_refused_by_its_best_context() -> None:
+    # Every question has contexts that look hopeless; only the best one tells which question has an answer.
+    answerable = [(6.0, -9.0), (-8.0, 5.5, -8.0), (5.0, -9.0)]
+    unanswerable = [(-5.0, -5.5), (-5.0,), (-6.0, -5.5, -5.8)]
+    judged = [
+        QuestionScores(row, scores, tuple(score > 0 for score in scores))
+        for row, scores in enumerate([*answerable, *unanswerable])
+    ]
+    facts = summarize(judged, ranked=True, draw=False).facts
+    assert facts["refusal_f1"] == facts["answerable_auroc"] == 1
+    assert facts["refusal_threshold"] == 0.5  # all of them separate the two kinds: the lowest
+
+    # one more without an answer, whose best context looks better than even: P is about 0.55, that of the others above 0.6
+    close = [*judged, QuestionScores(6, (3.5, -9.0), (False, False))]
+    summary = summarize(close, ranked=True, draw=False)
+    assert summary.served["refusal_threshold"] == summary.facts["refusal_threshold"] == 0.6
+    assert summary.facts["refusal_f1"] == 1
 
 
 def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_equals() -> None:

@@ -23,20 +23,26 @@ from models.rerag.generator import Generator
 from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
+from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import largest_difference
+from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
 
-@pytest.fixture
-def corpus(tmp_path: Path) -> Path:
-    """A hundred and twenty learnable passages, as JSON Lines."""
+def write_corpus(path: Path) -> None:
     rng = random.Random(5)
-    path = tmp_path / "corpus.jsonl"
     with path.open("w") as file:
         for number in range(120):
             name, other = rng.sample(NAMES, 2)
             text = f"{name} was born in the city of {other} . the film is in the city of {name} ."
             file.write(json.dumps({"title": f"{name} {number}", "text": text}) + "\n")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A hundred and twenty learnable passages, as JSON Lines."""
+    path = tmp_path / "corpus.jsonl"
+    write_corpus(path)
     return path
 
 
@@ -108,11 +114,14 @@ early_stopping: {{mode: min, patience: 100}}
 """
 
 
+def write_config(folder: Path, model: Path) -> None:
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "corpus.jsonl", dropout=0.1))
+
+
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoints: dict[str, Path], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run in, with a config for a tiny run."""
-    text = CONFIG.format(model=checkpoints["t5"], data=corpus, dropout=0.1)
-    (tmp_path / "config.yaml").write_text(text)
+    write_config(tmp_path, checkpoints["t5"])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
     return tmp_path
@@ -138,7 +147,9 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path)
     assert losses[0] > 2.5
     assert min(losses) < 0.75 * losses[0]
     manifest = read_manifest(folder / "serving", KIND, TEXT_FORMAT)
-    assert manifest["validation"]["loss_nats"] == pytest.approx(min(losses), abs=1e-5)
+    assert manifest["validation"]["loss_nats"] == pytest.approx(
+        min(losses), rel=fp32_tolerance(1)
+    )  # one is rounded to fp32
     exported = AutoModelForSeq2SeqLM.from_pretrained(folder / "serving/t5")
     state = weights(folder, "best.ckpt")
     for name, value in exported.state_dict().items():
@@ -147,6 +158,7 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path)
     assert AutoTokenizer.from_pretrained(folder / "serving/t5").eos_token_id == 1
 
 
+@pytest.mark.numeric
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     whole = fit("whole")
     cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
@@ -158,12 +170,14 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
         assert largest_difference(weights(fit(f"from-{step}", "--ckpt_path", str(kept))), weights(whole)) == 0.0
 
 
+@pytest.mark.numeric
 def test_accumulation_trains_as_one(workplace: Path) -> None:
-    one = fit("one", "--model.dropout", "0")
-    several = fit("several", "--model.dropout", "0", "--trainer.accumulate_grad_batches", "3")
-    assert largest_difference(weights(one), weights(several)) < 2e-5
+    options = (*RECORDED, "--model.dropout", "0", "--model.learning_rate", HARDLY)
+    one = fit("one", *options)
+    several = fit("several", *options, "--trainer.accumulate_grad_batches", "3")
+    assert_same_steps(several, one, rows=8)
     ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (several, one))
-    assert ours == pytest.approx(theirs, abs=1e-5)
+    assert ours == model_close(theirs)
 
 
 class _Bench:
@@ -184,6 +198,7 @@ def data_of(corpus: Path, module: SpanCorruptionTrainer, rank: int, ranks: int) 
     return data
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("ranks", [2, 4, 8])  # 4 does not divide the 6 sequences of a step, 8 exceeds them
 def test_the_ranks_parts_make_up_the_step_and_its_loss(ranks: int, corpus: Path, checkpoints: dict[str, Path]) -> None:
     module = SpanCorruptionTrainer(str(checkpoints["t5"])).eval()
@@ -197,8 +212,8 @@ def test_the_ranks_parts_make_up_the_step_and_its_loss(ranks: int, corpus: Path,
     with torch.inference_mode():
         for number, whole in enumerate(alone):
             mean = token_nll(module(whole), whole.labels_PA)[whole.labels_PA != IGNORE].mean()
-            assert share(whole) == pytest.approx(float(mean), abs=1e-6)
-            assert sum(share(mine[number]) for mine in parts) == pytest.approx(float(mean), abs=1e-5)
+            assert share(whole) == model_close(float(mean))
+            assert sum(share(mine[number]) for mine in parts) == model_close(float(mean))
     for rank, mine in enumerate(parts):
         rows = part(alone[1].rows_P.tolist(), rank, ranks)
         if rows:

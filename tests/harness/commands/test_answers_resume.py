@@ -23,7 +23,7 @@ from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.helpers.killing_retriever import DIES_AT, Mortal
 from tests.helpers.rerag_world import write_serving
-from tests.helpers.runs import ONE_THREAD, ROOT
+from tests.helpers.runs import ROOT, SAME_THREADS
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     retriever = "tests.helpers.killing_retriever.Mortal"
     more = ("--questions", str(file), "--temperature_questions", str(folders["train"]))
     command = rerag(folders, tmp_path / "out", retriever, *more)
-    environment = {**os.environ, **ONE_THREAD, DIES_AT: "3"}  # one search for the temperature, two batches
+    environment = {**os.environ, **SAME_THREADS, DIES_AT: "3"}  # one search for the temperature, two batches
     run = subprocess.run(
         [sys.executable, "infer.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200
     )

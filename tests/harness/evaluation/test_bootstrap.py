@@ -6,6 +6,8 @@ import pytest
 from harness.evaluation import bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 
+pytestmark = pytest.mark.numeric
+
 
 def test_equals_a_plain_loop_over_the_same_draws():
     random = np.random.default_rng(3)

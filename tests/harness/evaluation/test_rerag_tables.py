@@ -19,6 +19,8 @@ from models.rerag.calibration import Calibration
 from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
 from tests.helpers.rerag_world import corpus, questions
 
+pytestmark = pytest.mark.numeric
+
 
 def test_temperature_matches_the_frequency_of_hits() -> None:
     # two contexts a margin of 0.2 apart; the better one holds the answer in 3 of 4: sigmoid(0.2 / T) = 3/4

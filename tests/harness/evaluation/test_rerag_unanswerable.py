@@ -14,6 +14,8 @@ from models.rerag.calibration import Calibration
 from models.rerag.unanswerable import best_refusal_threshold, detection, risk_coverage, sweep
 from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
 
+pytestmark = pytest.mark.numeric
+
 
 def test_detection_by_hand() -> None:
     # below 0.6: the 1st, 2nd and 4th, of which the 2nd and 4th have no answer; the 5th, without one too, is missed

@@ -10,6 +10,8 @@ from common.errors import UserError
 from harness.indexing import vector_search
 from harness.indexing.vector_search import Vectors, check_parameters, write_vectors
 
+pytestmark = pytest.mark.numeric
+
 
 def write(folder: Path, vectors_ND: np.ndarray, **parameters) -> Vectors:
     checked = check_parameters(parameters.pop("faiss_index", "flat"), len(vectors_ND), parameters.pop("nlist", None), 8)

@@ -18,6 +18,9 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import Retriever
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+from tests.helpers.tolerances import model_close, model_tolerance
+
+pytestmark = pytest.mark.numeric
 
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]
 ROOT = Path(__file__).parents[3]
@@ -55,10 +58,8 @@ def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_ve
     for query, found in zip(QUERIES, retriever.search(QUERIES, k), strict=True):
         scores_N = passage_vectors @ encoder.encode_queries([query])[0].astype(np.float64)
         expected = np.argsort(-scores_N)[:k]
-        assert [hit.score for hit in found] == pytest.approx(scores_N[expected], abs=1e-5)
-        assert [hit.score for hit in found] == pytest.approx(
-            [scores_N[passages.index(hit.passage)] for hit in found], abs=1e-5
-        )
+        assert [hit.score for hit in found] == model_close(scores_N[expected].tolist())
+        assert [hit.score for hit in found] == model_close([scores_N[passages.index(hit.passage)] for hit in found])
         assert len({hit.passage.id for hit in found}) == k
 
 
@@ -112,7 +113,7 @@ def test_cpu_and_gpu_find_the_same_ids(index, retriever) -> None:
 def test_chunks_change_nothing(tmp_path, encoder, passages, index) -> None:
     build_dense(passages, tmp_path / "whole", encoder, chunk_passages=1000)
     one, other = (np.load(folder / "vectors.npy") for folder in (tmp_path / "whole", index))
-    np.testing.assert_allclose(one, other, atol=1e-6)
+    np.testing.assert_allclose(one, other, rtol=0, atol=model_tolerance())
 
 
 class Killed(BaseException):

@@ -11,6 +11,8 @@ from common.records import Passage, Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.fusion import FusedRetriever, reciprocal_rank_fusion, weighted_score_fusion
 
+pytestmark = pytest.mark.numeric
+
 
 def ranked(**scores: float) -> list[Ranked]:
     return [Ranked(Passage(id_, f"text of {id_}"), score) for id_, score in scores.items()]

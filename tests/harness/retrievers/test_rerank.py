@@ -16,6 +16,9 @@ from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from models.rerag.model import ReRagModel
 from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
 
 PASSAGES = corpus()
 QUERIES = [question.text for question in questions(PASSAGES)]
@@ -54,7 +57,7 @@ def test_scores_equal_those_of_single_pairs(estimator) -> None:
     together = relevance(estimator, QUERIES[:4], chosen)
     for query, passages, scores in zip(QUERIES, chosen, together, strict=False):
         alone = [estimator.scores([(query, passage)])[0] for passage in passages]
-        assert scores == pytest.approx(alone, abs=1e-5)
+        assert scores == model_close(alone)
     assert max(together[3]) - min(together[3]) > 0.5  # the scores do decide something
 
 
@@ -69,7 +72,7 @@ def test_a_repeated_pair_is_scored_once_and_chunks_change_nothing(estimator, mon
     counted.asked.clear()
     chunked = relevance(counted, asked, chosen)
     assert [len(pairs) for pairs in counted.asked] == [3, 3, 3, 1]
-    assert list(chain(*chunked)) == pytest.approx(list(chain(*whole)), abs=1e-5)
+    assert list(chain(*chunked)) == model_close(list(chain(*whole)))
 
 
 def test_best_first_and_equal_scores_keep_the_given_order(estimator) -> None:
@@ -103,7 +106,7 @@ def test_searching_together_equals_searching_one_by_one(bm25: Bm25Retriever, ser
     for query, hits in zip(QUERIES, retriever.search(QUERIES, 8), strict=True):
         (alone,) = retriever.search([query], 8)
         assert [hit.passage for hit in hits] == [hit.passage for hit in alone]
-        assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in alone], abs=1e-5)
+        assert [hit.score for hit in hits] == model_close([hit.score for hit in alone])
 
 
 def test_k_may_exceed_the_candidates_and_what_there_is(bm25: Bm25Retriever, serving: Path) -> None:
@@ -124,9 +127,7 @@ def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: P
         estimator.scores([(long, PASSAGES[0])])
     (hits,) = retriever.search([long], 4)
     beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
-    assert [hit.score for hit in hits] == pytest.approx(
-        estimator.scores([(beginning, hit.passage) for hit in hits]), abs=1e-5
-    )
+    assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
     assert retriever._truncate("  where \n was name1 ") == "where was name1"
 
 

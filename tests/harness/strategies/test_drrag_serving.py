@@ -15,6 +15,8 @@ from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
 
+pytestmark = pytest.mark.numeric
+
 PASSAGES = corpus(60, seed=1, longest=12)
 CHANCE = random.Random(7)
 QUESTIONS = [

@@ -22,6 +22,9 @@ from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
 from models.text_formats import neutralize
 from tests.conftest import NAMES
+from tests.helpers.tolerances import assert_gradients_close, decide, fp32_tolerance, model_close, model_tolerance
+
+pytestmark = pytest.mark.numeric
 
 HAMLET = Passage.of("name1", "name1 was born in the city .")
 LONDON = Passage.of("name2", "the director of name2 is name3 . " * 3)
@@ -35,6 +38,11 @@ def batch(tokens: int = 20, padding: int = 6) -> tuple[torch.Tensor, torch.Tenso
     return ids, attention
 
 
+def assert_states_close(here: torch.Tensor, there: torch.Tensor, attention: torch.Tensor) -> None:
+    here, there = here[attention.bool()], there[attention.bool()]
+    torch.testing.assert_close(here, there, atol=model_tolerance(there.abs().max().item()), rtol=0)
+
+
 def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> None:
     eager = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
     fused = BigBirdModel.from_pretrained(checkpoints["big_bird"], attention_type="original_full").eval()
@@ -44,10 +52,11 @@ def test_fused_attention_equals_the_eager_one(checkpoints: dict[str, Path]) -> N
         model.zero_grad()
         model(ids, attention_mask=attention).last_hidden_state[attention.bool()].pow(2).sum().backward()
     there, here = (model(ids, attention_mask=attention).last_hidden_state for model in (eager, fused))
-    torch.testing.assert_close(here[attention.bool()], there[attention.bool()], atol=1e-5, rtol=0)
-    for (name, one), other in zip(eager.named_parameters(), fused.parameters(), strict=True):
-        if one.grad is not None:
-            torch.testing.assert_close(other.grad, one.grad, atol=1e-4, rtol=1e-4, msg=name)
+    assert_states_close(here, there, attention)
+    one, other = (
+        {name: p.grad for name, p in model.named_parameters() if p.grad is not None} for model in (eager, fused)
+    )
+    assert_gradients_close(other, one, len(ids))
 
 
 def test_fusing_block_sparse_attention_is_refused(checkpoints: dict[str, Path]) -> None:
@@ -71,7 +80,7 @@ def test_a_converted_model_has_the_hidden_states_of_its_source(checkpoints: dict
     ids, attention = batch()
     ids = ids * attention  # the sources derive positions from padding ids
     here, there = (model(ids, attention_mask=attention).last_hidden_state for model in (target, source))
-    torch.testing.assert_close(here[attention.bool()], there[attention.bool()], atol=1e-5, rtol=0)
+    assert_states_close(here, there, attention)
     assert target(torch.full((1, 300), 7)).last_hidden_state.isfinite().all()
 
 
@@ -85,8 +94,10 @@ def test_converted_minilm_has_the_hidden_states_of_minilm() -> None:
     fuse(target)
     ids = AutoTokenizer.from_pretrained(folder)("who wrote hamlet, and where was its author born?", return_tensors="pt")
     with torch.inference_mode():
-        difference = target(ids["input_ids"]).last_hidden_state - source(ids["input_ids"]).last_hidden_state
-    assert difference.abs().max() < 1e-5
+        here, there = (model(ids["input_ids"]).last_hidden_state for model in (target, source))
+    # six layers of width 384: three products with 384 terms and one with 1,536 follow one another in each
+    tolerance = fp32_tolerance(6 * (3 * 384 + 1536), there.abs().max().item())
+    torch.testing.assert_close(here, there, atol=tolerance, rtol=0)
 
 
 def test_layers_can_be_dropped_and_unknown_ones_not(checkpoints: dict[str, Path]) -> None:
@@ -106,24 +117,27 @@ def test_positions_repeat_from_the_start() -> None:
 @pytest.mark.parametrize("family", ["big_bird", "bert", "roberta", "longformer"])
 def test_a_score_does_not_depend_on_company_or_padding(checkpoints: dict[str, Path], family: str) -> None:
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
+    decide(classifier.network)
     question = "where was name1 born"
     alone = classifier.probabilities([(question, HAMLET, LONDON)])
     together = classifier.probabilities(
         [(question, LONDON, HAMLET), (question, HAMLET, LONDON), ("is", HAMLET, HAMLET)]
     )
-    assert together[1] == pytest.approx(alone[0], abs=1e-6)
-    assert together[0] != pytest.approx(alone[0], abs=1e-9)  # order matters
+    assert together[1] == model_close(alone[0])
+    assert together[0] != model_close(alone[0])  # order matters
 
 
 def test_block_sparse_scores_do_not_depend_on_company_and_leave_numpy_alone(checkpoints: dict[str, Path]) -> None:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, attention="block_sparse").eval()
+    decide(classifier.network)
     long = Passage.of("name5", "name4 " * 300)
     np.random.seed(5)
     expected = np.random.RandomState(5).rand()
     alone = classifier.probabilities([("where", HAMLET, LONDON)])
     assert np.random.rand() == expected
     together = classifier.probabilities([("where", long, long), ("where", HAMLET, LONDON)])
-    assert together[1] == pytest.approx(alone[0], abs=1e-6)
+    assert together[1] == model_close(alone[0])
+    assert together[0] != model_close(alone[0])
     assert classifier.network.bert.attention_type == "block_sparse"  # no silent flip on short input
 
 
@@ -190,6 +204,7 @@ def test_length_batches_partition_and_keep_the_budget(lengths: list[int], budget
 
 def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> TripleClassifier:
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
+    decide(classifier.network)
     classifier.save(folder)
     write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.25)
     return classifier
@@ -202,14 +217,14 @@ def test_a_served_classifier_answers_as_the_one_saved(
     classifier = saved(checkpoints, tmp_path, family)
     served = TripleClassifier.load(tmp_path, device="cpu")
     triples = [(f"where is {name}", HAMLET, LONDON) for name in NAMES[:5]]
-    assert served.probabilities(triples) == pytest.approx(classifier.probabilities(triples), abs=1e-7)
+    assert served.probabilities(triples) == model_close(classifier.probabilities(triples))
     assert served.threshold == 0.25
     alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
     assert alone.config.id2label == {0: "negative", 1: "positive"}
     ids, attention = served.encode.pad([served.encode(*triples[0])])
     with torch.inference_mode():
         probability = alone(input_ids=ids, attention_mask=attention).logits.softmax(-1)[0, 1].item()
-    assert probability == pytest.approx(served.probabilities(triples[:1])[0], abs=1e-6)
+    assert probability == model_close(served.probabilities(triples[:1])[0])
 
 
 def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:

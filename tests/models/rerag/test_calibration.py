@@ -12,6 +12,8 @@ from scipy.special import expit, logit
 
 from models.rerag.calibration import MIN_SCALE, Calibration
 
+pytestmark = pytest.mark.numeric
+
 
 def platt_loss(scale: float, offset: float, scores: np.ndarray, labels: np.ndarray) -> float:
     positive, negative = labels.sum(), (~labels).sum()

@@ -10,6 +10,9 @@ from common.errors import UserError
 from models.length_batching import IGNORE
 from models.rerag.generator import Generator
 from tests.helpers.rerag_parts import PAIRS, estimator, generator, reading_batch
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
 
 
 @pytest.mark.parametrize("prefix", ["", "answer: "])
@@ -24,7 +27,7 @@ def test_answer_logp_is_minus_transformers_loss_times_tokens(checkpoints: dict[s
                                         return_tensors="pt")  # fmt: skip
         labels = reader.encode.tokenizer(prefix + answer, return_tensors="pt").input_ids
         loss = plain(**batch, labels=labels).loss
-        assert value == pytest.approx(-loss.item() * labels.shape[1], abs=1e-4)
+        assert value == model_close(-loss.item() * labels.shape[1])
 
 
 def test_labels_end_and_are_padded_and_cut(checkpoints: dict[str, Path]) -> None:
@@ -36,13 +39,15 @@ def test_labels_end_and_are_padded_and_cut(checkpoints: dict[str, Path]) -> None
     assert reader.labels(["name1", "name2 name3"], max_tokens=4).tolist() == [expected[0][:4], [*expected[1][:3], 1]]
 
 
-def test_reused_states_are_exact(checkpoints: dict[str, Path]) -> None:
+def test_reused_states_give_the_same_probabilities(checkpoints: dict[str, Path]) -> None:
     reader = generator(checkpoints)
     ids, attention = reading_batch(reader)
     encoded, rows = reader.encode_contexts(ids, attention), torch.tensor([3, 0, 0, 7])
     labels = reader.labels(["name1", "no", "name1 name2", "yes"])
     with torch.inference_mode():
-        assert torch.equal(reader.answer_logp(encoded.rows(rows), labels), reader(ids[rows], attention[rows], labels))
+        fresh = reader(ids[rows], attention[rows], labels)
+        # not to the last bit: the states come from a batch of another shape
+        assert reader.answer_logp(encoded.rows(rows), labels).tolist() == model_close(fresh.tolist())
 
 
 @pytest.mark.parametrize("tokens", [1, 6])
@@ -82,7 +87,7 @@ def test_answers_are_those_written_one_by_one(checkpoints: dict[str, Path]) -> N
     for row, (text, logp) in zip(rows, answers, strict=True):
         encoded = reader.encode_contexts(*reader.encode.pad(reader.encode([row])))
         assert [text] == reader.write(encoded, 6)
-        assert logp == pytest.approx(reader.answer_logp(encoded, reader.labels([text])).item(), abs=1e-4)
+        assert logp == model_close(reader.answer_logp(encoded, reader.labels([text])).item())
     assert len({text for text, _ in answers}) > 1
     assert reader.answers([]) == []
 

@@ -13,6 +13,9 @@ from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 from tests.helpers.rerag_parts import HAMLET, PAIRS, estimator
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert served.generator is not None
     assert model.estimator is not None
     assert model.generator is not None
-    assert served.estimator.scores(PAIRS) == pytest.approx(model.estimator.scores(PAIRS), abs=1e-6)
+    assert served.estimator.scores(PAIRS) == model_close(model.estimator.scores(PAIRS))
     assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
     assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
     assert served.generator.answer_prefix == "answer: "
@@ -59,7 +62,7 @@ def test_an_encoder_only_estimator_alone_can_be_served(checkpoints: dict[str, Pa
         served = ReRagModel.load(tmp_path / family, "cpu", needs=(ESTIMATOR,))
         assert served.generator is None
         assert served.estimator is not None
-        assert served.estimator.scores(PAIRS) == pytest.approx(re.scores(PAIRS), abs=1e-6)
+        assert served.estimator.scores(PAIRS) == model_close(re.scores(PAIRS))
         with pytest.raises(ArtifactError, match=r"holds no generator, only \['estimator'\]"):
             ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
 

@@ -1,0 +1,125 @@
+"""`infer.py mine` on a small BM25 index: what it writes, what counts as gold, options, bad input."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import infer
+from common.errors import exit_code
+from common.records import Passage
+from datamodules.formats.mined_negatives import read_mined
+from harness.retrievers.bm25 import build_bm25
+
+# The question asks for "kiln".  Three passages hold the word; "amber" leads on from the gold one, "delta" from the hidden one.
+GOLD = Passage.of("north", "kiln amber")
+NOISE = Passage.of("south", "kiln kiln")
+BEHIND_GOLD = Passage.of("east", "amber jetty")
+HIDDEN = Passage.of("west", "kiln delta meadow")
+BEHIND_HIDDEN = Passage.of("far", "delta glade")
+UNREACHED = Passage.of("none", "orchard basin")
+CORPUS = [GOLD, NOISE, BEHIND_GOLD, HIDDEN, BEHIND_HIDDEN, UNREACHED]
+
+
+def row(id_: str, question: str = "kiln") -> dict[str, Any]:
+    """A question whose file ships one gold passage and names another, "west", by its title alone."""
+    return {
+        "_id": id_, "question": question, "answer": "amber", "type": "bridge", "level": "hard",
+        "supporting_facts": [["north", 0], ["west", 0]],
+        "context": [["north", ["kiln amber"]], ["elsewhere", ["orchard"]]],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with `index` and `train.json` of one question, to run in."""
+    build_bm25(CORPUS, tmp_path / "index")
+    (tmp_path / "train.json").write_text(json.dumps([row("q1")]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*more: str, questions: str = "train.json") -> int:
+    """What the shell would see."""
+    command = ["mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index", "index",
+               "--questions", questions, "--out", "mined.jsonl", *more]  # fmt: skip
+    try:
+        return exit_code("infer.py", lambda: infer.main(command))
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+def mined(id_: str = "q1") -> Sequence[Passage]:
+    return read_mined(["mined.jsonl"])[id_]
+
+
+def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 0
+    # first stage, "kiln": south (twice the word), north, west.  Second stage, with each of them: east and far.
+    assert mined()[0] == NOISE  # best ranks first
+    assert set(mined()) == {NOISE, BEHIND_GOLD, BEHIND_HIDDEN}
+    assert "mined.jsonl: 3 hard negatives for 1 questions." in capsys.readouterr().err
+    (line,) = (place / "mined.jsonl").read_text().splitlines()
+    assert json.loads(line)["question_id"] == "q1"
+    assert json.loads(line)["passages"][0] == {"title": "south", "text": "kiln kiln"}
+
+
+def test_gold_documents_are_joined_even_where_the_question_does_not_find_them(place: Path) -> None:
+    (place / "train.json").write_text(json.dumps([row("q1", "glade")]))  # finds "far" alone
+    assert run("--anchors", "1") == 0
+    # with far ("delta glade") nothing new but west, which is gold; with the gold document: south and east
+    assert mined()[0] == BEHIND_HIDDEN
+    assert set(mined()) == {BEHIND_HIDDEN, NOISE, BEHIND_GOLD}
+
+
+def test_the_options_bound_what_is_found(place: Path) -> None:
+    assert run("--per_question", "1") == 0
+    assert mined() == [NOISE]
+    assert run("--anchors", "1") == 0  # south, the first, leads nowhere: "far" is behind the third
+    assert set(mined()) == {NOISE, BEHIND_GOLD}
+    assert run("--depth", "1") == 0  # one first-stage document, and one more for the gold one that may be among them
+    assert set(mined()) == {NOISE, BEHIND_GOLD}
+
+
+def test_an_earlier_file_is_replaced_and_kept_where_the_command_fails(place: Path) -> None:
+    (place / "mined.jsonl").write_text("earlier\n")
+    assert run(questions="nowhere.json") == 66
+    assert (place / "mined.jsonl").read_text() == "earlier\n"
+    assert run() == 0
+    first = (place / "mined.jsonl").read_bytes()
+    assert run() == 0
+    assert (place / "mined.jsonl").read_bytes() == first
+    assert not list(place.glob("*.tmp*"))
+    assert not list(place.glob(".tmp*"))
+
+
+def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
+    (place / "more.json").write_text(json.dumps([row(f"m{number}") for number in range(260)]))
+    assert run(questions="[train.json, more.json]") == 0
+    found = read_mined(["mined.jsonl"])
+    assert list(found) == ["q1", *(f"m{number}" for number in range(260))]
+    assert all(passages == found["q1"] for passages in found.values())
+
+
+@pytest.mark.parametrize(
+    ("more", "questions", "code", "message"),
+    [
+        (("--per_question", "0"), "train.json", 2, "per_question, anchors and depth must be at least 1"),
+        (("--anchors", "0"), "train.json", 2, "per_question, anchors and depth must be at least 1"),
+        (("--depth=-3",), "train.json", 2, "per_question, anchors and depth must be at least 1"),
+        ((), "nowhere.json", 66, "nowhere.json"),
+        (("--retriever.index", "nowhere"), "train.json", 66, "nowhere"),
+        (("--layout", "hotpot"), "train.json", 2, "hotpotqa"),
+        (("--layout", "musique"), "train.json", 65, "train.json"),
+        (("--per_questions", "3"), "train.json", 2, "per_questions"),
+    ],
+)
+def test_a_mistake_is_one_line_and_writes_nothing(
+    place: Path, more: Sequence[str], questions: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, error = run(*more, questions=questions), capsys.readouterr().err
+    assert found == code, error
+    assert message in next(line for line in error.splitlines() if line.startswith("infer.py: "))
+    assert not (place / "mined.jsonl").exists()

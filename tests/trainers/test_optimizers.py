@@ -1,0 +1,151 @@
+"""What the optimizers do to every weight: its learning rate, its decay and the schedule, replayed by AdamW's formula."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from common.errors import UserError
+from tests.helpers.recorder import RECORDED, adamw, recorded
+from tests.helpers.runs import fit_here
+from tests.helpers.tolerances import fp32_tolerance
+from tests.trainers import test_drrag, test_rerag_training, test_t5
+from trainers.run.optimizers import decay_groups, total_steps
+
+pytestmark = pytest.mark.numeric
+
+DECAY = 5.0  # so great that a step without it would show
+DECAYS = ("--model.weight_decay", str(DECAY))
+
+
+def is_vector(name: str) -> bool:
+    """Biases and norms, by their names in transformers; T5's relative_attention_bias.weight is a table."""
+    return name.endswith(".bias") or "norm" in name.lower()
+
+
+def assert_trained_as(folder: Path, factors: list[float], rate_of: Callable[[str], float | None]) -> None:
+    """Every weight of a run moved as AdamW moves it at its own rate.
+
+    Args:
+        folder: Of the run.
+        factors: What the schedule multiplies the rate by, step by step.
+        rate_of: A weight's rate by its name; None where it is frozen or has no part in the loss.
+    """
+    steps = recorded(folder)
+    assert len(steps) == len(factors)
+    rates_seen = {rate for step in steps for rate in step["rates"]}
+    allowed = [
+        factor * rate_of(name) for factor in factors for name in steps[0]["weights"] if rate_of(name) is not None
+    ]
+    assert all(min(abs(rate - each) for each in allowed) <= 1e-12 for rate in rates_seen)
+    for name, start in steps[0]["weights"].items():
+        rate = rate_of(name)
+        if rate is None:
+            assert all(name not in step["gradients"] for step in steps)
+            assert all(torch.equal(step["weights"][name], start) for step in steps)
+            continue
+        expected = adamw(steps, name, [rate * factor for factor in factors], 0.0 if is_vector(name) else DECAY)
+        largest = max(weight.abs().max().item() for weight in expected)
+        moved = (expected[-1] - start).abs().max()
+        tolerance = fp32_tolerance(16 * len(steps), largest)  # some ten operations a step
+        assert moved > 20 * tolerance, f"{name} hardly moves, so that nothing is compared"
+        for step, weight in zip(steps, expected, strict=True):
+            torch.testing.assert_close(step["weights"][name].double(), weight, rtol=0, atol=tolerance, msg=name)
+
+
+def test_dr_rags_head_and_body_have_their_own_rates(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.head_learning_rate", "8.0e-3",
+             "--model.warmup_fraction", "0.25", "--trainer.max_steps", "8")  # fmt: skip
+    factors = [0, 1 / 2, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]  # a quarter of 8 steps up, then down to 0 after the last
+    head = ("classifier.network.classifier.",)  # BigBird's head: dense, out_proj
+
+    def rate_of(name: str) -> float | None:
+        if ".pooler." in name:  # BigBird's head reads the first token itself
+            return None
+        return 8e-3 if name.startswith(head) else 1e-3
+
+    assert_trained_as(tmp_path / "checkpoints/tiny", factors, rate_of)
+    names = [name for name in recorded(tmp_path / "checkpoints/tiny")[0]["weights"] if name.startswith(head)]
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize(
+    ("schedule", "factors"),
+    [
+        ("constant", [0, 1 / 3, 2 / 3, 1, 1, 1]),
+        ("linear", [0, 1 / 3, 2 / 3, 1, 2 / 3, 1 / 3]),
+    ],
+)
+def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
+    tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
+) -> None:
+    test_rerag_training.write_config(tmp_path, checkpoints["t5"])
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.estimator_learning_rate", "4.0e-3",
+             "--model.warmup_steps", "3", "--model.schedule", schedule, "--model.freeze_embeddings", "true",
+             "--trainer.max_steps", "6")  # fmt: skip
+
+    def rate_of(name: str) -> float | None:
+        if name.endswith("shared.weight"):
+            return None
+        return 4e-3 if name.startswith("estimator.") else 1e-3
+
+    assert_trained_as(tmp_path / "checkpoints/tiny", factors, rate_of)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "factors"),
+    [
+        ("inverse_sqrt", [0, 1 / 2, 1, (2 / 3) ** 0.5, (2 / 4) ** 0.5, (2 / 5) ** 0.5]),
+        ("linear", [0, 1 / 2, 1, 3 / 4, 2 / 4, 1 / 4]),
+    ],
+)
+def test_a_t5_warms_up_and_decays(
+    tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
+) -> None:
+    test_t5.write_corpus(tmp_path / "corpus.jsonl")
+    test_t5.write_config(tmp_path, checkpoints["t5"])
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "2.0e-3", "--model.warmup_steps", "2",
+             "--model.schedule", schedule, "--trainer.max_steps", "6")  # fmt: skip
+    assert_trained_as(tmp_path / "checkpoints/tiny", factors, lambda name: 2e-3)
+
+
+def test_groups_decay_matrices_alone_and_leave_frozen_weights_out() -> None:
+    network = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2), nn.Embedding(4, 2))
+    network[0].weight.requires_grad_(False)
+    matrices, vectors = decay_groups(network.parameters(), 0.5, 0.25)
+    assert [id(p) for p in matrices["params"]] == [id(network[2].weight)]
+    assert {id(p) for p in vectors["params"]} == {id(network[0].bias), id(network[1].weight), id(network[1].bias)}
+    assert [(group["lr"], group["weight_decay"]) for group in (matrices, vectors)] == [(0.5, 0.25), (0.5, 0.0)]
+    network[2].weight.requires_grad_(False)
+    (alone,) = decay_groups(network.parameters(), 0.5, 0.25)
+    assert alone["weight_decay"] == 0
+    assert decay_groups(network.requires_grad_(False).parameters(), 0.5, 0.25) == []
+
+
+class _Trainer:
+    """The limits of a run, which are all that `total_steps` asks for."""
+
+    def __init__(self, steps_per_epoch: int, max_steps: int, max_epochs: int | None) -> None:
+        self.max_steps, self.max_epochs = max_steps, max_epochs
+        self.datamodule = self
+        self.steps_per_epoch = steps_per_epoch
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "max_epochs", "expected"), [(-1, 3, 21), (10, 3, 10), (30, 3, 21), (10, -1, 10), (10, None, 10)]
+)
+def test_a_run_ends_at_its_first_limit(max_steps: int, max_epochs: int | None, expected: int) -> None:
+    assert total_steps(_Trainer(7, max_steps, max_epochs)) == expected
+
+
+def test_a_schedule_without_an_end_is_refused() -> None:
+    with pytest.raises(UserError, match=r"give trainer\.max_epochs or trainer\.max_steps"):
+        total_steps(_Trainer(7, -1, -1))
+    with pytest.raises(UserError, match=r"ends after 7 steps, within warmup_steps 7"):
+        total_steps(_Trainer(7, -1, 1), 7)
+    assert total_steps(_Trainer(7, -1, 1), 6) == 7

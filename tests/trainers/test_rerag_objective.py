@@ -1,0 +1,103 @@
+"""What a RE-RAG training step minimizes and on what: the weighted sum of its terms, an answer drawn anew in every epoch."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.helpers.recorder import HARDLY, RECORDED, recorded
+from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.runs import fit_here, metrics
+from tests.helpers.tolerances import assert_gradients_close, model_close
+from tests.trainers.test_rerag_training import write_config
+from trainers.rerag import ReRagTrainer
+
+WEIGHTS = {"kl_weight": 0.5, "token_weight": 0.25, "label_weight": 3.0}
+EPOCHS = 120
+
+
+@pytest.mark.numeric
+def test_a_step_minimizes_the_weighted_sum_of_its_terms(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    write_config(tmp_path, checkpoints["t5"], dropout=0.0)
+    options = [part for name, weight in WEIGHTS.items() for part in (f"--model.{name}", str(weight))]
+    fit_here(tmp_path, *RECORDED, *options, "--model.learning_rate", HARDLY, "--trainer.max_steps", "3")
+    rows = [row for row in metrics(tmp_path) if "train/loss" in row]
+    assert len(rows) == 3
+    for row in rows:
+        terms = [row[f"train/{name}"] for name in ("gen_nats", "re_nats", "tok", "label_nats")]
+        assert all(term > 0.01 for term in terms)  # or a weight would not show
+        weighted = sum(weight * term for weight, term in zip((1, *WEIGHTS.values()), terms, strict=True))
+        assert row["train/loss"] == model_close(weighted, sum(terms))
+
+    folder = str(checkpoints["t5"])
+    module = ReRagTrainer(folder, folder, max_tokens=48, max_answer_tokens=4, dropout=0.0, **WEIGHTS)
+    data = context_data(tmp_path / "fid.json", module, contexts=4, questions_per_step=8, tokens_per_bucket=300)
+    batch = next(iter(data.train_dataloader()))
+    terms = module.losses(batch)
+    (terms["gen"] + 0.5 * terms["re"] + 0.25 * terms["tok"] + 3.0 * terms["label"]).backward()
+    ours = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
+    theirs = recorded(tmp_path / "checkpoints/tiny")[0]["gradients"]
+    assert_gradients_close(ours, theirs, int(batch.real_BN.sum()))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, {"gen": 1, "re": 1, "tok": 1}),
+        ({"kl_weight": 0.0}, {"gen": 1, "re": 0, "tok": 1}),
+        ({"token_weight": 0.0}, {"gen": 1, "re": 1}),
+        ({"label_weight": 2.0}, {"gen": 1, "re": 1, "tok": 1, "label": 2}),
+        ({"generator": None, "label_weight": 2.0}, {"label": 2}),
+        ({"generator": None, "label_weight": 2.0, "token_weight": 0.5}, {"tok": 0.5, "label": 2}),
+        ({"estimator": None}, {"gen": 1}),
+    ],
+)
+def test_which_terms_there_are_and_what_they_weigh(
+    tmp_path: Path, checkpoints: dict[str, Path], options: dict, expected: dict[str, float]
+) -> None:
+    folder = str(checkpoints["t5"])
+    module = ReRagTrainer(**{"estimator": folder, "generator": folder, "max_tokens": 96, "dropout": 0.0, **options})
+    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
+    data = context_data(tmp_path / "fid.json", module)
+    batch = next(iter(data.train_dataloader()))
+    module._trainer = data.trainer  # world size and accumulation, as in `context_data`
+    with torch.no_grad():
+        terms = module.losses(batch)
+        assert set(terms) == set(expected)
+        module.log = module.log_dict = lambda *_args, **_options: (
+            None
+        )  # what is logged is the command line's test above
+        loss = module.training_step(batch, 0)
+    weighted = sum(weight * terms[name].item() for name, weight in expected.items())
+    assert loss.item() == model_close(weighted, sum(term.item() for term in terms.values()))
+
+
+def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    """Binomial: each of three answers in a third of the epochs, within five standard deviations."""
+    rows = fid_rows(12)
+    for row in rows:
+        row["answers"] += ["yes", "no"]
+    (tmp_path / "fid.json").write_text(json.dumps(rows))
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    data = context_data(tmp_path / "fid.json", module)
+    deviation = (EPOCHS * (1 / 3) * (2 / 3)) ** 0.5
+    for question in data.questions:
+        drawn = [data._set(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]
+        counts = Counter(drawn)
+        assert set(counts) == set(question.answers)
+        assert all(abs(count - EPOCHS / 3) < 5 * deviation for count in counts.values())
+        assert drawn == [data._set(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]  # resumes exactly
+    orders = {tuple(data._set(q, 5, "sampled", epoch).answer for q in data.questions) for epoch in range(5)}
+    assert len(orders) == 5  # questions do not change their answers together
+
+    loader = data.train_dataloader()
+    learnt = set()
+    for _ in range(6):  # what is learnt is what was drawn
+        for batch in loader:
+            epoch = loader.epoch
+            sets = [data._set(data.questions[row], 5, "sampled", epoch) for row in batch.rows_B.tolist()]
+            assert batch.answers_BA.tolist() == module.answer_labels([one.answer for one in sets]).tolist()
+            learnt |= {tuple(ids) for ids in batch.answers_BA.tolist()}
+    assert {tuple(ids) for ids in module.answer_labels(["yes", "no"]).tolist()} < learnt
