@@ -16,7 +16,7 @@ export TOKENIZERS_PARALLELISM := false
 .PHONY: help install quickstart quickstart-rerag test test-all check format clean
 
 help:  ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
 install: $(BIN)/.installed  ## Install everything into .venv (CPU; for GPUs see README.md)
 
