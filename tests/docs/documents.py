@@ -102,6 +102,7 @@ def parser_of(program: str) -> argparse.ArgumentParser:
         if "import argparse" not in (ROOT / program.replace(".", "/")).with_suffix(".py").read_text(encoding="utf-8"):
             return jsonargparse.capture_parser(importlib.import_module(program).main, [])
         patch.setattr(argparse.ArgumentParser, "parse_args", hand_over)
+        patch.delitem(sys.modules, program, raising=False)  # runpy warns of a module that is there already
         with pytest.raises(Built) as built:
             runpy.run_module(program, run_name="__main__")
     return built.value.parser

@@ -30,11 +30,10 @@ OPTIONS = {
     "data": {DrRagData, ReRagData, SpanCorruptionData},
     "selection": {SelectionOptions},
 }
-TRAIN_OPTIONS = {"config", "name", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"} | {
-    "nproc-per-node",
-    "max-restarts",
-    "skip",
-}  # of train.py; then of torchrun and benchmarks.protocols
+OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks.protocols
+    *("config", "name", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
+    *("nproc-per-node", "max-restarts", "skip"),
+}
 PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
 
@@ -91,7 +90,7 @@ def test_named_options_exist(page: Path) -> None:
         known = {parameter for owner in OPTIONS[group] for parameter in inspect.signature(owner).parameters}
         assert name in known, f"{page.name}: {group}.{name} is no option"
     commands = [*infer.COMMANDS.values(), t5_from_scratch]
-    known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | TRAIN_OPTIONS
+    known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | OTHER_OPTIONS
     for name in re.findall(r"(?<!\S)--(\w[\w-]*)", " ".join(spans)):
         assert name in known, f"{page.name}: --{name} is no option"
 

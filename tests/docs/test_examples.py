@@ -1,0 +1,126 @@
+"""What README and docs print runs: their commands and snippets, word for word, on a tiny generated world and with little training."""
+
+import gzip
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import infer
+import train
+from datamodules.world.__main__ import main as make_world
+from tests.docs.documents import ROOT, fences, printed_on, words
+from trainers.t5_from_scratch import main as t5_from_scratch
+
+pytestmark = pytest.mark.slow
+
+README, RE_RAG, SERVING = (ROOT / page for page in ("README.md", "docs/rerag.md", "docs/serving.md"))
+WORLD = ["--questions", "80", "--singles", "60", "--open-singles", "20", "--web-questions", "5", "--manuals", "1"]
+ONE_EPOCH = [
+    *("--trainer.max_epochs", "1", "--trainer.devices", "1"),
+    *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true"),
+]
+READER = ["--trainer.strategy", "auto", "--trainer.check_val_every_n_epoch", "1", "--model.warmup_steps", "0"]
+TRIPLES = [
+    *("--data.train", "[{layout: hotpotqa, path: data/hotpotqa/hotpot_distractor_train.json.gz}]"),
+    *("--data.validation", "[{layout: hotpotqa, path: data/world/validation.json}]"),
+    *("--data.mined", "null", "--model.layers", "1"),
+]
+SMALL_T5 = [
+    *("--model.estimator", "checkpoints/t5-world", "--model.generator", "checkpoints/t5-world"),
+    *("--data.contexts", "3", "--trainer.accumulate_grad_batches", "1"),
+]
+FEW = ["--limit", "4", "--resamples", "20"]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the configs, a tiny world, and its files under the names that the pages use."""
+    folder = tmp_path_factory.mktemp("workplace")
+    (folder / "configs").symlink_to(ROOT / "configs")
+    assert make_world(["--out", str(folder / "data/world"), *WORLD]) == 0
+    named = {
+        "hotpotqa/hotpot_distractor_train.json.gz": "train.json",
+        "hotpotqa/hotpot_distractor_dev.json.gz": "test.json",
+        "nq/nq-open-20_total_documents_train.jsonl.gz": "fid_train.json",
+        "nq/nq_retrieved_train.json.gz": "fid_validation.json",
+        "nq/nq-open-20_total_documents_dev.jsonl.gz": "fid_test.json",
+    }
+    for name, source in named.items():
+        (folder / "data" / name).parent.mkdir(exist_ok=True)
+        (folder / "data" / name).write_bytes(gzip.compress((folder / "data/world" / source).read_bytes()))
+    shutil.copy(folder / "data/world/corpus.jsonl", folder / "corpus.jsonl")
+    return folder
+
+
+@pytest.fixture
+def here(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, as working directory."""
+    monkeypatch.chdir(workplace)
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    return workplace
+
+
+def run(page: Path, beginning: str, *extra: str) -> None:
+    """The one command of a page that begins so, in this process, with options that make it small."""
+    (command,) = {each.text for each in printed_on(page) if " ".join(words(each.text)).startswith(beginning)}
+    _, *arguments = words(command)
+    if command.startswith("torchrun"):
+        arguments = arguments[2:]
+    mains: dict[str, Callable] = {"train.py": train.main, "infer.py": infer.main, "-m": t5_from_scratch}
+    rest = arguments[2:] if arguments[0] == "-m" else arguments[1:]
+    mains[arguments[0]]([*rest, *extra])
+
+
+def run_snippet(page: Path) -> None:
+    """The Python of a page."""
+    (code,) = [text for language, text in fences(page) if language == "python"]
+    exec(compile(code, str(page), "exec"), {"__name__": "snippet"})
+
+
+def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(README, "python infer.py index")
+    run(README, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES)
+    run(README, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
+    state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
+    assert (state["status"], state["epoch"]) == ("done", 2)
+    run(README, "python infer.py evaluate", *FEW, "--ks", "[3]", "--rows", "[QDC,CFS]")
+    assert "CFS" in Path("reports/hotpotqa/table.md").read_text()
+    run(README, "python infer.py export")
+    assert Path("exports/drrag-onnx/model.onnx").is_file()
+    capsys.readouterr()
+    run(README, "python infer.py ask")
+    assert "Question: Where was the director of Jaws born?" in capsys.readouterr().out
+    shutil.copytree("checkpoints/drrag-hotpotqa", "checkpoints/drrag-world")
+    shutil.copytree("indexes/hotpotqa-dense", "indexes/world-dense")
+    capsys.readouterr()
+    run_snippet(README)
+    assert len(re.findall(r"^-?\d\.\d{3} \S", capsys.readouterr().out, flags=re.MULTILINE)) == 12
+
+
+def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(RE_RAG, "python -m trainers.t5_from_scratch --corpus [data/world/corpus.jsonl")
+    run(RE_RAG, "python train.py fit --config configs/train/reader_world.yaml", *ONE_EPOCH, *READER)
+    run(RE_RAG, "python train.py fit --config configs/train/rerag_world.yaml", *ONE_EPOCH, *READER)
+    run(README, "python train.py fit --config configs/train/rerag_nq.yaml", *ONE_EPOCH, *SMALL_T5)
+    run(RE_RAG, "python infer.py index --layout fid --corpus")
+    run(
+        README,
+        "python infer.py answers",
+        *FEW,
+        "--strategy.init_args.candidates",
+        "6",
+        "--strategy.init_args.contexts",
+        "3",
+    )
+    assert "Table 7" in Path("reports/rerag-nq/answers.md").read_text()
+    capsys.readouterr()
+    run(RE_RAG, "python infer.py ask --config", "--strategy.init_args.candidates", "30")
+    assert "Question: who wrote the origin of species" in capsys.readouterr().out
+    infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world-bm25"])
+    capsys.readouterr()
+    run_snippet(SERVING)
+    assert re.search(r"\[.+, .+\]$", capsys.readouterr().out.strip())  # two contexts, by title
