@@ -4,14 +4,13 @@ import math
 import random
 from typing import TYPE_CHECKING
 
-import pytorch_lightning as pl
 import torch
 
 from common.errors import DataError
 from common.records import Question
-from datamodules.examples.audit import audit, lines
+from datamodules.examples.audit import audit
 from datamodules.examples.splits import Source, check_split, split_questions
-from datamodules.examples.step_loader import FixedBatches, StepLoader, TripleBatch, plan_steps
+from datamodules.examples.step_loader import StepData, TripleBatch, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
 from models.drrag.triple_tokenizer import SPECIAL_TOKENS, TripleEncoder
@@ -26,7 +25,7 @@ BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
 
 
-class DrRagData(pl.LightningDataModule):
+class DrRagData(StepData):
     """Training and validation triples of one or several data sets.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
@@ -102,25 +101,14 @@ class DrRagData(pl.LightningDataModule):
             "validation_triples": len(self.validation_triples),
             "steps_per_epoch": self.steps_per_epoch,
         }
-        if self.trainer.is_global_zero:
-            print("\n".join(lines(self.audit)), flush=True)
+        self.print_audit()
 
-    def train_dataloader(self) -> StepLoader:
-        """This rank's part of the globally planned steps."""
-        trainer = self.trainer
-        return StepLoader(
-            self._plan, self._collate, self.steps_per_epoch,
-            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
-        )  # fmt: skip
+    def _validation_groups(self) -> list[list[int]]:
+        lengths = self._lengths(self.validation_triples)
+        return length_batches(lengths, self.tokens_per_validation_batch, self._classifier.pad_to)
 
-    def val_dataloader(self) -> FixedBatches:
-        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
-        triples, trainer = self.validation_triples, self.trainer
-        groups = length_batches(self._lengths(triples), self.tokens_per_validation_batch, self._classifier.pad_to)
-        groups += groups[-1:] * (-len(groups) % trainer.world_size)
-        return FixedBatches(
-            [self._batch(triples, r, len(r)) for r in groups[trainer.global_rank :: trainer.world_size]]
-        )
+    def _validation_batch(self, rows: list[int]) -> TripleBatch:
+        return self._batch(self.validation_triples, rows, len(rows))
 
     @property
     def _classifier(self) -> "TripleClassifier":

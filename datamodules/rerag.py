@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-import pytorch_lightning as pl
 import torch
 
 from common.errors import DataError, UserError
 from common.records import Passage, Question
-from datamodules.examples.audit import lines
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
 from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
 from datamodules.examples.splits import Source, check_split, split_questions
-from datamodules.examples.step_loader import FixedBatches, StepLoader, plan_steps
+from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.mined_negatives import read_mined
 from models.length_batching import length_batches
 from models.rerag.context_tokenizer import ContextEncoder
@@ -38,7 +36,7 @@ class ContextModel(Protocol):
         """Nearest words by embedding, for every word that has any."""
 
 
-class ReRagData(pl.LightningDataModule):
+class ReRagData(StepData):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
@@ -159,27 +157,14 @@ class ReRagData(pl.LightningDataModule):
             )
         self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
         self.audit = self._audit(sets, len(train), len(held_out))
-        if self.trainer.is_global_zero:
-            print("\n".join(lines(self.audit)), flush=True)
+        self.print_audit()
 
-    def train_dataloader(self) -> StepLoader:
-        """This rank's part of the globally planned steps."""
-        trainer = self.trainer
-        return StepLoader(
-            self._plan, self._collate, self.steps_per_epoch,
-            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
-        )  # fmt: skip
+    def _validation_groups(self) -> list[list[int]]:
+        return chunks(len(self.validation_sets), self.questions_per_validation_batch)
 
-    def val_dataloader(self) -> FixedBatches:
-        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
-        rows, size, trainer = list(range(len(self.validation_sets))), self.questions_per_validation_batch, self.trainer
-        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-        groups += groups[-1:] * (-len(groups) % trainer.world_size)
-        batches = []
-        for group in groups[trainer.global_rank :: trainer.world_size]:
-            chosen = [self.validation_sets[row] for row in group]
-            batches.append(self._batch(group, chosen, len(group), sum(len(one.passages) for one in chosen)))
-        return FixedBatches(batches)
+    def _validation_batch(self, rows: list[int]) -> ContextBatch:
+        chosen = [self.validation_sets[row] for row in rows]
+        return self._batch(rows, chosen, len(rows), sum(len(one.passages) for one in chosen))
 
     @property
     def _module(self) -> ContextModel:

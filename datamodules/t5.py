@@ -5,17 +5,14 @@ Shape legend: P sequences, T input tokens, A target tokens.
 
 import random
 from dataclasses import dataclass
-from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from common.errors import DataError, UserError
 from common.records import Passage
-from datamodules.examples.audit import lines
 from datamodules.examples.splits import Source
-from datamodules.examples.step_loader import FixedBatches, StepLoader
+from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
@@ -47,7 +44,7 @@ class SpanBatch:
         return self.ids_PT.numel() + self.labels_PA.numel()
 
 
-class SpanCorruptionData(pl.LightningDataModule):
+class SpanCorruptionData(StepData):
     """Training and validation sequences of one or several corpora, streamed: the files may be larger than memory.
 
     The corpora are repeated endlessly; an epoch is a fixed number of steps between two validations.  Row r of a run
@@ -132,7 +129,7 @@ class SpanCorruptionData(pl.LightningDataModule):
             self.corpora, self.validation_fraction, self.encode, self.length,
             self.streams, self.block_passages, self.sampling_seed, self._owned(),
         )  # fmt: skip
-        self.audit: dict[str, Any] = {
+        self.audit = {
             "text_tokens": self.length,
             "input_tokens": self.length - noise + spans + 1,
             "target_tokens": self.target_tokens,
@@ -140,28 +137,13 @@ class SpanCorruptionData(pl.LightningDataModule):
             "steps_per_epoch": self.steps_per_epoch,
             "validation_sequences": len(self.held_out),
         }
-        if self.trainer.is_global_zero:
-            print("\n".join(lines(self.audit)), flush=True)
+        self.print_audit()
 
-    def train_dataloader(self) -> StepLoader[SpanBatch]:
-        """This rank's part of the globally planned steps."""
-        trainer = self.trainer
-        return StepLoader(
-            self._plan, self._collate, self.steps_per_epoch,
-            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
-        )  # fmt: skip
+    def _validation_groups(self) -> list[list[int]]:
+        return chunks(len(self.held_out), self.sequences_per_validation_batch)
 
-    def val_dataloader(self) -> FixedBatches[SpanBatch]:
-        """This rank's batches; the last one is repeated so that all ranks have as many (`rows` identifies repeats)."""
-        rows, size, trainer = list(range(len(self.held_out))), self.sequences_per_validation_batch, self.trainer
-        groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-        groups += groups[-1:] * (-len(groups) % trainer.world_size)
-        return FixedBatches(
-            [
-                self._batch([self.held_out[row] for row in group], group, "validation", 0, 1.0)
-                for group in groups[trainer.global_rank :: trainer.world_size]
-            ]
-        )
+    def _validation_batch(self, rows: list[int]) -> SpanBatch:
+        return self._batch([self.held_out[row] for row in rows], rows, "validation", 0, 1.0)
 
     def encode(self, passages: list[Passage]) -> list[list[int]]:
         """Token ids of passages, without special tokens; special-token strings in the text are escaped."""

@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.optim import AdamW
 from transformers import get_linear_schedule_with_warmup
@@ -20,12 +18,13 @@ from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.model_card import model_card
-from trainers.run.optimizers import total_steps
+from trainers.run.module import RunModule
+from trainers.run.optimizers import decay_groups, total_steps
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
 
 
-class DrRagTrainer(pl.LightningModule):
+class DrRagTrainer(RunModule):
     """Binary cross-entropy on balanced triples; AdamW, linear warm-up and decay; the decision threshold from validation.
 
     Args:
@@ -71,49 +70,33 @@ class DrRagTrainer(pl.LightningModule):
         if gradient_checkpointing:
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.classifier.network)
-        self.flops_per_batch = 0
-        self.validated: list[tuple[Tensor, Tensor, Tensor]] = []
-        self.validation_facts: dict[str, float] = {}
-        self.figures: dict[str, Any] = {}
-        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+        self.train()
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
         agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
-        self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
-        self.log("train/accuracy", agree_P.sum() * parts / batch.step_triples)
-        return share * parts
+        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
+        self.log("train/accuracy", agree_P.sum() * self.backward_passes / batch.step_triples)
+        return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
         """Collect scores; metrics follow once all ranks have theirs."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
-        self.validated.append((batch.rows_P.cpu(), log_odds_P.float().cpu(), batch.labels_P.cpu()))
+        results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
+        self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
 
     test_step = validation_step
 
-    def on_validation_epoch_end(self) -> None:
-        """Metrics over the distinct triples of all ranks; the same numbers for any world size."""
-        if self.trainer.sanity_checking:  # a few batches, maybe of one class: that they ran is all there is to see
-            self.validated.clear()
-            return
-        rows_P, log_odds_P, labels_P = (
-            torch.cat(column).double().numpy() for column in zip(*self.validated, strict=True)
-        )
-        self.validated.clear()
-        if self.trainer.world_size > 1:
-            gathered: list[Any] = [None] * self.trainer.world_size
-            dist.all_gather_object(gathered, (rows_P, log_odds_P, labels_P))
-            rows_P, log_odds_P, labels_P = (np.concatenate(column) for column in zip(*gathered, strict=True))
-        _, first = np.unique(rows_P, return_index=True)
-        log_odds_P, labels_P = log_odds_P[first], labels_P[first]  # in the order of the validation triples
+    def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
+        """Metrics and the decision threshold, from the log-odds and label of every validation triple."""
+        log_odds_P, labels_P = (np.array(column) for column in zip(*results, strict=True))
         probabilities_P = 1 / (1 + np.exp(-log_odds_P))
         threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
         self.classifier.threshold = threshold
-        self.validation_facts = {
+        facts = {
             "auc": metrics.auc(log_odds_P, labels_P),
             "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
@@ -125,9 +108,7 @@ class DrRagTrainer(pl.LightningModule):
         self.probabilities_P = probabilities_P
         if self.trainer.is_global_zero:
             self.figures = validation_figures(probabilities_P, labels_P, threshold)
-        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
-
-    on_test_epoch_end = on_validation_epoch_end
+        return facts
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
         """Columns and rows of a table that shows the first so many validation triples with their probabilities."""
@@ -140,31 +121,21 @@ class DrRagTrainer(pl.LightningModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
-        groups: dict[tuple[bool, bool], list[Tensor]] = {}
-        for name, parameter in self.classifier.named_parameters():
-            if parameter.requires_grad:
-                groups.setdefault((".classifier." in f".{name}", parameter.ndim > 1), []).append(parameter)
-        optimizer = AdamW(
-            [
-                {
-                    "params": parameters,
-                    "lr": self.hparams.head_learning_rate if head else self.hparams.learning_rate,
-                    "weight_decay": self.hparams.weight_decay if matrix else 0.0,
-                }
-                for (head, matrix), parameters in groups.items()
-            ]
-        )
+        named = [(".classifier." in name, parameter) for name, parameter in self.classifier.named_parameters()]
+        rates = {False: self.hparams.learning_rate, True: self.hparams.head_learning_rate}
+        groups = [
+            group
+            for head, rate in rates.items()
+            for group in decay_groups((p for in_head, p in named if in_head == head), rate, self.hparams.weight_decay)
+        ]
+        optimizer = AdamW(groups)
         steps = total_steps(self.trainer)
         schedule = get_linear_schedule_with_warmup(optimizer, round(self.hparams.warmup_fraction * steps), steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The threshold and the validation it comes from travel with the weights."""
-        checkpoint["validation_facts"] = dict(self.validation_facts)
-
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take the threshold and its validation back."""
-        self.validation_facts = checkpoint["validation_facts"]
+        """Restore the validation results and the threshold."""
+        super().on_load_checkpoint(checkpoint)
         self.classifier.threshold = self.validation_facts.get("threshold", 0.5)
 
     def export(self, folder: Path, facts: dict[str, Any]) -> None:

@@ -7,9 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import pytorch_lightning as pl
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.optim import AdamW
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
@@ -35,12 +33,13 @@ from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import QuestionScores, score_questions, summarize
 from trainers.run.memory_estimate import memory_plan
 from trainers.run.model_card import rerag_card
+from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, total_steps
 from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 
-class ReRagTrainer(pl.LightningModule):
+class ReRagTrainer(RunModule):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12), and label_weight times a supervised term.
 
     All terms are sums over the questions of the global batch divided by their number (L_tok: by question-context pairs),
@@ -85,6 +84,8 @@ class ReRagTrainer(pl.LightningModule):
     Raises:
         UserError: If the options contradict each other.
     """
+
+    checkpoint_keys = ("validation_facts", "served")
 
     def __init__(
         self,
@@ -161,13 +162,9 @@ class ReRagTrainer(pl.LightningModule):
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
         )
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-        self.flops_per_batch = 0
-        self.judged: list[QuestionScores] = []
         self.chosen_reading = 0
-        self.validation_facts: dict[str, float] = {}
         self.served: dict[str, Any] = {}
-        self.figures: dict[str, Any] = {}
-        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+        self.train()
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:
@@ -198,7 +195,7 @@ class ReRagTrainer(pl.LightningModule):
         refuse_absent_metric(self.trainer, parts)
         if self.trainer.is_global_zero:
             data, hparams = self.trainer.datamodule, self.hparams
-            questions = -(-data.questions_per_step // (self.trainer.world_size * self.trainer.accumulate_grad_batches))
+            questions = -(-data.questions_per_step // self.backward_passes)
             plan = memory_plan(
                 {name: part.network for name, part in parts.items() if part is not None},
                 rows=questions * (1 if self.packed else data.contexts),
@@ -237,15 +234,14 @@ class ReRagTrainer(pl.LightningModule):
         """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
         weights = {
             "gen": 1.0, "re": self.hparams.kl_weight, "tok": self.token_weight, "label": self.hparams.label_weight,
         }  # fmt: skip
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
-        self.log("train/loss", loss.detach() * parts, prog_bar=True)
-        self.log_dict({f"train/{units[name]}": term.detach() * parts for name, term in terms.items()})
-        return loss * parts
+        self.log("train/loss", loss.detach() * self.backward_passes, prog_bar=True)
+        self.log_dict({f"train/{units[name]}": term.detach() * self.backward_passes for name, term in terms.items()})
+        return loss * self.backward_passes
 
     def _flops(self, batch: ContextBatch) -> int:
         """Estimated FLOPs of a training step on a batch; the estimator writes one token per row, the generator answers."""
@@ -266,38 +262,27 @@ class ReRagTrainer(pl.LightningModule):
             gen_nats_B = None
             if self.generator is not None:
                 gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
-        self.judged += score_questions(
+        scored = score_questions(
             batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
             self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
             self.choices.fit_temperature,
         )  # fmt: skip
+        self.validated |= {question.row: question for question in scored}
 
     test_step = validation_step
 
-    def on_validation_epoch_end(self) -> None:
-        """Metrics over the distinct questions of all ranks; the same numbers for any world size."""
-        if self.trainer.sanity_checking:  # a few batches, maybe of one class: that they ran is all there is to see
-            self.judged.clear()
-            return
-        judged = self.judged
-        self.judged = []
-        if self.trainer.world_size > 1:
-            gathered: list[Any] = [None] * self.trainer.world_size
-            dist.all_gather_object(gathered, judged)
-            judged = [one for part in gathered for one in part]
-        self.last_judged = sorted({one.row: one for one in judged}.values(), key=lambda one: one.row)
-        summary = summarize(self.last_judged, self.estimator is not None, self.trainer.is_global_zero)
-        self.validation_facts, self.served, self.figures = summary.facts, summary.served, summary.figures
-        self.chosen_reading = summary.chosen
-        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
-
-    on_test_epoch_end = on_validation_epoch_end
+    def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
+        """Metrics; also the calibration, threshold and temperature that an export stores."""
+        self.last_validated = results
+        summary = summarize(results, self.estimator is not None, self.trainer.is_global_zero)
+        self.served, self.figures, self.chosen_reading = summary.served, summary.figures, summary.chosen
+        return summary.facts
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
         """Columns and rows of a table that shows the first so many validation questions."""
         sets = self.trainer.datamodule.validation_sets
         rows = []
-        for one in self.last_judged[:count]:
+        for one in self.last_validated[:count]:
             best = max(range(len(one.scores)), key=one.scores.__getitem__)
             question, passage = sets[one.row].question, sets[one.row].passages[best]
             text = one.read[self.chosen_reading].text if one.read else ""
@@ -319,14 +304,6 @@ class ReRagTrainer(pl.LightningModule):
             steps = total_steps(self.trainer, self.hparams.warmup_steps)
             schedule = get_linear_schedule_with_warmup(optimizer, self.hparams.warmup_steps, steps)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Calibration, threshold, temperature and the validation they come from travel with the weights."""
-        checkpoint["validation_facts"], checkpoint["served"] = dict(self.validation_facts), dict(self.served)
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take them back."""
-        self.validation_facts, self.served = checkpoint["validation_facts"], checkpoint["served"]
 
     def model(self) -> ReRagModel:
         """What is served: the parts with the calibration, threshold and temperature of the last validation."""

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pytorch_lightning as pl
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.nn import functional as F
 from torch.optim import AdamW
@@ -29,6 +27,7 @@ from models.pretrained import dropout_options, resolve
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.model_card import t5_card
+from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, total_steps
 from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
@@ -38,7 +37,7 @@ PART = "t5"
 Schedule = Literal["inverse_sqrt", "linear"]
 
 
-class SpanCorruptionTrainer(pl.LightningModule):
+class SpanCorruptionTrainer(RunModule):
     """Cross-entropy of the target tokens, averaged over those of the whole optimizer step; AdamW; warm-up, then decay.
 
     Args:
@@ -81,10 +80,7 @@ class SpanCorruptionTrainer(pl.LightningModule):
         if gradient_checkpointing:
             self.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token = flops_per_token(self.network)
-        self.flops_per_batch = 0
-        self.validated: list[tuple[Tensor, ...]] = []
-        self.validation_facts: dict[str, float] = {}
-        self.train()  # from_pretrained returns modules in eval mode, and Lightning leaves them there: no dropout
+        self.train()
 
     def setup(self, stage: str) -> None:
         """Refuse fp16 before the data is read."""
@@ -104,9 +100,8 @@ class SpanCorruptionTrainer(pl.LightningModule):
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        self.log("train/loss_nats", share.detach() * parts, prog_bar=True)
-        return share * parts
+        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
+        return share * self.backward_passes
 
     def validation_step(self, batch: SpanBatch, batch_index: int) -> None:
         """Collect sums; metrics follow once all ranks have theirs."""
@@ -114,27 +109,15 @@ class SpanCorruptionTrainer(pl.LightningModule):
         real_PA = batch.labels_PA != IGNORE
         right_PA = (logits_PAV.argmax(dim=-1) == batch.labels_PA) & real_PA
         nll_P = token_nll(logits_PAV, batch.labels_PA).double().sum(dim=1)
-        sums = (batch.rows_P, nll_P, right_PA.sum(dim=1), real_PA.sum(dim=1))
-        self.validated.append(tuple(column.double().cpu() for column in sums))
+        sums = zip(nll_P.tolist(), right_PA.sum(dim=1).tolist(), real_PA.sum(dim=1).tolist(), strict=True)
+        self.validated |= zip(batch.rows_P.tolist(), sums, strict=True)
 
     test_step = validation_step
 
-    def on_validation_epoch_end(self) -> None:
-        """Loss and accuracy per target token over the distinct sequences of all ranks."""
-        columns = [torch.cat(column).numpy() for column in zip(*self.validated, strict=True)]
-        self.validated.clear()
-        if self.trainer.sanity_checking:
-            return
-        if self.trainer.world_size > 1:
-            gathered: list[Any] = [None] * self.trainer.world_size
-            dist.all_gather_object(gathered, columns)
-            columns = [np.concatenate(column) for column in zip(*gathered, strict=True)]
-        _, first = np.unique(columns[0], return_index=True)
-        nll, right, tokens = (float(column[first].sum()) for column in columns[1:])
-        self.validation_facts = {"loss_nats": nll / tokens, "accuracy": right / tokens, "target_tokens": tokens}
-        self.log_dict({f"val/{name}": number for name, number in self.validation_facts.items()}, rank_zero_only=False)
-
-    on_test_epoch_end = on_validation_epoch_end
+    def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
+        """Loss and accuracy per target token, from the loss, right tokens and tokens of every validation sequence."""
+        nll, right, tokens = (float(np.sum(column, dtype=np.float64)) for column in zip(*results, strict=True))
+        return {"loss_nats": nll / tokens, "accuracy": right / tokens, "target_tokens": tokens}
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW, norms not decayed; linear warm-up, then the schedule."""
@@ -147,14 +130,6 @@ class SpanCorruptionTrainer(pl.LightningModule):
         else:
             schedule = get_linear_schedule_with_warmup(optimizer, warmup, total_steps(self.trainer, warmup))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
-
-    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """The validation travels with the weights."""
-        checkpoint["validation_facts"] = dict(self.validation_facts)
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Take it back."""
-        self.validation_facts = checkpoint["validation_facts"]
 
     def export(self, folder: Path, facts: dict[str, Any]) -> None:
         """Write the serving folder's content: `t5/`, for a trainer's `pretrained`, a model card, the sealed manifest.

@@ -7,9 +7,12 @@ depend on the number of ranks or on accumulation; the loss divides by the step's
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+import pytorch_lightning as pl
 from torch import Tensor
+
+from datamodules.examples.audit import lines
 
 Batch = TypeVar("Batch")
 
@@ -70,7 +73,10 @@ def part(step: Sequence[int], index: int, parts: int) -> list[int]:
 
 
 class FixedBatches(Generic[Batch]):
-    """A fixed list of validation batches.  (Lightning would treat a plain list as several data loaders.)
+    """The same batches in the same order in every pass.
+
+    Lightning would take a bare list for several loaders.  A DataLoader would draw a seed from torch's generator, which
+    changes the training that follows, and under DDP Lightning would replace its sampler.
 
     Args:
         batches: This rank's batches.
@@ -135,3 +141,53 @@ class StepLoader(Generic[Batch]):
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Continue from a saved position."""
         self.epoch, self.next_batch = state["epoch"], state["next_step"] * self.accumulate
+
+
+class StepData(pl.LightningDataModule):
+    """Base class of the data modules: the training and validation loaders of this rank.
+
+    A subclass sets `steps_per_epoch` and `audit` in `setup` and implements the four methods below.
+    """
+
+    steps_per_epoch: int
+    audit: dict[str, Any]
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        """The steps of an epoch, each a list of positions."""
+        raise NotImplementedError
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> Any:
+        """The batch of this rank's positions of a step; for no positions a batch of weight 0."""
+        raise NotImplementedError
+
+    def _validation_groups(self) -> list[list[int]]:
+        """Positions of every validation batch of the run."""
+        raise NotImplementedError
+
+    def _validation_batch(self, rows: list[int]) -> Any:
+        raise NotImplementedError
+
+    def train_dataloader(self) -> StepLoader:
+        """Batches of this rank, planned globally."""
+        trainer = self.trainer
+        return StepLoader(
+            self._plan, self._collate, self.steps_per_epoch,
+            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
+        )  # fmt: skip
+
+    def val_dataloader(self) -> FixedBatches:
+        """Batches of this rank; the last batch is repeated until every rank has as many (its rows tell the repeats)."""
+        groups, trainer = self._validation_groups(), self.trainer
+        groups += groups[-1:] * (-len(groups) % trainer.world_size)
+        batches = [self._validation_batch(rows) for rows in groups[trainer.global_rank :: trainer.world_size]]
+        return FixedBatches(batches)
+
+    def print_audit(self) -> None:
+        """Print `audit` on rank 0."""
+        if self.trainer.is_global_zero:
+            print("\n".join(lines(self.audit)), flush=True)
+
+
+def chunks(count: int, size: int) -> list[list[int]]:
+    """Positions 0 to count - 1 in order, `size` to a list."""
+    return [list(range(start, min(start + size, count))) for start in range(0, count, size)]

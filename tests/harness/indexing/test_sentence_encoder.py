@@ -11,7 +11,6 @@ from transformers import AutoModel, AutoTokenizer
 from common.errors import MissingInputError, UserError
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder, pool_tokens
-from models.length_batching import length_batches
 from models.pretrained import MINILM, resolve
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
 from tests.helpers.tolerances import fp32_tolerance, model_tolerance
@@ -62,14 +61,6 @@ def test_prefixes_come_from_the_encoder_unless_given(tmp_path) -> None:
     np.testing.assert_array_equal(own.encode_queries(["kiln"]), none.encode_queries(["query: kiln"]))  # the same call
     np.testing.assert_array_equal(own.encode_passages(["kiln"]), none.encode_queries(["kiln"]))
     assert own.recipe["sha256"] != none.recipe["sha256"]
-
-
-@pytest.mark.parametrize("batch_tokens", [1, 10, 1000])
-def test_batches_cover_every_text_once_within_the_budget(batch_tokens) -> None:
-    lengths = [3, 9, 1, 4, 4, 7, 2, 12]
-    batches = length_batches(lengths, batch_tokens)
-    assert sorted(row for rows in batches for row in rows) == list(range(8))
-    assert all(len(rows) == 1 or len(rows) * max(lengths[r] for r in rows) <= batch_tokens for rows in batches)
 
 
 @pytest.mark.parametrize("max_tokens", [2, 33])

@@ -1,0 +1,106 @@
+"""Recall and MRR against ir_measures (trec_eval), and the paired bootstrap against SciPy's."""
+
+import math
+
+import ir_measures
+import numpy as np
+import pytest
+from ir_measures import RR, R, ScoredDoc, Success
+from scipy.stats import bootstrap, norm
+
+from common.records import Passage, Question
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.bootstrap import paired_intervals
+from harness.evaluation.drrag.recall import Evaluation, Outcome
+from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.rerag.tables import recall_table
+from trainers.rerag_validation import RECALL_AT, QuestionScores, summarize
+
+QUESTIONS, PASSAGES = 40, 25
+Judgments = dict[str, dict[str, int]]
+
+
+def per_question(measure: ir_measures.Measure, relevant: Judgments, ranked: list[list[str]]) -> list[float]:
+    """The library's value for every question, 0 for one without relevant passages."""
+    run = [ScoredDoc(str(q), doc, -float(rank)) for q, docs in enumerate(ranked) for rank, doc in enumerate(docs)]
+    found = {metric.query_id: metric.value for metric in measure.iter_calc(relevant, run)}
+    return [found.get(str(q), 0.0) for q in range(len(ranked))]
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def judgments(labels_QP: np.ndarray) -> Judgments:
+    return {
+        str(q): {str(p): 1 for p in np.flatnonzero(labels_P)} for q, labels_P in enumerate(labels_QP) if labels_P.any()
+    }
+
+
+def test_recall_of_gold_passages(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.15
+    labels_QP[:, 0] = True  # every question has a gold passage
+    ranked = [[str(p) for p in rng.permutation(PASSAGES)] for _ in range(QUESTIONS)]
+    asked = [
+        Question(str(q), "?", support=tuple(str(p) for p in np.flatnonzero(labels)))
+        for q, labels in enumerate(labels_QP)
+    ]
+    for k in (1, 3, 10):
+        outcome = Outcome("system", k, [tuple(docs[:k]) for docs in ranked], None)
+        ours = Evaluation(asked, [outcome], {}, {}).recall(outcome)
+        np.testing.assert_allclose(ours, per_question(R @ k, judgments(labels_QP), ranked), atol=1e-12)
+        assert 0 < ours.mean() < 1
+
+
+def test_has_answer_recall_and_mrr_of_validation(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.08
+    assert not labels_QP.any(axis=1).all()  # some questions have no relevant context
+    scores_QP = rng.normal(size=labels_QP.shape)
+    ranked = [[str(p) for p in np.argsort(-scores_P)] for scores_P in scores_QP]
+    rows = [
+        QuestionScores(q, tuple(s.tolist()), tuple(y.tolist()))
+        for q, (s, y) in enumerate(zip(scores_QP, labels_QP, strict=True))
+    ]
+    facts = summarize(rows, ranked=True, draw=False).facts
+    relevant = judgments(labels_QP)
+    assert facts["mrr"] == pytest.approx(np.mean(per_question(RR, relevant, ranked)), abs=1e-12)
+    for k in RECALL_AT:
+        assert facts[f"recall_{k}"] == pytest.approx(100 * np.mean(per_question(Success @ k, relevant, ranked)))
+
+
+def test_has_answer_recall_of_the_report(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.08
+    passages = tuple(Passage.of(str(p), f"text {p}") for p in range(PASSAGES))
+    logits_QP = rng.normal(size=labels_QP.shape)
+    pools = [
+        CandidateSet(Question(str(q), "?"), passages, -np.arange(PASSAGES), logits_P, labels_P)
+        for q, (logits_P, labels_P) in enumerate(zip(logits_QP, labels_QP, strict=True))
+    ]
+    table = recall_table(pools, (1, 5, 20), Bootstrap(resamples=10), None)
+    orders = {
+        "retriever": [[str(p) for p in range(PASSAGES)]] * QUESTIONS,
+        "RE": [[str(p) for p in np.argsort(-logits_P)] for logits_P in logits_QP],
+    }
+    for name, ranked in orders.items():
+        for cell, k in zip(table.rows[name], (1, 5, 20), strict=False):
+            expected = 100 * np.mean(per_question(Success @ k, judgments(labels_QP), ranked))
+            assert cell is not None
+            assert cell.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_paired_bootstrap(confidence: float) -> None:
+    resamples = 10_000
+    differences = np.random.default_rng(2).gamma(1.0, size=120) - 0.8  # skewed: the interval is not symmetric
+    ours = paired_intervals(differences[None], resamples, seed=3, confidence=confidence)[0]
+    theirs = bootstrap(
+        (differences,), np.mean, n_resamples=resamples, confidence_level=confidence, method="percentile",
+        rng=np.random.default_rng(4),
+    ).confidence_interval  # fmt: skip
+    # A quantile q of R resampled means has the standard error sqrt(q (1 - q) / R) / density at q; both sides have one.
+    q = (1 - confidence) / 2
+    mean_error = differences.std() / math.sqrt(len(differences))
+    quantile_error = mean_error * math.sqrt(q * (1 - q) / resamples) / norm.pdf(norm.ppf(q))
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=5 * math.sqrt(2) * quantile_error)
+    assert 5 * math.sqrt(2) * quantile_error < 0.25 * mean_error  # strict enough to tell another confidence
