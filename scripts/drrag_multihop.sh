@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue, whose official files lie under data/: indexes over each data set's own
-# paragraphs, hard negatives, one classifier for all three, and a report on each dev file.
-# What is done already is not done again: indexes and a trained classifier stand, an evaluation goes on where it was stopped.
-# Options are handed to the training.
+# DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue (official files under data/): indexes of each data set's paragraphs, hard
+# negatives, one classifier trained on all three, and a report on each dev file.
+# Finished indexes and a trained classifier are reused; an interrupted evaluation resumes.
+# Options are passed to the training.
 set -euo pipefail
 python=${PYTHON:-python}
 hotpotqa=data/hotpotqa/hotpot_distractor

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# One system on a generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag]
-# Every stage is a command a user types for real data too; seconds are printed for each.
+# Quickstart on synthetic data: generate, train, evaluate, answer one question.  bash scripts/quickstart.sh [drrag|rerag]
+# Every stage is a command that also works on real data; the seconds of each stage are printed.
 set -euo pipefail
 python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
 began=$SECONDS
-trap 'jobs -p | xargs -r kill' EXIT # nothing goes on in the background when a stage fails
+trap 'jobs -p | xargs -r kill' EXIT # stop background processes if a stage fails
 
 stage() {
   local name=$1 started=$SECONDS
@@ -16,7 +16,7 @@ stage() {
   printf '== %s: %d s\n' "$name" $((SECONDS - started))
 }
 
-finished() { # process, log: what it said, and its exit code
+finished() { # process, log: wait, print the log, return the process's exit code
   local code=0
   wait "$1" || code=$?
   cat "$2"
@@ -31,7 +31,7 @@ drrag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage index-dense "$python" infer.py index --corpus $questions/corpus.jsonl --kind dense --out indexes/world-dense
   stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
-  rm -rf checkpoints/drrag-world # a quickstart starts over; a run of your own is never overwritten
+  rm -rf checkpoints/drrag-world # the quickstart retrains; only its own folders are deleted
   stage train "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
@@ -44,17 +44,17 @@ rerag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
-  # two processes each: of one thread, or they would fight for the cores
+  # each training starts two processes: one thread per process avoids oversubscribing the cores
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
   stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
   mkdir -p reports
   OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
-  local refusing=$!
+  local unanswerable=$!
   stage answers env OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
     --temperature_questions $questions/fid_train.json --temperature_limit 200
-  stage refuse finished $refusing reports/rerag-world-open.log
+  stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'
@@ -63,7 +63,7 @@ rerag() {
 case $system in
 drrag | rerag) ;;
 *)
-  printf 'quickstart of %s? Name drrag or rerag.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag.\n' "$system" >&2
   exit 2
   ;;
 esac

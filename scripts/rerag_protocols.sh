@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# RE-RAG's protocols compared on the synthetic world over several seeds, from the reader's warm-up on.
+# RE-RAG's loss protocols compared on synthetic data over several seeds; trains and evaluates reader and RE-RAG per seed.
 #   bash scripts/rerag_protocols.sh ["0 1 2" ["paper released ours ours_unlabelled"]]
-# The paper's and the released protocol train without labels, ours with has-answer labels beside the generator's verdict, as
-# configs/train/rerag_world.yaml has it; ours_unlabelled tells what they are worth.
-# First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are of validation questions, whose phrasings
-# training has not seen; then  python -m benchmarks.protocols reports/protocols  prints them side by side, but for the first
-# 50, on which the runs chose their temperature.
-# About seven minutes a run on two cores; what is there already is kept.
+# `paper` and `released` train without labels; `ours` adds has-answer labels to the generator's likelihoods (as in
+# configs/train/rerag_world.yaml); `ours_unlabelled` is `ours` without these labels.
+# Requires the stages world and t5 of  bash scripts/quickstart.sh rerag.  Evaluated on validation questions, whose phrasings
+# are not in the training questions.  Then  python -m benchmarks.protocols reports/protocols  prints the comparison, without
+# the first 50 questions, on which the temperature was chosen.
+# About seven minutes per run on two cores; existing checkpoints and reports are reused.
 set -euo pipefail
 python=${PYTHON:-python}
 seeds=${1:-0 1 2}
