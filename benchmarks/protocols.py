@@ -2,9 +2,8 @@
 
     python -m benchmarks.protocols reports/protocols [--baseline paper] [--skip 50]
 
-Prints a Markdown table: each seed's scores, their means, and differences to the baseline with 95% bootstrap intervals over
-questions.  Intervals use each question's mean over seeds, so they show the variance over questions; the seeds' rows show the
-variance over trainings.
+Prints a Markdown table: each seed's scores, their means, and differences to the baseline with 95% bootstrap intervals.  These
+resample questions (values averaged over seeds) and exclude the variance between trainings, which the seeds' rows show.
 Shape legend: S seeds, N questions.
 """
 
@@ -82,9 +81,7 @@ def table(folder: Path, baseline: str, skip: int = 0) -> str:
             aurocs[named["protocol"], seed] = answerable_auroc(report)
         else:
             if len([file for file in question_ids if not file.endswith(OPEN)]) > 1:
-                raise SystemExit(
-                    f"{folder} holds reports of several files, {', '.join(question_ids)}: keep one file's reports."
-                )
+                raise SystemExit(f"{folder} holds reports of several files, {', '.join(question_ids)}: keep only one.")
             scored[named["protocol"]][seed] = measures(questions[skip:])
     if baseline not in scored:
         raise SystemExit(

@@ -87,10 +87,7 @@ def selection_tables(
     """
     rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
     questions = [evaluation.questions[row] for row in rows_N]
-    scored = [
-        score_answers([answers[row] for row in rows_N], questions, normalization, yes_no_rule).stacked()
-        for answers in texts
-    ]
+    scored = [score_answers([row[n] for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in texts]
     measured = list(zip(evaluation.outcomes, scored, strict=True))
     tables = []
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):

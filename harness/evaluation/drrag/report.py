@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Outcome, OutcomeMetrics, recall_by_kind
+from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, recall_by_kind
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.tables import markdown_table
 
@@ -38,7 +38,7 @@ than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's E
 """
 
 
-def table_csv(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], paper: DrRagPaper | None) -> str:
+def table_csv(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> str:
     """One line per row and k; missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -61,11 +61,7 @@ def table_csv(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], paper:
 
 
 def table_markdown(
-    evaluation: Evaluation,
-    measured: Sequence[OutcomeMetrics],
-    paper: DrRagPaper | None,
-    title: str,
-    facts: Sequence[str],
+    evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None, title: str, facts: Sequence[str]
 ) -> str:
     """The Markdown report: per k a table of all rows and one of recall by kind of question.
 
@@ -87,7 +83,7 @@ def table_markdown(
     return "\n".join([*lines, NOTES, PAPER_NOTE.format(dataset=paper) if paper else ""]).rstrip() + "\n"
 
 
-def _main_table(rows: Sequence[tuple[Outcome, OutcomeMetrics]], paper: DrRagPaper | None) -> list[str]:
+def _main_table(rows: Sequence[tuple[Outcome, Metrics]], paper: DrRagPaper | None) -> list[str]:
     head = ["", "recall %", "difference to SM", "documents", "all found %", "time", "pairs"]
     table = []
     for outcome, metrics in rows:
@@ -146,7 +142,7 @@ def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | No
         yield json.dumps(record, ensure_ascii=False)
 
 
-def plot_recall(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], path: Path, title: str) -> None:
+def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
     """Plot recall by k, one line per row, oracles dashed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

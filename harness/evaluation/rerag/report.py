@@ -191,9 +191,8 @@ def _answers(
     answers = []
     full = readings[rerag_tables.FULL, strategy.marginal]
     for number, (each, reading) in enumerate(zip(candidate_sets, full, strict=True)):
-        contexts = [Ranked(each.passages[i], float(each.relevance_C[i])) for i in each.order("estimator")][
-            : strategy.contexts
-        ]
+        order = each.order("estimator")[: strategy.contexts]
+        contexts = [Ranked(each.passages[i], float(each.relevance_C[i])) for i in order]
         answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
         refused = strategy.refuse and not answerable
         read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
@@ -203,35 +202,26 @@ def _answers(
             "contexts_read": float(len(each.column_of)),
             **{f"seconds/{stage}": value / len(candidate_sets) for stage, value in seconds.items()},
         }
-        answers.append(
-            Answer(
-                each.question.id,
-                UNANSWERABLE if refused else reading.text,
-                tuple(contexts),
-                read.logprob if read else None,
-                costs,
-                {**explanation(contexts, read, strategy.model.calibration), "answerable": answerable},
-            )
-        )
+        notes = {**explanation(contexts, read, strategy.model.calibration), "answerable": answerable}
+        text, logprob = UNANSWERABLE if refused else reading.text, read.logprob if read else None
+        answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
     return answers
 
 
-def _extra(
-    strategy: ReRag, candidate_set: CandidateSet, readings: rerag_tables.Readings, number: int
-) -> dict[str, object]:
+def _extra(strategy: ReRag, item: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
     """Every candidate with its scores and the answer generated from it, and the answer under every setting."""
-    columns, matrix = candidate_set.column_of, candidate_set.matrix
+    columns, matrix = item.column_of, item.matrix
     candidates = []
-    for place, passage in enumerate(candidate_set.passages):
+    for place, passage in enumerate(item.passages):
         written = matrix.written[columns[place]] if matrix and place in columns else None
         candidates.append(
             {
                 "id": passage.id,
                 "title": passage.title,
-                "retriever": round(float(candidate_set.retriever_C[place]), 6),
-                "relevance": round(float(candidate_set.relevance_C[place]), 6),
-                "probability": round(strategy.model.calibration(float(candidate_set.relevance_C[place])), 6),
-                "has_answer": bool(candidate_set.has_answer_C[place]),
+                "retriever": round(float(item.retriever_C[place]), 6),
+                "relevance": round(float(item.relevance_C[place]), 6),
+                "probability": round(strategy.model.calibration(float(item.relevance_C[place])), 6),
+                "has_answer": bool(item.has_answer_C[place]),
                 "written": written,
             }
         )

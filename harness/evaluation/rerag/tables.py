@@ -167,11 +167,9 @@ def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, con
     )
 
 
-def retriever_confidence(
-    candidate_sets: Sequence[CandidateSet], cosine: bool, temperature: float
-) -> list[NDArray[np.float64]]:
+def retriever_confidence(sets: Sequence[CandidateSet], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
     """Retriever scores as confidences: cosines unchanged, other scores min-max scaled to 0..1 over all questions."""
-    scores = [each.retriever_C * temperature for each in candidate_sets]
+    scores = [each.retriever_C * temperature for each in sets]
     if cosine:
         return scores
     all_scores = np.concatenate(scores)

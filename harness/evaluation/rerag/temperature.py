@@ -1,8 +1,7 @@
 """Temperature fitting for retriever scores as weights of contexts (RE-RAG Eq. 1).
 
-P_R(c_j | q) = softmax(S_j / T).  At T = 1, scores of a retriever that was not trained with the generator (cosines above all)
-give a nearly uniform distribution.  T maximizes the likelihood, on training questions, that a context drawn from P_R contains
-an answer.
+P_R(c_j | q) = softmax(S_j / T).  At T = 1, scores of a retriever not trained with the generator (cosines above all) give a
+nearly uniform P_R.  T maximizes the likelihood, on training questions, that a context drawn from P_R has an answer.
 """
 
 from collections.abc import Sequence
@@ -26,11 +25,8 @@ def fit_temperature(scores: Sequence[NDArray[np.float64]], labels: Sequence[NDAr
     Raises:
         UserError: If no question has both labels.
     """
-    informative = [
-        (score - score.max(), label)
-        for score, label in zip(scores, labels, strict=True)
-        if label.any() and not label.all()
-    ]
+    pairs = zip(scores, labels, strict=True)
+    informative = [(score - score.max(), label) for score, label in pairs if label.any() and not label.all()]
     if not informative:
         raise UserError(
             "temperature_questions: no question has both contexts with and contexts without an answer, so no temperature can "
@@ -38,9 +34,7 @@ def fit_temperature(scores: Sequence[NDArray[np.float64]], labels: Sequence[NDAr
         )
     spread = float(np.mean([score.std() for score, _ in informative])) or 1.0
     powers = np.linspace(-_DECADES, _DECADES, _GRID)
-    for _ in range(
-        3
-    ):  # successively finer grids around the best point; a grid, because the likelihood may have several peaks
+    for _ in range(3):  # successively finer grids around the best point: the likelihood may have several maxima
         losses = [_loss(informative, spread * 10.0**power) for power in powers]
         best = int(np.argmin(losses))
         found = float(powers[best])

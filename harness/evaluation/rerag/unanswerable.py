@@ -41,12 +41,11 @@ class Confidence:
     ) -> "Confidence":
         """Computed from the confidences in all candidates."""
         selected = [each.order(ranker)[:contexts] for each in candidate_sets]
+        answerable = [each.has_answer_C[rows].any() for each, rows in zip(candidate_sets, selected, strict=True)]
         return cls(
             name,
             np.array([each[rows].max(initial=-np.inf) for each, rows in zip(confidences, selected, strict=True)]),
-            np.array(
-                [bool(each.has_answer_C[rows].any()) for each, rows in zip(candidate_sets, selected, strict=True)]
-            ),
+            np.array(answerable, dtype=bool),
             exact_N,
             threshold,
         )

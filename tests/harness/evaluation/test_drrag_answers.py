@@ -139,7 +139,7 @@ def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Pa
     assert first["answers"] == ["x"]
     assert first["rows"]["CFS"]["2"]["answer"] == "Alba, Brune"
     assert third["rows"]["CFS"]["2"]["answer"] == ""  # nothing to compare with: not read
-    assert "2 questions of questions.json with gold answers" in (tmp_path / "report" / "answers.md").read_text()
+    assert "2 questions of questions.json with answers" in (tmp_path / "report" / "answers.md").read_text()
 
 
 def test_questions_without_answers_are_refused(index: Path, tmp_path: Path) -> None:
