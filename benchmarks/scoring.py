@@ -1,11 +1,11 @@
-"""Triples a second of DR-RAG's classifier against what a user would pick instead, on the same triples in one run.
+"""Scoring speed of DR-RAG's classifier (triples per second) compared with two alternatives on the same triples.
 
     python -m benchmarks.scoring [--pretrained MODEL] [--questions 8] [--pairs 36] [--device auto]
 
-Sides, taken in turn and repeated; the best time of each counts:
-  ours           fused attention, texts tokenized once, length batches under a token budget
-  eager          the same with transformers' own BigBird attention
-  cross_encoder  sentence-transformers' CrossEncoder on the exported classifier/ folder: joined text, its own batching
+Variants, run alternately several times; the best time of each is printed:
+  ours           fused attention, each text tokenized once, batches by length under a token budget
+  eager          the same with the BigBird attention of transformers
+  cross_encoder  CrossEncoder of sentence-transformers on the exported classifier/ folder, concatenated texts
 """
 
 import argparse
@@ -27,7 +27,7 @@ Triples = list[tuple[str, Passage, Passage]]
 
 
 def workload(questions: int, pairs: int, seed: int) -> Triples:
-    """Per question so many (d_i, d') pairs out of three first-stage documents; texts of 40 to 140 words."""
+    """Triples with `pairs` pairs (d_i, d') per question, of three first-stage documents d_i; texts of 40 to 140 words."""
     generator = torch.Generator().manual_seed(seed)
     words = [
         "river",
@@ -61,7 +61,7 @@ def workload(questions: int, pairs: int, seed: int) -> Triples:
 
 
 def main() -> None:
-    """Print triples per second of each side and the ratios."""
+    """Print each variant's triples per second and its time relative to ours."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pretrained", default=MINILM)
     parser.add_argument("--questions", type=int, default=8)
@@ -77,29 +77,29 @@ def main() -> None:
     eager.load_state_dict(classifier.state_dict())
     triples = workload(arguments.questions, arguments.pairs, seed=0)
     sep = classifier.encode.tokenizer.sep_token
-    joined = [(q, f"{passage_text(a)} {sep} {passage_text(b)}") for q, a, b in triples]
+    concatenated = [(q, f"{passage_text(a)} {sep} {passage_text(b)}") for q, a, b in triples]
     with tempfile.TemporaryDirectory() as folder:
         classifier.save(Path(folder))
         cross = CrossEncoder(str(Path(folder) / PART), max_length=arguments.max_tokens, device=device.type)
 
         def ours(model: TripleClassifier) -> None:
-            model.encode._ids.clear()  # each repeat pays for its own tokenization
+            model.encode._ids.clear()  # so that each repetition tokenizes again
             model.probabilities(triples)
 
-        sides: dict[str, Callable[[], object]] = {
+        variants: dict[str, Callable[[], object]] = {
             "ours": lambda: ours(classifier),
             "eager": lambda: ours(eager),
-            "cross_encoder": lambda: cross.predict(joined, batch_size=32, show_progress_bar=False),
+            "cross_encoder": lambda: cross.predict(concatenated, batch_size=32, show_progress_bar=False),
         }
-        seconds = dict.fromkeys(sides, float("inf"))
+        seconds = dict.fromkeys(variants, float("inf"))
         for _ in range(arguments.repeats + 1):
-            for name, run in sides.items():
+            for name, run in variants.items():
                 started = time.perf_counter()
                 run()
                 seconds[name] = min(seconds[name], time.perf_counter() - started)
     print(f"{len(triples)} triples on {device}, {torch.get_num_threads()} threads, best of {arguments.repeats + 1}")
     for name, value in seconds.items():
-        print(f"{name:14} {len(triples) / value:8.1f} triples/s   ours / it = {value / seconds['ours']:.2f}")
+        print(f"{name:14} {len(triples) / value:8.1f} triples/s   time relative to ours {value / seconds['ours']:.2f}")
 
 
 if __name__ == "__main__":

@@ -50,11 +50,11 @@ rerag() {
   mkdir -p reports
   OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
-  local refusing=$!
+  local unanswerable=$!
   stage answers env OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
     --temperature_questions $questions/fid_train.json --temperature_limit 200
-  stage refuse finished $refusing reports/rerag-world-open.log
+  stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'
@@ -63,7 +63,7 @@ rerag() {
 case $system in
 drrag | rerag) ;;
 *)
-  printf 'quickstart of %s? Name drrag or rerag.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag.\n' "$system" >&2
   exit 2
   ;;
 esac

@@ -17,7 +17,7 @@ from harness.strategies.drrag import DrRag
 
 if TYPE_CHECKING:
     from common.records import Question
-    from harness.evaluation.drrag.recall import Evaluation, OutcomeMetrics
+    from harness.evaluation.drrag.recall import Evaluation, Metrics
     from harness.evaluation.tables import Table
     from harness.runtime.resumable import ResumableBatches
 
@@ -234,7 +234,7 @@ def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) ->
 def _write(
     out: Path,
     evaluation: "Evaluation",
-    measured: "Sequence[OutcomeMetrics]",
+    measured: "Sequence[Metrics]",
     texts: list[list[str]] | None,
     tables: "Sequence[Table]",
     paper: DrRagPaper | None,
@@ -269,9 +269,7 @@ def _write(
 
             write_text(folder / "answers.csv", tables_csv(tables))
             with_answers = sum(bool(question.answers) for question in evaluation.questions)
-            heading = (
-                f"Answers of {report['reader']['class']}: {with_answers:,} questions of {source} with gold answers"
-            )
+            heading = f"Answers of {report['reader']['class']}: {with_answers:,} questions of {source} with answers"
             write_text(folder / "answers.md", tables_markdown(heading, facts, tables, ANSWER_NOTES))
         write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
         write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))

@@ -64,8 +64,6 @@ def mine(
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         for (row, _), hits in zip(queries, second, strict=True):
             rankings[row].append(hits)
-        mined += [
-            (question.id, hard_negatives(question, lists)) for question, lists in zip(batch, rankings, strict=True)
-        ]
+        mined += [(q.id, hard_negatives(q, lists)) for q, lists in zip(batch, rankings, strict=True)]
     write_mined(out, mined)
     say(f"{out}: {sum(len(found) for _, found in mined):,} hard negatives for {len(mined):,} questions.")

@@ -1,4 +1,4 @@
-"""Answers against gold answers: EM, F1 and accuracy by inclusion, per question and as means with intervals.
+"""Answer scores: exact match, F1 and accuracy by inclusion of a gold answer, per question and as means with intervals.
 
 Shape legend: N questions, R rows.
 """
@@ -18,13 +18,13 @@ from harness.evaluation.tables import Cell, Table
 
 Normalization = Literal["squad", "triviaqa", "re_rag"]
 NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
-YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # whose official F1 counts yes and no by equality alone
+YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # their official F1 gives no partial credit for yes and no
 MEASURES = ("EM %", "F1 %", "Acc %")
 
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """How intervals are drawn."""
+    """Options of the bootstrap intervals."""
 
     resamples: int = 10_000
     seed: int = 0
@@ -32,7 +32,7 @@ class Bootstrap:
 
 @dataclass(frozen=True, slots=True)
 class AnswerScores:
-    """Measures per question, 0 to 1."""
+    """Scores per question, 0 to 1."""
 
     exact_N: NDArray[np.float64]
     f1_N: NDArray[np.float64]
@@ -44,10 +44,10 @@ class AnswerScores:
 
 
 def normalizer(normalization: Normalization) -> Normalize:
-    """The normalization of `common.answer_metrics` with that name.
+    """The normalizing function of that name from `common.answer_metrics`.
 
     Raises:
-        UserError: If there is none.
+        UserError: If the name is unknown.
     """
     if normalization not in NORMALIZATIONS:
         raise UserError(f"normalization {normalization!r} is unknown; allowed: {', '.join(NORMALIZATIONS)}.")
@@ -55,16 +55,15 @@ def normalizer(normalization: Normalization) -> Normalize:
 
 
 def with_answers(questions: Sequence[Question]) -> list[Question]:
-    """The questions whose answers are known.
+    """The questions that have gold answers.
 
     Raises:
-        UserError: If none is.
+        UserError: If there is none.
     """
     usable = [question for question in questions if question.answers]
     if not usable:
         raise UserError(
-            f"None of the {len(questions)} questions has an answer to compare with: name a file that ships its answers, "
-            "such as a dev file."
+            f"None of the {len(questions)} questions has a gold answer: choose a file with answers, such as a dev file."
         )
     return usable
 
@@ -72,12 +71,12 @@ def with_answers(questions: Sequence[Question]) -> list[Question]:
 def score_answers(
     texts: Sequence[str], questions: Sequence[Question], normalization: Normalization, yes_no_rule: bool = False
 ) -> AnswerScores:
-    """Every text against its question's gold answers; an empty text is wrong.
+    """Score every text against its question's gold answers; an empty text is wrong.
 
     Args:
-        texts: What was answered.
-        questions: All with answers.
-        normalization: How both sides are normalized.
+        texts: The answers, one per question.
+        questions: All with gold answers.
+        normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
     """
     normalize = normalizer(normalization)
@@ -93,7 +92,7 @@ def score_answers(
 
 
 def percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell]:
-    """Mean of each row in per cent (points, for rows of differences) with its 95% bootstrap interval."""
+    """Mean of each row in per cent (percentage points for differences) with its 95% bootstrap interval."""
     values = np.asarray(values_RN, dtype=np.float64)
     if not values.shape[1]:
         return [Cell(float("nan"))] * len(values)
@@ -111,7 +110,7 @@ def answer_tables(
     yes_no_rule: bool,
     bootstrap: Bootstrap,
 ) -> list[Table]:
-    """Measures under every normalization, the chosen one first; by kind of question under it; costs."""
+    """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one; costs."""
     texts = [answer.text for answer in answers]
     names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
     scored = {name: score_answers(texts, questions, name, yes_no_rule) for name in names}
@@ -120,7 +119,7 @@ def answer_tables(
             "answers",
             "Answers",
             MEASURES,
-            {f"ours, {name}": percent_cells(each.stacked(), bootstrap) for name, each in scored.items()},
+            {f"ours, {name}": percent_cells(scores.stacked(), bootstrap) for name, scores in scored.items()},
         )
     ]
     kinds_N = np.array([question.kind or "-" for question in questions])

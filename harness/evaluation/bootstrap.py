@@ -1,4 +1,4 @@
-"""Paired bootstrap over questions (Efron 1979): how sure is the difference between two systems asked the same questions?
+"""Paired bootstrap over questions (Efron 1979): confidence intervals of differences between systems.
 
 Shape legend: N questions, R rows compared, B resamples.
 """
@@ -12,19 +12,19 @@ _CELLS_AT_ONCE = 4_000_000  # resampled cells held at a time: 32 MB of int64
 def paired_intervals(
     differences_RN: NDArray[np.float64], resamples: int = 10_000, seed: int = 0, confidence: float = 0.95
 ) -> NDArray[np.float64]:
-    """Percentile intervals of mean differences, all rows under the same resamples.
+    """Percentile intervals of mean differences, with the same resamples for all rows.
 
     Args:
         differences_RN: Row's score minus baseline's score, per question.
         resamples: How often N questions are drawn with replacement.
-        seed: Of the draws; the same seed gives the same intervals.
+        seed: Of the random draws.
         confidence: Share of resampled means inside the interval.
 
     Returns:
         Lower and upper ends (R, 2), in the unit of the differences.
 
     Raises:
-        ValueError: If there is no question, no resample, or the confidence is not between 0 and 1.
+        ValueError: If there is no question or no resample, or the confidence is not between 0 and 1.
     """
     rows, questions = differences_RN.shape
     if questions < 1 or resamples < 1 or not 0 < confidence < 1:
@@ -35,7 +35,7 @@ def paired_intervals(
     for start in range(0, resamples, step):
         size = min(step, resamples - start)
         drawn_BN = random.integers(0, questions, size=(size, questions))
-        # how often each question was drawn: one product with it serves every row
+        # how often each question was drawn; one matrix product gives the means of all rows
         cells = drawn_BN + np.arange(size)[:, None] * questions
         counts_BN = np.bincount(cells.ravel(), minlength=size * questions).reshape(size, questions)
         means_BR[start : start + size] = counts_BN @ differences_RN.T / questions

@@ -1,4 +1,4 @@
-"""Figures that the papers print, to stand beside ours in every table."""
+"""The papers' published results, for comparison in our tables."""
 
 from typing import Literal, get_args
 
@@ -50,7 +50,7 @@ _DR_RAG_3: dict[int, dict[str, tuple[Triple, Triple, Triple]]] = {
     },
 }
 
-# DR-RAG, Table 4 (HotpotQA, Llama3-8B): k -> row, without those of Table 3
+# DR-RAG, Table 4 (HotpotQA, Llama3-8B): k -> row, except the rows that repeat Table 3
 _DR_RAG_4: dict[int, dict[str, Triple]] = {
     3: {"CFS w/o QDC": (46.26, 59.37, 52.60), "CIS w/o QDC": (44.82, 57.00, 50.88)},
     4: {"CFS w/o QDC": (47.78, 61.63, 54.73), "CIS w/o QDC": (46.54, 59.28, 52.80)},
@@ -99,7 +99,7 @@ _RE_RAG_1: dict[str, tuple[float, float]] = {
     "RE-RAG large, 25": (54.0, 70.2),
 }
 
-# RE-RAG, Table 2: ranker -> NQ, TriviaQA -> recall@k in per cent; all 100 contexts hold 89.3 and 87.7
+# RE-RAG, Table 2: ranker -> NQ, TriviaQA -> recall@k in per cent; recall of all 100 contexts: 89.3 and 87.7
 _RE_RAG_2_KS = (1, 5, 10, 20)
 _RE_RAG_2 = {
     "FiD-KD": ((49.4, 73.8, 79.6, 84.3), (60.1, 77.0, 80.9, 83.6)),
@@ -115,13 +115,13 @@ _RE_RAG_4 = {
     "RE-RAG large": ((45.9, 38.3, 41.7), (39.0, 43.2, 41.0)),
 }
 
-# RE-RAG, Table 5: accuracy with an answer before -> after refusing; accuracy of refusing without
+# RE-RAG, Table 5: accuracy on sets with an answer before and after refusal; share refused of sets without an answer
 _RE_RAG_5 = {
     "RE-RAG base": ((58.3, 54.9, 51.3), (78.7, 77.0, 38.9)),
     "RE-RAG large": ((61.5, 57.9, 45.9), (80.4, 77.9, 39.0)),
 }
 
-# RE-RAG, Table 7: EM of a generator trained alone; the last row is the jointly trained pair
+# RE-RAG, Table 7: EM with a generator trained without the estimator; in the last row both are trained jointly
 _RE_RAG_7 = {
     "Baseline": (39.5, 54.9),
     "Baseline w/ RE score": (43.1, 60.1),
@@ -132,12 +132,12 @@ _RE_RAG_7 = {
 
 
 def paper_name(paper: Paper) -> str:
-    """Whose figures they are."""
+    """The name of the paper that reports results on this data set."""
     return "DR-RAG" if paper in DR_RAG else "RE-RAG"
 
 
 def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
-    """EM, F1 and Acc: DR-RAG's Tables 2-4 (of 3 and 4 the rows of that k, or of every k), or RE-RAG's Table 1."""
+    """EM, F1 and Acc: DR-RAG's Tables 2-4 (Tables 3 and 4 at this k, or at every k), or RE-RAG's Table 1."""
     if paper in RE_RAG:
         return {name: [Cell(row[RE_RAG.index(paper)]), None, None] for name, row in _RE_RAG_1.items()}
     place = DR_RAG.index(paper)
@@ -150,7 +150,7 @@ def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
 
 
 def dr_rag_table_5(dataset: DrRagPaper, row: str, k: int) -> tuple[float, float] | None:
-    """Recall (per cent) and actual number of documents that the paper prints; None where it prints none."""
+    """DR-RAG's Table 5: recall (per cent) and actual number of documents; None if the table lacks this row or k."""
     if k not in _DR_RAG_5 or row not in _DR_RAG_5_ROWS:
         return None
     return _DR_RAG_5[k][_DR_RAG_5_ROWS.index(row)][DR_RAG.index(dataset)]
@@ -183,7 +183,7 @@ def detection(paper: Paper | None) -> dict[str, Cells]:
 
 
 def refusal(paper: Paper | None) -> dict[str, Cells]:
-    """RE-RAG's Table 5: accuracy with an answer before, after; share refused without."""
+    """RE-RAG's Table 5: accuracy on sets with an answer before and after refusal; share refused of sets without one."""
     return {
         name: [None, *(Cell(value) for value in row[RE_RAG.index(paper)][:2]), None, Cell(row[RE_RAG.index(paper)][2])]
         for name, row in _RE_RAG_5.items()

@@ -1,7 +1,7 @@
-"""What answering costs most, as JSON and back without loss: candidates with their scores, what was read, answers.
+"""Lossless JSON serialization of candidates, matrices of answer scores, and answers, for resumable batches.
 
-A question's own passages stand as their place in it, others whole; floats keep their last bit (JSON's are the shortest that
-read back equal, and each of a float32 is one of them).  Shape legend: C candidates of a question, N contexts, A answers.
+A question's shipped passages are stored by position, others in full.  Floats are stored exactly: Python writes the shortest
+decimal that reads back equal, and a float32 is exact as a float64.  Shape legend: N contexts, A answers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 def digest(questions: Iterable[Question]) -> str:
-    """sha256 of all that is known of the questions, in their order."""
-    found = sha256()
+    """sha256 over all fields of the questions, in order."""
+    hashed = sha256()
     for question in questions:
-        found.update(repr(question).encode(errors="surrogatepass"))
-    return found.hexdigest()
+        hashed.update(repr(question).encode(errors="surrogatepass"))
+    return hashed.hexdigest()
 
 
 def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
-    """Each as its place among the question's own, or as [id, text, title, source]."""
+    """Each passage as its position in the question's shipped passages, or as [id, text, title, source]."""
     places = {passage: place for place, passage in enumerate(question.passages)}
     return [places.get(p, [p.id, p.text, p.title, p.source]) for p in passages]
 
 
 def unpack_passages(question: Question, packed: Sequence[Any]) -> tuple[Passage, ...]:
-    """The passages again."""
+    """The inverse of `pack_passages`."""
     return tuple(question.passages[each] if isinstance(each, int) else Passage(*each) for each in packed)
 
 
 def pack_matrix(matrix: "Matrix | None") -> dict[str, Any] | None:
-    """The matrix with its (A, N) numbers row by row."""
+    """The matrix as JSON types, its (A, N) log-probabilities row by row."""
     if matrix is None:
         return None
     logp_AN = matrix.answer_logp_AN
@@ -46,7 +46,7 @@ def pack_matrix(matrix: "Matrix | None") -> dict[str, Any] | None:
 
 
 def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
-    """The matrix again, its numbers as float32."""
+    """The inverse of `pack_matrix`, log-probabilities as float32."""
     if packed is None:
         return None
     import torch
@@ -57,11 +57,11 @@ def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
     if packed["answer_logp"] is None:
         return Matrix(written, candidates, None)
     logp_AN = torch.tensor(packed["answer_logp"], dtype=torch.float32)
-    return Matrix(written, candidates, logp_AN.reshape(len(candidates), len(written)))  # none of either has no shape
+    return Matrix(written, candidates, logp_AN.reshape(len(candidates), len(written)))  # an empty list has no shape
 
 
 def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:
-    """The answer to a question."""
+    """The answer to a question as JSON types."""
     return {
         "text": answer.text,
         "passages": pack_passages(question, (hit.passage for hit in answer.evidence)),
@@ -73,7 +73,7 @@ def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:
 
 
 def unpack_answer(question: Question, packed: dict[str, Any]) -> Answer:
-    """The answer again."""
+    """The inverse of `pack_answer`."""
     passages = unpack_passages(question, packed["passages"])
     evidence = tuple(map(Ranked, passages, packed["scores"]))
     return Answer(question.id, packed["text"], evidence, packed["logprob"], packed["costs"], packed["notes"])

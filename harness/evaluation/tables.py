@@ -1,4 +1,4 @@
-"""Tables of figures: one description from which both the CSV and the Markdown are written."""
+"""Result tables: one data structure, written as CSV and as Markdown."""
 
 import csv
 import io
@@ -11,27 +11,27 @@ CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A figure with its 95% interval; NaN where there is nothing to average; an int is a count."""
+    """A number with its 95% interval; NaN for the mean of no values; an int is a count."""
 
     value: float
     interval: tuple[float, float] | None = None
 
 
-Cells = Sequence[Cell | None]  # None: no such figure
+Cells = Sequence[Cell | None]  # None: an empty cell
 
 
 @dataclass(slots=True)
 class Table:
-    """Named rows of figures.
+    """A table with named rows and columns.
 
     Args:
-        name: How the CSV calls it.
-        title: Its heading.
-        columns: Names of the figures, with their units.
-        rows: Ours.
-        paper: The same columns as a paper prints them.
-        note: What a reader must know to compare.
-        decimals: Digits after the point.
+        name: Value of the CSV's `table` column.
+        title: Markdown heading.
+        columns: Column names, with units.
+        rows: Our results.
+        paper: A paper's published results, in the same columns.
+        note: Text below the Markdown table.
+        decimals: Digits after the decimal point.
         signed: Rows or columns that are differences, printed with their sign.
     """
 
@@ -51,7 +51,7 @@ class Table:
 
 
 def tables_csv(tables: Sequence[Table]) -> str:
-    """One line per figure; `source` says whether it is ours or the paper's."""
+    """One line per cell; `source` is `ours` or `paper`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
@@ -66,7 +66,7 @@ def tables_csv(tables: Sequence[Table]) -> str:
 
 
 def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> str:
-    """The report for people: facts, one Markdown table after the other, notes."""
+    """A Markdown report: facts, tables, notes."""
     lines = [f"# {title}", "", *(f"- {fact}" for fact in facts), ""]
     for table in tables:
         lines += [f"## {table.title}", "", *_table(table), ""]
@@ -75,21 +75,25 @@ def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[Table], n
     return "\n".join([*lines, notes]).rstrip() + "\n"
 
 
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a Markdown table: first column left-aligned, the others right-aligned."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
+
+
 def _table(table: Table) -> list[str]:
-    head = ["", *table.columns]
-    body = [[name, *_shown(table, name, cells)] for name, cells in table.rows.items()]
-    body += [[f"*paper:* {name}", *_shown(table, "", cells)] for name, cells in table.paper.items()]
-    rule = ["---"] + ["---:"] * len(table.columns)
-    return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *body]]
+    rows = [[name, *_formatted(table, name, cells)] for name, cells in table.rows.items()]
+    rows += [[f"*paper:* {name}", *_formatted(table, "", cells)] for name, cells in table.paper.items()]
+    return markdown_table(["", *table.columns], rows)
 
 
-def _shown(table: Table, row: str, cells: Cells) -> list[str]:
+def _formatted(table: Table, row: str, cells: Cells) -> list[str]:
     signed = [bool({row, column} & table.signed) for column in table.columns]
     specs = [f"{'+' if sign else ''}.{table.decimals}f" for sign in signed]
-    return [_figure(cell, spec) for cell, spec in zip(cells, specs, strict=True)]
+    return [_cell(cell, spec) for cell, spec in zip(cells, specs, strict=True)]
 
 
-def _figure(cell: Cell | None, spec: str) -> str:
+def _cell(cell: Cell | None, spec: str) -> str:
     if cell is None or math.isnan(cell.value):
         return ""
     if isinstance(cell.value, int):

@@ -61,9 +61,7 @@ def encode_chunks(
         ArtifactError: If writing to disk fails.
     """
     assigned = range(processes.rank, chunk_count(len(store), chunk_passages), processes.size)
-    missing = [
-        chunk for chunk in assigned if _load(partial, chunk, _rows(store, chunk, chunk_passages), encoder) is None
-    ]
+    missing = [i for i in assigned if _load(partial, i, _rows(store, i, chunk_passages), encoder) is None]
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
         embeddings_CD = encoder.encode_passages(texts)

@@ -53,7 +53,7 @@ def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
     return {"kind": kind, "corpus": corpus, "text": TEXT_FORMAT, **parts}
 
 
-def _rebuild_advice(folder: Path) -> str:
+def _rebuild(folder: Path) -> str:
     return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus and --kind."
 
 
@@ -156,16 +156,14 @@ def open_index(
     if not folder.is_dir():
         raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
     if not (folder / MANIFEST).is_file():
-        raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild_advice(folder)}")
-    manifest = read_json(folder / MANIFEST, _rebuild_advice(folder))
+        raise ArtifactError(f"{folder} is not a complete index: {MANIFEST} is missing. {_rebuild(folder)}")
+    manifest = read_json(folder / MANIFEST, _rebuild(folder))
     if manifest.get("format") != FORMAT:
         raise ArtifactError(
-            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild_advice(folder)}"
+            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild(folder)}"
         )
     if manifest.pop("seal", None) != fingerprint(manifest):
-        raise ArtifactError(
-            f"{folder / MANIFEST} is corrupt: its sha256 (seal) does not match. {_rebuild_advice(folder)}"
-        )
+        raise ArtifactError(f"{folder / MANIFEST} is corrupt: its sha256 (seal) does not match. {_rebuild(folder)}")
     recipe, files = manifest["recipe"], manifest["files"]
     if kind is not None and recipe["kind"] != kind:
         raise ArtifactError(
@@ -173,7 +171,7 @@ def open_index(
         )
     if recipe["text"] != TEXT_FORMAT:
         raise ArtifactError(
-            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {_rebuild_advice(folder)}"
+            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {_rebuild(folder)}"
         )
     if expect_corpus is not None and recipe["corpus"] != expect_corpus:
         raise ArtifactError(
@@ -183,7 +181,7 @@ def open_index(
     if verify_files != "off":
         _verify_sizes(folder, {name: file["bytes"] for name, file in files.items()})
     if verify_files == "full":
-        verify(folder, {name: file["sha256"] for name, file in files.items()}, _rebuild_advice(folder))
+        verify(folder, {name: file["sha256"] for name, file in files.items()}, _rebuild(folder))
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 
@@ -191,8 +189,6 @@ def _verify_sizes(folder: Path, sizes_bytes: dict[str, int]) -> None:
     for name, size_bytes in sizes_bytes.items():
         file = folder / name
         if not file.is_file():
-            raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild_advice(folder)}")
+            raise ArtifactError(f"{file} is missing but listed in the manifest. {_rebuild(folder)}")
         if file.stat().st_size != size_bytes:
-            raise ArtifactError(
-                f"{file} has {file.stat().st_size} bytes instead of {size_bytes}. {_rebuild_advice(folder)}"
-            )
+            raise ArtifactError(f"{file} has {file.stat().st_size} bytes instead of {size_bytes}. {_rebuild(folder)}")

@@ -166,11 +166,8 @@ class SentenceEncoder:
             "passage_prefix": self.passage_prefix,
         }
         folder = self.modules.transformer
-        found = [
-            next((list(folder.glob(p)) for p in patterns if any(folder.glob(p))), [])
-            for patterns in _FINGERPRINTED_FILES
-        ]
-        files = {path.name: sha256(path) for paths in found for path in paths}
+        matches = ((folder.glob(p) for p in patterns if any(folder.glob(p))) for patterns in _FINGERPRINTED_FILES)
+        files = {path.name: sha256(path) for match in matches for path in next(match, ())}
         config = {k: v for k, v in _json(folder / "config.json", {}).items() if k not in _IGNORED_CONFIG_KEYS}
         return {**settings, "sha256": fingerprint([settings, files, config])}
 

@@ -159,9 +159,7 @@ class Vectors:
         self._index = None
         self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:
-            say(
-                "FAISS is not installed: using exact numpy search, which is slower. To use FAISS: pip install faiss-cpu."
-            )
+            say("FAISS is not installed: using exact numpy search, which is slower. For FAISS: pip install faiss-cpu.")
             return
         if kind == "flat":
             self._index = self._faiss.IndexFlatIP(self.vectors_ND.shape[1])
@@ -219,7 +217,7 @@ class Vectors:
         k = min(k, len(self))
         if k > self._max_candidates:
             raise UserError(
-                f"k = {k:,} is above FAISS's limit of {self._max_candidates:,} on a GPU. Choose index device cpu."
+                f"k = {k:,} is above FAISS's GPU limit of {self._max_candidates:,}. Choose index device cpu."
             )
         if len(queries_QD) == 0:
             return []

@@ -8,7 +8,7 @@ from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
 
-Method = Literal["reciprocal_rank", "weighted_score"]
+FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
 
 
@@ -94,7 +94,7 @@ class FusedRetriever:
         self,
         retrievers: list[Retriever],
         weights: list[float] | None = None,
-        method: Method = "reciprocal_rank",
+        method: FusionMethod = "reciprocal_rank",
         candidates: int = 100,
         rank_constant: int = 60,
         scaling: Scaling = "min_max",

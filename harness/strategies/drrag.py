@@ -106,12 +106,10 @@ class DrRag:
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
 
-    def _answer(
-        self, question: Question, results: StageResults, decision: Decision, seconds: dict[str, float]
-    ) -> Answer:
+    def _answer(self, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]) -> Answer:
         """The evidence with notes and costs; the reader adds the text later."""
         chosen = decision.documents
-        first = set(results.rankings.ranking[: self.selection.first_size])
+        first = set(found.rankings.ranking[: self.selection.first_size])
         notes = []
         for document in chosen:
             stage = "first" if document in first or self.selection.method == "sm" else "second"
@@ -120,9 +118,9 @@ class DrRag:
         return Answer(
             question_id=question.id,
             text="",
-            evidence=tuple(Ranked(results.passages[d], results.scores[d]) for d in chosen),
+            evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
             costs={
-                "retriever_calls": 1.0 + len(results.rankings.concatenated),
+                "retriever_calls": 1.0 + len(found.rankings.concatenated),
                 "model_calls": float(len(decision.scores)),
                 **seconds,
             },

@@ -1,4 +1,4 @@
-"""EM, F1 and accuracy of one reader on what every selection chose: DR-RAG's Tables 2 to 4.
+"""EM, F1 and accuracy of one reader on every selection's documents: DR-RAG's Tables 2 to 4.
 
 Shape legend: N questions, R rows.
 """
@@ -24,27 +24,27 @@ COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
 
 def check_answers(questions: Sequence[Question]) -> None:
     """Raises:
-    UserError: If no question has an answer that a reader's could be compared with.
+    UserError: If no question has a gold answer.
     """
     if not any(question.answers for question in questions):
         raise UserError(
-            "None of these questions ships an answer, so a reader cannot be measured on them: name a file with answers, "
-            "or set --strategy.init_args.reader to null."
+            "None of these questions has a gold answer, so a reader cannot be evaluated: choose a file with answers, or set "
+            "--strategy.init_args.reader to null."
         )
 
 
-def read_selections(evaluation: Evaluation, reader: Reader, kept: ResumableBatches | None = None) -> list[list[str]]:
-    """The reader's answers to every question that has a gold one, from what each outcome chose; each distinct choice is read once.
+def read_selections(evaluation: Evaluation, reader: Reader, saved: ResumableBatches | None = None) -> list[list[str]]:
+    """The reader's answers to all questions with a gold answer, from each outcome's documents; equal sets are read once.
 
     Args:
-        evaluation: Outcomes over its questions.
-        reader: Gets the documents in the order in which they were chosen, without scores: a selection has none of its own.
-        kept: Where finished batches outlive an interruption.
+        evaluation: Outcomes and their questions.
+        reader: Gets the documents in the order of selection; their scores are 0.
+        saved: Resumable batches for the answers.
 
     Returns:
-        One list of N answers per outcome, in their order; an empty answer where nothing was read.
+        One list of N answers per outcome, in order; empty texts without a gold answer or documents.
     """
-    asked = list(
+    document_sets = list(
         dict.fromkeys(
             (number, documents)
             for outcome in evaluation.outcomes
@@ -53,14 +53,14 @@ def read_selections(evaluation: Evaluation, reader: Reader, kept: ResumableBatch
         )
     )
 
-    def work(some: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
-        questions = [evaluation.questions[number] for number, _ in some]
-        evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in some]
+    def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
+        questions = [evaluation.questions[number] for number, _ in batch]
+        evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in batch]
         return [answer.text for answer in reader.read(questions, evidence)]
 
-    batches = [asked[start : start + SETS_AT_ONCE] for start in range(0, len(asked), SETS_AT_ONCE)]
-    read = (kept or ResumableBatches()).run(batches, work, "reading, batches")
-    texts = dict(zip(asked, itertools.chain.from_iterable(read), strict=True))
+    batches = [document_sets[start : start + SETS_AT_ONCE] for start in range(0, len(document_sets), SETS_AT_ONCE)]
+    read = (saved or ResumableBatches()).run(batches, work, "reading, batches")
+    texts = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
     return [
         [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
         for outcome in evaluation.outcomes
@@ -75,39 +75,37 @@ def selection_tables(
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
 ) -> list[Table]:
-    """One table per k, the difference to similarity matching paired; then EM by kind of question at every k.
+    """One table per k, with paired differences to similarity matching; then EM by kind of question for every k.
 
     Args:
-        evaluation: Whose outcomes were read; some of its questions have answers.
-        texts: Their answers, as `read_selections` gives them.
-        normalization: How both sides are normalized.
+        evaluation: Its outcomes were read; some of its questions have gold answers.
+        texts: The answers from `read_selections`.
+        normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
-        paper: Whose figures to print beside.
+        paper: Adds this paper's published results.
         bootstrap: For the intervals.
     """
     rows_N = [row for row, question in enumerate(evaluation.questions) if question.answers]
     questions = [evaluation.questions[row] for row in rows_N]
-    scored = [
-        score_answers([of[row] for row in rows_N], questions, normalization, yes_no_rule).stacked() for of in texts
-    ]
+    scored = [score_answers([row[n] for n in rows_N], questions, normalization, yes_no_rule).stacked() for row in texts]
     measured = list(zip(evaluation.outcomes, scored, strict=True))
     tables = []
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
-        here = [(outcome, measures) for outcome, measures in measured if outcome.k == k]
-        baseline_3N = next(measures for outcome, measures in here if outcome.name == BASELINE)
+        at_k = [(outcome, scores_3N) for outcome, scores_3N in measured if outcome.k == k]
+        baseline_3N = next(scores_3N for outcome, scores_3N in at_k if outcome.name == BASELINE)
         rows: dict[str, Cells] = {}
-        for outcome, (exact_N, f1_N, inclusion_N) in here:
+        for outcome, (exact_N, f1_N, inclusion_N) in at_k:
             values = np.stack([exact_N, exact_N - baseline_3N[0], f1_N, inclusion_N])
             cells: list[Cell | None] = [*percent_cells(values, bootstrap)]
             rows[outcome.name] = cells if outcome.name != BASELINE else [cells[0], None, *cells[2:]]
-        theirs = paper_figures.answers(paper, k) if paper else {}
+        published = paper_figures.answers(paper, k) if paper else {}
         tables.append(
             Table(
                 f"answers, k = {k}",
-                f"Answers from at most {k} documents, normalization {normalization} (Tables 2-4)",
+                f"Answers from at most {k} documents, normalization: {normalization} (Tables 2-4)",
                 COLUMNS,
                 rows,
-                {name: [cells[0], None, *cells[1:]] for name, cells in theirs.items()},
+                {name: [cells[0], None, *cells[1:]] for name, cells in published.items()},
                 signed=frozenset({COLUMNS[1]}),
             )
         )

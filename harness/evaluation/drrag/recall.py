@@ -47,7 +47,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeMetrics:
+class Metrics:
     """Metrics of one outcome; shares are between 0 and 1, differences are to similarity matching at the same k."""
 
     recall: float
@@ -183,7 +183,7 @@ def run(
     return Evaluation(list(questions), outcomes, passages, seconds)
 
 
-def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[OutcomeMetrics]:
+def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Metrics]:
     """The metrics of every outcome, with 95% paired bootstrap intervals of the difference to similarity matching."""
     outcomes = evaluation.outcomes
     recalls_RN = np.stack([evaluation.recall(outcome) for outcome in outcomes])
@@ -194,7 +194,7 @@ def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> l
     for row, outcome in enumerate(outcomes):
         baseline_seconds = outcomes[baseline_of[outcome.k]].seconds
         measured.append(
-            OutcomeMetrics(
+            Metrics(
                 recall=float(recalls_RN[row].mean()),
                 documents=sum(map(len, outcome.documents)) / len(outcome.documents),
                 all_found=float((recalls_RN[row] == 1).mean()),

@@ -1,4 +1,4 @@
-"""An evaluation as files: table.csv, table.md, recall.png, and questions.jsonl, which shows what was found and missed."""
+"""DR-RAG's recall report: table.csv, table.md, recall.png, and questions.jsonl with the gold passages found and missed."""
 
 import csv
 import io
@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Outcome, OutcomeMetrics, recall_by_kind
+from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, recall_by_kind
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
+from harness.evaluation.tables import markdown_table
 
 CSV_COLUMNS = (
     "k",
@@ -27,30 +28,30 @@ CSV_COLUMNS = (
 NOTES = """\
 Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with every
 gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
-Time: seconds of retrieval and pair scoring per question against SM = 1, without a reader; pairs a row needs are charged to
-it at the mean cost per pair, though rows share scores here. The oracles choose with the gold at hand: they are ceilings.
+Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per pair
+for all pairs it needs, although rows share scores here. The oracles use the gold passages: they are upper bounds.
 """
 PAPER_NOTE = """\
-Columns marked "paper" are DR-RAG's Table 5 ({dataset}). What differs: the paper names neither its encoder nor its corpus, took
-about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM rather than
-levels. Its Table 4 (CIS and CFS without QDC) prints a reader's EM, F1 and accuracy, not recall.
+Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its corpus,
+used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM rather
+than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not recall.
 """
 
 
-def table_csv(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], paper: DrRagPaper | None) -> str:
-    """One line per row and k; an empty cell where there is no figure."""
+def table_csv(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> str:
+    """One line per row and k; missing values are empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
-    for outcome, figures in zip(evaluation.outcomes, measured, strict=True):
+    for outcome, metrics in zip(evaluation.outcomes, measured, strict=True):
         published = dr_rag_table_5(paper, outcome.name, outcome.k) if paper else None
         cells: list[object] = [
-            f"{100 * figures.recall:.2f}",
-            f"{100 * figures.difference:.2f}",
-            *(f"{100 * end:.2f}" for end in figures.interval),
-            f"{figures.documents:.3f}",
-            f"{100 * figures.all_found:.2f}",
-            "" if figures.relative_time is None else f"{figures.relative_time:.3f}",
+            f"{100 * metrics.recall:.2f}",
+            f"{100 * metrics.difference:.2f}",
+            *(f"{100 * end:.2f}" for end in metrics.interval),
+            f"{metrics.documents:.3f}",
+            f"{100 * metrics.all_found:.2f}",
+            "" if metrics.relative_time is None else f"{metrics.relative_time:.3f}",
             "" if outcome.seconds is None else f"{outcome.seconds:.6f}",
             f"{outcome.pairs_per_question:.2f}",
             *(published or ("", "")),
@@ -60,18 +61,14 @@ def table_csv(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], paper:
 
 
 def table_markdown(
-    evaluation: Evaluation,
-    measured: Sequence[OutcomeMetrics],
-    paper: DrRagPaper | None,
-    title: str,
-    facts: Sequence[str],
+    evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None, title: str, facts: Sequence[str]
 ) -> str:
-    """The tables for people: one per k, then recall by kind of question.
+    """The Markdown report: per k a table of all rows and one of recall by kind of question.
 
     Args:
         evaluation: All rows.
-        measured: Their figures.
-        paper: Whose published figures stand beside ours.
+        measured: Their metrics.
+        paper: Adds this paper's published results.
         title: Heading.
         facts: Lines on data, models, seed and time.
     """
@@ -82,44 +79,38 @@ def table_markdown(
         kinds = list(recall_by_kind(evaluation, rows[0][0]))
         if len(kinds) > 1:
             table = [[o.name, *(f"{100 * v:.2f}" for v in recall_by_kind(evaluation, o).values())] for o, _ in rows]
-            lines += ["Recall (%) by kind of question:", "", *_markdown(["", *kinds], table), ""]
+            lines += ["Recall (%) by kind of question:", "", *markdown_table(["", *kinds], table), ""]
     return "\n".join([*lines, NOTES, PAPER_NOTE.format(dataset=paper) if paper else ""]).rstrip() + "\n"
 
 
-def _main_table(rows: Sequence[tuple[Outcome, OutcomeMetrics]], paper: DrRagPaper | None) -> list[str]:
+def _main_table(rows: Sequence[tuple[Outcome, Metrics]], paper: DrRagPaper | None) -> list[str]:
     head = ["", "recall %", "difference to SM", "documents", "all found %", "time", "pairs"]
     table = []
-    for outcome, figures in rows:
-        low, high = (100 * end for end in figures.interval)
-        difference = "" if outcome.name == BASELINE else f"{100 * figures.difference:+.2f} [{low:+.2f}, {high:+.2f}]"
+    for outcome, metrics in rows:
+        low, high = (100 * end for end in metrics.interval)
+        difference = "" if outcome.name == BASELINE else f"{100 * metrics.difference:+.2f} [{low:+.2f}, {high:+.2f}]"
         cells = [
             outcome.name,
-            f"{100 * figures.recall:.2f}",
+            f"{100 * metrics.recall:.2f}",
             difference,
-            f"{figures.documents:.2f}",
-            f"{100 * figures.all_found:.2f}",
-            "" if figures.relative_time is None else f"{figures.relative_time:.2f}",
+            f"{metrics.documents:.2f}",
+            f"{100 * metrics.all_found:.2f}",
+            "" if metrics.relative_time is None else f"{metrics.relative_time:.2f}",
             f"{outcome.pairs_per_question:.1f}",
         ]
         if paper:
             published = dr_rag_table_5(paper, outcome.name, outcome.k)
             cells += [f"{value:.2f}" for value in published] if published else ["", ""]
         table.append(cells)
-    return _markdown(head + (["paper: recall %", "paper: documents"] if paper else []), table)
-
-
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A Markdown table: names to the left, figures to the right."""
-    rule = ["---"] + ["---:"] * (len(head) - 1)
-    return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
+    return markdown_table(head + (["paper: recall %", "paper: documents"] if paper else []), table)
 
 
 def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
-    """JSON lines, one per question: its gold, every pair score, and per row and k what was chosen, found and missed.
+    """JSON lines, one per question: gold passages, pair scores, and per row and k the documents chosen, found and missed.
 
     Args:
         evaluation: All rows.
-        texts: What a reader answered from each outcome's choice; its answer then stands beside the choice.
+        texts: A reader's answers per outcome, added to the rows.
     """
     passages = evaluation.passages
     for number, question in enumerate(evaluation.questions):
@@ -151,19 +142,19 @@ def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | No
         yield json.dumps(record, ensure_ascii=False)
 
 
-def plot_recall(evaluation: Evaluation, measured: Sequence[OutcomeMetrics], path: Path, title: str) -> None:
-    """Recall against k, one line per row; the oracles dashed."""
+def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
+    """Plot recall by k, one line per row, oracles dashed."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    figures = list(zip(evaluation.outcomes, measured, strict=True))
+    rows = list(zip(evaluation.outcomes, measured, strict=True))
     for name in dict.fromkeys(outcome.name for outcome in evaluation.outcomes):
-        points = [(outcome.k, 100 * m.recall) for outcome, m in figures if outcome.name == name]
+        points = [(outcome.k, 100 * m.recall) for outcome, m in rows if outcome.name == name]
         axes.plot(*zip(*points, strict=True), marker="o", linestyle="--" if name in ORACLES else "-", label=name)
-    axes.set(xlabel="k, documents at most", ylabel="recall of gold passages, %", title=title)
+    axes.set(xlabel="k (document budget)", ylabel="recall of gold passages, %", title=title)
     axes.set_xticks(sorted({outcome.k for outcome in evaluation.outcomes}))
     axes.grid(alpha=0.3)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")

@@ -1,4 +1,4 @@
-"""BM25 over the passages that questions ship: the lexical baseline of a reranker where there is no index to search."""
+"""BM25 over the passages that questions ship: the lexical baseline for a reranker without a BM25 index."""
 
 from collections.abc import Sequence
 
@@ -13,8 +13,8 @@ from harness.retrievers.bm25 import Analyser
 K1, B = 1.5, 0.75  # as `infer.py index --kind bm25`
 
 
-def bm25_of_own(questions: Sequence[Question]) -> list[dict[str, float]]:
-    """BM25 score of each question's own passages, by id; word statistics over the passages of all questions together."""
+def bm25_of_shipped(questions: Sequence[Question]) -> list[dict[str, float]]:
+    """BM25 scores of each question's shipped passages, by id; word statistics over all questions' passages."""
     texts = {passage.id: indexed_text(passage) for question in questions for passage in question.passages}
     row_of = {id_: row for row, id_ in enumerate(texts)}
     analyser = Analyser()
@@ -27,8 +27,8 @@ def bm25_of_own(questions: Sequence[Question]) -> list[dict[str, float]]:
     scores = []
     for question in questions:
         words = engine.get_tokens_ids(analyser(clean(question.text)))
-        every_P: NDArray[np.float32] = (
+        scores_P: NDArray[np.float32] = (
             engine.get_scores_from_ids(words) if words else np.zeros(len(texts), dtype=np.float32)
         )
-        scores.append({passage.id: float(every_P[row_of[passage.id]]) for passage in question.passages})
+        scores.append({passage.id: float(scores_P[row_of[passage.id]]) for passage in question.passages})
     return scores

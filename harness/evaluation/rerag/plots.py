@@ -1,4 +1,4 @@
-"""The study's plots: EM against the number of contexts, accuracy against their quality, risk against coverage."""
+"""RE-RAG's plots: EM by number of contexts, EM by share of relevant contexts, risk-coverage curves."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from harness.evaluation.tables import Table
 
 
 def plot_contexts(table: Table, path: Path) -> None:
-    """Figure 2 from its table, with intervals."""
+    """Figure 2: EM by number of contexts, with intervals, from its table."""
     figure, axes = _axes()
     counts = [int(name) for name in table.rows]
     for column, name in enumerate(table.columns):
@@ -29,7 +29,7 @@ def plot_contexts(table: Table, path: Path) -> None:
 
 
 def plot_quality(table: Table, path: Path) -> None:
-    """Figure 3 from its table: accuracy as lines, numbers of questions as bars."""
+    """Figure 3: EM (lines) and number of questions (bars) by share of relevant contexts, from its table."""
     figure, axes = _axes()
     bars = axes.twinx()
     places = np.arange(len(table.rows))
@@ -44,7 +44,7 @@ def plot_quality(table: Table, path: Path) -> None:
     axes.set(
         xlabel="share of relevant contexts",
         ylabel="EM, % (lines)",
-        title="Accuracy by quality of contexts",
+        title="EM by share of relevant contexts",
         ylim=(0, 100),
     )
     bars.set_ylabel("questions (bars)")
@@ -52,11 +52,11 @@ def plot_quality(table: Table, path: Path) -> None:
 
 
 def plot_coverage(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]], path: Path) -> None:
-    """Risk against coverage, one line per confidence."""
+    """Risk-coverage curves, one line per confidence score."""
     figure, axes = _axes()
     for name, (coverage_N, risk_N) in curves.items():
         axes.plot(100 * coverage_N, 100 * risk_N, label=name)
-    axes.set(xlabel="coverage, % of questions", ylabel="risk, % wrong", title="Risk against coverage")
+    axes.set(xlabel="coverage, % of questions", ylabel="risk, % wrong", title="Risk-coverage curves")
     _save(figure, axes, path)
 
 

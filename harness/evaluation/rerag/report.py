@@ -1,4 +1,4 @@
-"""All of RE-RAG's evaluation from one strategy: its answers, the tables, the plots and what each question adds to its record."""
+"""RE-RAG's evaluation report: answers, tables, plots and the extra fields of each question's record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from common.records import Answer, Question, Ranked
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, Normalization
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.bm25_baseline import bm25_of_own
+from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates, training_scores
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
 from harness.evaluation.rerag.temperature import fit_temperature
@@ -30,17 +30,17 @@ from models.serving_manifest import MANIFEST
 
 @dataclass(slots=True)
 class Report:
-    """What an evaluation of RE-RAG found."""
+    """The results of an evaluation of RE-RAG."""
 
-    answers: list[Answer] | None  # as the strategy would give them; None without a generator
+    answers: list[Answer] | None  # those of the strategy; None without a generator
     tables: list[Table]
-    extras: list[dict[str, object]]  # per question, for its record
+    extras: list[dict[str, object]]  # extra fields of each question's record
     facts: list[str]
     settings: dict[str, object]
     contexts: Table | None = None
     quality: Table | None = None
     curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
-    seconds_before: float = 0.0  # of work that an interrupted run had done
+    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
 
     def plot(self, folder: Path) -> None:
         """Write contexts.png, quality.png and risk_coverage.png; none without a generator."""
@@ -59,88 +59,88 @@ def evaluate(
     ks: tuple[int, ...],
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
-    kept_in: Path | None = None,
+    saved_in: Path | None = None,
 ) -> Report:
-    """Run the whole study.
+    """Compute all answers, tables and curves.
 
     Args:
-        strategy: With an estimator; what needs a generator is left out where there is none.
+        strategy: With an estimator; without a generator, the tables that need one are omitted.
         questions: All with answers.
-        training: Questions to fit the retriever's temperature on; temperature 1 when None.
-        encoder_name: Sentence encoder that stands in for a retriever; MiniLM when None.
-        normalization: How answers are compared.
+        training: Questions for fitting the retriever's temperature; temperature 1 when None.
+        encoder_name: Sentence encoder used without a retriever; MiniLM when None.
+        normalization: How answers are normalized before they are compared.
         ks: Of recall@k.
-        paper: Whose figures to print beside.
+        paper: Adds this paper's published results to the tables.
         bootstrap: For the intervals.
-        kept_in: Folder in which finished batches outlive an interruption; None keeps none.
+        saved_in: Folder for the resumable batches; None saves nothing.
     """
     encoder = None
     if strategy.retriever is None:
         assert strategy.model.estimator is not None
         encoder = SentenceEncoder(encoder_name or MINILM, device=str(strategy.model.estimator.network.device))
-    of_training, of_questions = _kept(strategy, questions, training, encoder, kept_in)
+    of_training, of_questions = _saved_batches(strategy, questions, training, encoder, saved_in)
     candidates, contexts = strategy.candidates, strategy.contexts
     temperature = 1.0
     if training is not None:
         scores = training_scores(training, strategy.retriever, encoder, candidates, of_training)
         temperature = fit_temperature(*scores)
-    pools, seconds = collect_candidates(
+    candidate_sets, seconds = collect_candidates(
         questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperature, of_questions
     )
     scoring = rerag_tables.Scoring(normalization, bootstrap)
     others: dict[str, rerag_tables.Orders] = {}
     if encoder is not None:
-        lexical = bm25_of_own(questions)
+        lexical = bm25_of_shipped(questions)
         others["BM25"] = [
-            sorted(range(len(pool.passages)), key=lambda i: -scores[pool.passages[i].id])
-            for pool, scores in zip(pools, lexical, strict=True)
+            sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
+            for each, scores in zip(candidate_sets, lexical, strict=True)
         ]
-    report = Report(None, [rerag_tables.recall_table(pools, ks, bootstrap, paper, others)], [], [], {})
+    report = Report(None, [rerag_tables.recall_table(candidate_sets, ks, bootstrap, paper, others)], [], [], {})
     report.seconds_before = of_training.seconds + of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
-        "estimator": rerag_tables.calibrated(pools, strategy.model.calibration),
-        "retriever": rerag_tables.retriever_confidence(pools, encoder is not None, temperature),
+        "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
+        "retriever": rerag_tables.retriever_confidence(candidate_sets, encoder is not None, temperature),
     }
     exact: dict[Ranker, NDArray[np.float64]] = {}
     readings: rerag_tables.Readings = {}
     if strategy.model.generator is not None:
-        readings = rerag_tables.read_settings(pools, strategy.contexts)
+        readings = rerag_tables.read_settings(candidate_sets, strategy.contexts)
         exact = {
-            "estimator": scoring.exact(pools, readings[rerag_tables.FULL, strategy.marginal]),
-            "retriever": scoring.exact(pools, readings["Baseline", strategy.marginal]),
+            "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, strategy.marginal]),
+            "retriever": scoring.exact(candidate_sets, readings["Baseline", strategy.marginal]),
         }
-        report.contexts = rerag_tables.contexts_table(pools, scoring, strategy.contexts)
-        report.quality = rerag_tables.quality_table(pools, confidences, exact, strategy.contexts)
+        report.contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
+        report.quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
         report.tables += [
-            rerag_tables.ablation_table(pools, readings, scoring, strategy.contexts, paper), report.contexts, report.quality,
+            rerag_tables.ablation_table(candidate_sets, readings, scoring, strategy.contexts, paper), report.contexts, report.quality,
         ]  # fmt: skip
     systems = [
         Confidence.of(
-            name, ranker, pools, confidences[ranker], strategy.contexts, exact.get(ranker),
+            name, ranker, candidate_sets, confidences[ranker], strategy.contexts, exact.get(ranker),
             strategy.threshold if ranker == "estimator" else None,
         )
         for ranker, name in rerag_tables.RANKERS.items()
     ]  # fmt: skip
     report.tables += refusal_tables(systems, bootstrap, paper)
     if readings:
-        surest = {
+        certainty = {
             f"probability of the answer, {marginal}": np.array(
                 [r.logprob if r.written else -np.inf for r in readings[rerag_tables.FULL, marginal]]
             )
             for marginal in rerag_tables.MARGINALS
         }
-        surest |= {f"greatest confidence, {system.name}": system.max_N for system in systems}
-        report.curves, table = coverage_curves(surest, exact["estimator"])
+        certainty |= {f"greatest confidence, {system.name}": system.max_N for system in systems}
+        report.curves, table = coverage_curves(certainty, exact["estimator"])
         report.tables.append(table)
-        report.answers = _answers(strategy, pools, readings, systems[0], seconds)
-    report.extras = [_extra(strategy, pool, readings, number) for number, pool in enumerate(pools)]
-    order = f"cosine of {encoder.name} over each question's own passages" if encoder else "the strategy's retriever"
+        report.answers = _answers(strategy, candidate_sets, readings, systems[0], seconds)
+    report.extras = [_extra(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
+    order = f"cosine of {encoder.name} over each question's shipped passages" if encoder else "the strategy's retriever"
     report.facts = [
-        f"retriever's order and scores: {order}; temperature "
+        f"retriever's ranking and scores: {order}; temperature "
         + (f"{temperature:.4g}, fitted on {len(training):,} training questions" if training else "1, not fitted"),
-        f"temperature of the estimator's weights, `thorough`: {strategy.model.relevance_temperature:g}",
-        "retriever's confidence: " + ("its cosine" if encoder else "its score, scaled to 0..1 over all candidates"),
-        f"{np.mean([len(pool.passages) for pool in pools]):.1f} candidates per question, {strategy.contexts} contexts kept",
+        f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
+        "retriever's confidence: " + ("cosine" if encoder else "score, min-max scaled to 0..1 over all candidates"),
+        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker",
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
     ]
     report.settings = {
@@ -157,14 +157,14 @@ def evaluate(
     return report
 
 
-def _kept(
+def _saved_batches(
     strategy: ReRag,
     questions: Sequence[Question],
     training: Sequence[Question] | None,
     encoder: SentenceEncoder | None,
     folder: Path | None,
 ) -> tuple[ResumableBatches, ResumableBatches]:
-    """Where what training questions and questions give is kept; nowhere if nobody knows what the strategy was built from."""
+    """Resumable batches for training questions and questions; nothing is saved if the strategy's parts are unknown."""
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
     if folder is None or retriever is None or strategy.serving is None:
         return ResumableBatches(), ResumableBatches()
@@ -182,52 +182,46 @@ def _kept(
 
 def _answers(
     strategy: ReRag,
-    pools: Sequence[CandidateSet],
+    candidate_sets: Sequence[CandidateSet],
     readings: rerag_tables.Readings,
     confident: Confidence,
     seconds: dict[str, float],
 ) -> list[Answer]:
-    """What the strategy itself would answer."""
-    made = []
-    for number, (pool, reading) in enumerate(zip(pools, readings[rerag_tables.FULL, strategy.marginal], strict=True)):
-        kept = [Ranked(pool.passages[i], float(pool.relevance_C[i])) for i in pool.order("estimator")][
-            : strategy.contexts
-        ]
+    """The strategy's answers."""
+    answers = []
+    full = readings[rerag_tables.FULL, strategy.marginal]
+    for number, (each, reading) in enumerate(zip(candidate_sets, full, strict=True)):
+        order = each.order("estimator")[: strategy.contexts]
+        contexts = [Ranked(each.passages[i], float(each.relevance_C[i])) for i in order]
         answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
         refused = strategy.refuse and not answerable
-        read = reading if kept and not refused else None  # as the strategy, which does not read what it refuses
+        read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
         costs = {
             "retriever_calls": float(strategy.retriever is not None),
-            "passages_scored": float(len(pool.passages)),
-            "contexts_read": float(len(pool.places)),
-            **{f"seconds/{stage}": value / len(pools) for stage, value in seconds.items()},
+            "passages_scored": float(len(each.passages)),
+            "contexts_read": float(len(each.column_of)),
+            **{f"seconds/{stage}": value / len(candidate_sets) for stage, value in seconds.items()},
         }
-        made.append(
-            Answer(
-                pool.question.id,
-                UNANSWERABLE if refused else reading.text,
-                tuple(kept),
-                read.logprob if read else None,
-                costs,
-                {**explanation(kept, read, strategy.model.calibration), "answerable": answerable},
-            )
-        )
-    return made
+        notes = {**explanation(contexts, read, strategy.model.calibration), "answerable": answerable}
+        text, logprob = UNANSWERABLE if refused else reading.text, read.logprob if read else None
+        answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
+    return answers
 
 
-def _extra(strategy: ReRag, pool: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
-    """Every candidate with both scores, what was read from it, and the answer under every setting."""
+def _extra(strategy: ReRag, item: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
+    """Every candidate with its scores and the answer generated from it, and the answer under every setting."""
+    columns, matrix = item.column_of, item.matrix
     candidates = []
-    for place, passage in enumerate(pool.passages):
-        written = pool.matrix.written[pool.places[place]] if pool.matrix and place in pool.places else None
+    for place, passage in enumerate(item.passages):
+        written = matrix.written[columns[place]] if matrix and place in columns else None
         candidates.append(
             {
                 "id": passage.id,
                 "title": passage.title,
-                "retriever": round(float(pool.retriever_C[place]), 6),
-                "relevance": round(float(pool.relevance_C[place]), 6),
-                "probability": round(strategy.model.calibration(float(pool.relevance_C[place])), 6),
-                "has_answer": bool(pool.holds_C[place]),
+                "retriever": round(float(item.retriever_C[place]), 6),
+                "relevance": round(float(item.relevance_C[place]), 6),
+                "probability": round(strategy.model.calibration(float(item.relevance_C[place])), 6),
+                "has_answer": bool(item.has_answer_C[place]),
                 "written": written,
             }
         )

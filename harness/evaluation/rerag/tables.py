@@ -1,4 +1,4 @@
-"""RE-RAG's Tables 2 and 7 and Figures 2 and 3, all from the same pools.
+"""RE-RAG's Tables 2 and 7 and Figures 2 and 3, computed from candidate sets.
 
 Shape legend: N questions, R rows.
 """
@@ -18,13 +18,13 @@ from harness.evaluation.tables import Cell, Cells, Table
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import Marginal, Reading
 
-QUALITY_BINS = 10  # of the share of relevant contexts, above the bin of exactly none
-RELEVANT = 0.5  # calibrated P from which a context counts as relevant (Section 5.1)
+QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
+RELEVANT = 0.5  # a context is relevant if its calibrated P(relevant) is at least this (Section 5.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Whose contexts are read, and whose scores weigh them."""
+    """Which ranker selects the contexts, and which one's scores weight them."""
 
     contexts: Ranker
     weights: Ranker
@@ -36,30 +36,31 @@ ABLATION = {
     "RE context": Setting("estimator", "retriever"),
     "RE context, score": Setting("estimator", "estimator"),
 }
-RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # with their names in tables
+RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
 FULL = "RE context, score"
 MARGINALS: tuple[Marginal, ...] = get_args(Marginal)
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How answers are compared and intervals drawn."""
+    """Normalization of answers and bootstrap options."""
 
     normalization: Normalization
     bootstrap: Bootstrap
 
-    def exact(self, pools: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
+    def exact(self, candidate_sets: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
         """Exact match of every question, (N,)."""
-        return score_answers([r.text for r in readings], [pool.question for pool in pools], self.normalization).exact_N
+        questions = [each.question for each in candidate_sets]
+        return score_answers([reading.text for reading in readings], questions, self.normalization).exact_N
 
 
 Readings = dict[tuple[str, Marginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
 
 
-def read_settings(pools: Sequence[CandidateSet], contexts: int) -> Readings:
-    """Every question's answer under every setting of the ablation."""
+def read_settings(candidate_sets: Sequence[CandidateSet], contexts: int) -> Readings:
+    """Every question's answer for every setting of the ablation."""
     return {
-        (name, marginal): [pool.read(setting.contexts, setting.weights, contexts, marginal) for pool in pools]
+        (name, marginal): [each.read(setting.contexts, setting.weights, contexts, marginal) for each in candidate_sets]
         for name, setting in ABLATION.items()
         for marginal in MARGINALS
     }
@@ -69,24 +70,24 @@ Orders = Sequence[Sequence[int]]  # per question its candidates, best first
 
 
 def recall_table(
-    pools: Sequence[CandidateSet],
+    candidate_sets: Sequence[CandidateSet],
     ks: tuple[int, ...],
     bootstrap: Bootstrap,
     paper: paper_figures.Paper | None,
     others: Mapping[str, Orders] | None = None,
 ) -> Table:
-    """Table 2: share of questions with an answer among the first k of each order, and what the estimator gains.
+    """Table 2: share of questions with an answer in the first k candidates of each order, and the estimator's gain.
 
     Args:
-        pools: All questions.
-        ks: Numbers of first candidates.
+        candidate_sets: One per question.
+        ks: The k of recall@k.
         bootstrap: For the intervals.
-        paper: Whose figures to print beside.
+        paper: Adds this paper's published results.
         others: Further orders of the same candidates, by name.
     """
-    orders: dict[str, Orders] = {"retriever": [pool.order("retriever") for pool in pools], **(others or {})}
-    estimated = _found(pools, [pool.order("estimator") for pool in pools], ks)
-    found = {name: _found(pools, order, ks) for name, order in orders.items()} | {"RE": estimated}
+    orders: dict[str, Orders] = {"retriever": [each.order("retriever") for each in candidate_sets], **(others or {})}
+    estimated = _found(candidate_sets, [each.order("estimator") for each in candidate_sets], ks)
+    found = {name: _found(candidate_sets, order, ks) for name, order in orders.items()} | {"RE": estimated}
     gains = {f"RE - {name}": estimated - found[name] for name in orders}
     cells = percent_cells(np.concatenate([*found.values(), *gains.values()]), bootstrap)
     width = len(ks) + 1
@@ -96,29 +97,29 @@ def recall_table(
         (*(f"R@{k} %" for k in ks), "all candidates %"),
         {name: cells[row * width : (row + 1) * width] for row, name in enumerate([*found, *gains])},
         paper_figures.recall(paper, ks),
-        "Share of questions of which one of the first k passages holds an answer; differences are paired, in points.",
+        "Share of questions with an answer in one of the first k passages; differences are paired, in points.",
         signed=frozenset(gains),
     )
 
 
-def _found(pools: Sequence[CandidateSet], orders: Orders, ks: tuple[int, ...]) -> NDArray[np.float64]:
-    """Whether the first k hold an answer, and whether any candidate does: (len(ks) + 1, N)."""
+def _found(candidate_sets: Sequence[CandidateSet], orders: Orders, ks: tuple[int, ...]) -> NDArray[np.float64]:
+    """Whether one of the first k candidates, for each k, and whether any candidate has an answer: (len(ks) + 1, N)."""
     first_N = []
-    for pool, order in zip(pools, orders, strict=True):
-        places = np.flatnonzero(pool.holds_C[list(order)])
+    for each, order in zip(candidate_sets, orders, strict=True):
+        places = np.flatnonzero(each.has_answer_C[list(order)])
         first_N.append(places[0] if len(places) else np.inf)
     return (np.array(first_N)[None, :] < np.array([*ks, np.inf])[:, None]).astype(float)
 
 
 def ablation_table(
-    pools: Sequence[CandidateSet],
+    candidate_sets: Sequence[CandidateSet],
     readings: Readings,
     scoring: Scoring,
     contexts: int,
     paper: paper_figures.Paper | None,
 ) -> Table:
-    """Table 7: EM with the retriever's or the estimator's contexts and weights, and the differences to the baseline."""
-    exact = {key: scoring.exact(pools, each) for key, each in readings.items()}
+    """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline."""
+    exact = {key: scoring.exact(candidate_sets, each) for key, each in readings.items()}
     rows: dict[str, Cells] = {}
     for name in ABLATION:
         values = []
@@ -133,19 +134,19 @@ def ablation_table(
         columns,
         rows,
         paper_figures.ablation(paper),
-        "Here one generator serves all rows; the paper's first four rows have a T5-base generator trained without the "
+        "All rows here use the same generator; the paper's first four rows use a T5-base generator trained without the "
         "estimator, and FiD-KD's retriever.",
         signed=frozenset(columns[1::2]),
     )
 
 
 def context_counts(contexts: int) -> list[int]:
-    """1, 2, 5, 10, then every five up to the number that is kept."""
+    """1, 2, 5, 10, then in steps of five up to `contexts`."""
     return [*(k for k in (1, 2, 5) if k < contexts), *range(10, contexts, 5), contexts]
 
 
-def contexts_table(pools: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> Table:
-    """Figure 2: EM against the number of contexts, each ranker under its own weights."""
+def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> Table:
+    """Figure 2: EM by number of contexts, each ranker with its own weights."""
     counts = context_counts(contexts)
     systems: list[tuple[str, Ranker, Marginal]] = [
         (f"{name}, {marginal}", ranker, marginal) for ranker, name in RANKERS.items() for marginal in MARGINALS
@@ -153,55 +154,55 @@ def contexts_table(pools: Sequence[CandidateSet], scoring: Scoring, contexts: in
     rows: dict[str, Cells] = {}
     for count in counts:
         exact = [
-            scoring.exact(pools, [pool.read(ranker, ranker, count, marginal) for pool in pools])
+            scoring.exact(candidate_sets, [each.read(ranker, ranker, count, marginal) for each in candidate_sets])
             for _, ranker, marginal in systems
         ]
         rows[f"{count}"] = percent_cells(np.stack(exact), scoring.bootstrap)
     return Table(
         "contexts",
-        "EM against the number of contexts (Figure 2)",
+        "EM by number of contexts (Figure 2)",
         tuple(f"EM %, {name}" for name, *_ in systems),
         rows,
-        note="Each ranker's first contexts under its own weights; the paper compares with FiD-KD, which fuses contexts.",
+        note="Each ranker's first contexts with its own weights; the paper compares with FiD-KD, which fuses contexts.",
     )
 
 
-def retriever_confidence(pools: Sequence[CandidateSet], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
-    """Retriever scores as confidences: cosines as they are, others scaled to 0..1 over all questions."""
-    scores = [pool.retriever_C * temperature for pool in pools]
+def retriever_confidence(sets: Sequence[CandidateSet], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
+    """Retriever scores as confidences: cosines unchanged, other scores min-max scaled to 0..1 over all questions."""
+    scores = [each.retriever_C * temperature for each in sets]
     if cosine:
         return scores
-    every = np.concatenate(scores)
-    low, high = (every.min(), every.max()) if len(every) else (0.0, 0.0)
+    all_scores = np.concatenate(scores)
+    low, high = (all_scores.min(), all_scores.max()) if len(all_scores) else (0.0, 0.0)
     return [(score - low) / (high - low or 1.0) for score in scores]
 
 
-def calibrated(pools: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:
+def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:
     """Calibrated P(relevant) of every candidate."""
-    return [np.array([calibration(score) for score in pool.relevance_C]) for pool in pools]
+    return [np.array([calibration(score) for score in each.relevance_C]) for each in candidate_sets]
 
 
 def quality_table(
-    pools: Sequence[CandidateSet],
+    candidate_sets: Sequence[CandidateSet],
     confidences: dict[Ranker, list[NDArray[np.float64]]],
     exact: dict[Ranker, NDArray[np.float64]],
     contexts: int,
 ) -> Table:
-    """Figure 3: accuracy by the share of kept contexts whose confidence reaches 0.5.
+    """Figure 3: EM by the share of selected contexts with a confidence of at least 0.5.
 
     Args:
-        pools: All questions.
+        candidate_sets: One per question.
         confidences: Each ranker's confidence in every candidate.
-        exact: EM of each ranker's system, (N,).
-        contexts: How many are kept.
+        exact: EM of the answers with each ranker's contexts and weights, (N,).
+        contexts: Number of contexts selected.
     """
     columns: list[str] = []
     table: dict[str, list[Cell | None]] = {name: [] for name in _bin_names()}
     for ranker, title in RANKERS.items():
         bins_N = np.array(
             [
-                _bin(confidence[pool.order(ranker)[:contexts]])
-                for pool, confidence in zip(pools, confidences[ranker], strict=True)
+                _bin(confidence[each.order(ranker)[:contexts]])
+                for each, confidence in zip(candidate_sets, confidences[ranker], strict=True)
             ]
         )
         columns += [f"questions, {title}", f"EM %, {title}"]
@@ -211,7 +212,7 @@ def quality_table(
             table[name] += [Cell(int(inside_N.sum())), Cell(accuracy)]
     return Table(
         "quality",
-        f"Accuracy by the share of relevant contexts (Figure 3): confidence of {RELEVANT} or more",
+        f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
         tuple(columns),
         table,
     )
@@ -223,6 +224,6 @@ def _bin_names() -> list[str]:
 
 
 def _bin(confidence_K: NDArray[np.float64]) -> int:
-    """0 when no context is relevant, else 1 + the bin of the share, its upper end included."""
+    """0 if no context is relevant, else 1 + the bin of the share; bins include their upper end."""
     relevant = int((confidence_K >= RELEVANT).sum())
     return -(-relevant * QUALITY_BINS // len(confidence_K)) if relevant else 0

@@ -1,7 +1,7 @@
-"""The temperature of retriever scores as a distribution over contexts (RE-RAG Eq. 1; `papers.md` A).
+"""Temperature fitting for retriever scores as weights of contexts (RE-RAG Eq. 1).
 
-P_R(c_j | q) = softmax(S_j / T): scores of a retriever that was not trained with the generator, cosines above all, are far too
-flat at T = 1.  T maximizes the likelihood, on training questions, that a context drawn from P_R holds an answer.
+P_R(c_j | q) = softmax(S_j / T).  At T = 1, scores of a retriever not trained with the generator (cosines above all) give a
+nearly uniform P_R.  T maximizes the likelihood, on training questions, that a context drawn from P_R has an answer.
 """
 
 from collections.abc import Sequence
@@ -11,42 +11,41 @@ from numpy.typing import NDArray
 
 from common.errors import UserError
 
-_DECADES = 4  # on either side of the scores' own spread
+_DECADES = 4  # searched on either side of the scores' standard deviation
 _GRID = 161
 
 
-def fit_temperature(scores: Sequence[NDArray[np.float64]], holds: Sequence[NDArray[np.bool_]]) -> float:
+def fit_temperature(scores: Sequence[NDArray[np.float64]], labels: Sequence[NDArray[np.bool_]]) -> float:
     """Maximum-likelihood temperature, to about one part in a thousand.
 
     Args:
         scores: Retriever scores of each question's contexts.
-        holds: Which of them hold an answer; questions in which all or none do say nothing.
+        labels: Has-answer labels of the contexts; questions where all are equal do not depend on T and are ignored.
 
     Raises:
-        UserError: If no question says anything.
+        UserError: If no question has both labels.
     """
-    telling = [
-        (score - score.max(), held) for score, held in zip(scores, holds, strict=True) if held.any() and not held.all()
-    ]
-    if not telling:
+    pairs = zip(scores, labels, strict=True)
+    informative = [(score - score.max(), label) for score, label in pairs if label.any() and not label.all()]
+    if not informative:
         raise UserError(
-            "temperature_questions: in no question do some contexts hold an answer and others not, so no temperature can be "
-            "fitted: name a file of training questions with answers, or leave it out for temperature 1."
+            "temperature_questions: no question has both contexts with and contexts without an answer, so no temperature can "
+            "be fitted: choose another file of training questions, or omit the option for temperature 1."
         )
-    spread = float(np.mean([score.std() for score, _ in telling])) or 1.0
+    spread = float(np.mean([score.std() for score, _ in informative])) or 1.0
     powers = np.linspace(-_DECADES, _DECADES, _GRID)
-    for _ in range(3):  # a finer grid around the best point each time: the likelihood need not have one peak only
-        losses = [_loss(telling, spread * 10.0**power) for power in powers]
+    for _ in range(3):  # successively finer grids around the best point: the likelihood may have several maxima
+        losses = [_loss(informative, spread * 10.0**power) for power in powers]
         best = int(np.argmin(losses))
         found = float(powers[best])
         powers = np.linspace(powers[max(best - 1, 0)], powers[min(best + 1, len(powers) - 1)], 21)
     return spread * 10.0**found
 
 
-def _loss(telling: Sequence[tuple[NDArray[np.float64], NDArray[np.bool_]]], temperature: float) -> float:
-    """Mean of -log of the P_R mass on contexts that hold an answer, nats."""
+def _loss(informative: Sequence[tuple[NDArray[np.float64], NDArray[np.bool_]]], temperature: float) -> float:
+    """Mean negative log of P_R's mass on contexts with an answer, nats."""
     total = 0.0
-    for score, held in telling:
+    for score, label in informative:
         scaled = score / temperature
-        total += np.logaddexp.reduce(scaled) - np.logaddexp.reduce(scaled[held])
-    return total / len(telling)
+        total += np.logaddexp.reduce(scaled) - np.logaddexp.reduce(scaled[label])
+    return total / len(informative)

@@ -1,7 +1,7 @@
-"""RE-RAG's Tables 4 and 5, AUROC and risk against coverage: knowing when the contexts hold no answer.
+"""Detection of unanswerable questions: RE-RAG's Tables 4 and 5, AUROC and risk-coverage curves.
 
-A question is unanswerable when none of the contexts that a ranker keeps holds an answer; it is predicted so when none reaches
-the threshold.  Shape legend: N questions.
+A question is unanswerable for a ranker if none of its selected contexts contains an answer; it is predicted unanswerable if
+no context's confidence reaches the threshold.  Shape legend: N questions.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,38 +20,39 @@ from models.rerag.unanswerable import THRESHOLDS, Detection, best_refusal_thresh
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What one ranker believes of each question's kept contexts, and what is so."""
+    """One ranker's greatest confidence per question, with the true labels."""
 
     name: str
     max_N: NDArray[np.float64]  # greatest confidence; -inf without contexts
     answerable_N: NDArray[np.bool_]
-    exact_N: NDArray[np.float64] | None  # EM of its system; None without a generator
-    threshold: float | None  # fixed before these questions were seen; None where there is none
+    exact_N: NDArray[np.float64] | None  # EM with the ranker's contexts and weights; None without a generator
+    threshold: float | None  # chosen on other questions (validation); None if there is none
 
     @classmethod
     def of(
         cls,
         name: str,
         ranker: Ranker,
-        pools: Sequence[CandidateSet],
+        candidate_sets: Sequence[CandidateSet],
         confidences: Sequence[NDArray[np.float64]],
         contexts: int,
         exact_N: NDArray[np.float64] | None,
         threshold: float | None = None,
     ) -> "Confidence":
-        """From the confidences in all candidates."""
-        kept = [pool.order(ranker)[:contexts] for pool in pools]
+        """Computed from the confidences in all candidates."""
+        selected = [each.order(ranker)[:contexts] for each in candidate_sets]
+        answerable = [each.has_answer_C[rows].any() for each, rows in zip(candidate_sets, selected, strict=True)]
         return cls(
             name,
-            np.array([each[rows].max(initial=-np.inf) for each, rows in zip(confidences, kept, strict=True)]),
-            np.array([bool(pool.holds_C[rows].any()) for pool, rows in zip(pools, kept, strict=True)]),
+            np.array([each[rows].max(initial=-np.inf) for each, rows in zip(confidences, selected, strict=True)]),
+            np.array(answerable, dtype=bool),
             exact_N,
             threshold,
         )
 
     @property
     def used(self) -> tuple[float, str]:
-        """The threshold that Table 5 uses, and where it comes from."""
+        """The threshold used in Table 5, and its source."""
         if self.threshold is not None:
             return self.threshold, "exported"
         return best_refusal_threshold(self.max_N, self.answerable_N)[0], "best on these questions"
@@ -65,12 +66,12 @@ def refusal_tables(
     Args:
         systems: The estimator first, then the retriever.
         bootstrap: For the intervals.
-        paper: Whose figures to print beside.
+        paper: Adds this paper's published results.
     """
-    made = [_detection_table(systems, paper), _auroc_table(systems, bootstrap)]
+    tables = [_detection_table(systems, paper), _auroc_table(systems, bootstrap)]
     if all(system.exact_N is not None for system in systems):
-        made.insert(1, _refusal_table(systems, bootstrap, paper))
-    return made
+        tables.insert(1, _refusal_table(systems, bootstrap, paper))
+    return tables
 
 
 def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper | None) -> Table:
@@ -79,26 +80,26 @@ def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper |
         swept = sweep(system.max_N, system.answerable_N)
         if system.threshold is not None:
             fixed = detection(system.max_N, system.answerable_N, system.threshold)
-            rows[f"{system.name}, exported threshold {system.threshold:g}"] = _detected(fixed)
+            rows[f"{system.name}, exported threshold {system.threshold:g}"] = _detection_cells(fixed)
         best = best_refusal_threshold(system.max_N, system.answerable_N)[0]
         for each in swept:
             mark = " (best F1 here)" if each.threshold == best else ""
-            rows[f"{system.name}, {each.threshold:g}{mark}"] = _detected(each)
+            rows[f"{system.name}, {each.threshold:g}{mark}"] = _detection_cells(each)
     counts = ", ".join(f"{s.name} {int((~s.answerable_N).sum()):,} of {len(s.answerable_N):,}" for s in systems)
     return Table(
         "detection",
-        "Finding context sets without an answer (Table 4)",
+        "Detection of context sets without an answer (Table 4)",
         ("recall %", "precision %", "F1 %"),
         rows,
         paper_figures.detection(paper),
-        f"Sets without an answer: {counts}. An exported threshold was chosen on validation. One that is best on "
-        f"these very questions, of {THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, flatters; the paper does not say on which "
+        f"Sets without an answer: {counts}. The exported threshold was chosen on validation questions. The best threshold on "
+        f"these questions, of {THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, is optimistic; the paper does not say on which "
         "questions it searched.",
     )
 
 
-def _detected(found: Detection) -> Cells:
-    return [Cell(100 * found.recall), Cell(100 * found.precision), Cell(100 * found.f1)]
+def _detection_cells(result: Detection) -> Cells:
+    return [Cell(100 * result.recall), Cell(100 * result.precision), Cell(100 * result.f1)]
 
 
 def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
@@ -110,24 +111,24 @@ def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: p
         with_N = system.answerable_N
         before_N, after_N = system.exact_N[with_N], (system.exact_N * ~refused_N)[with_N]
         before, after = percent_cells(np.stack([before_N, after_N]), bootstrap)
-        (right,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap)
+        (refused,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap)
         rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
-            Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), right,
+            Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused,
         ]  # fmt: skip
     return Table(
         "refusal",
-        "Refusing (Table 5)",
+        "Refusal of unanswerable questions (Table 5)",
         ("with answer", "EM % before", "EM % after", "without answer", "refused %"),
         rows,
         paper_figures.refusal(paper),
-        "EM on sets with an answer before and after refusing; share of the sets without one that is refused.",
+        "EM on sets with an answer, before and after refusal; share of refused questions among sets without an answer.",
     )
 
 
 def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
     return Table(
         "auroc",
-        "Telling sets with an answer from sets without",
+        "Discrimination of sets with and without an answer",
         ("AUROC",),
         {
             system.name: [
@@ -138,7 +139,7 @@ def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
             ]
             for system in systems
         },
-        note="By the greatest confidence among the kept contexts.",
+        note="Score: the greatest confidence among the selected contexts.",
         decimals=3,
     )
 
@@ -146,7 +147,7 @@ def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
 def resampled_interval(
     statistic: Callable[[NDArray, NDArray], float], one_N: NDArray, other_N: NDArray, bootstrap: Bootstrap
 ) -> tuple[float, float] | None:
-    """95% percentile interval of a statistic of questions; resamples where it is undefined are left out, None if all."""
+    """95% percentile bootstrap interval over questions; resamples with an undefined statistic are skipped, None if all."""
     random = np.random.default_rng(bootstrap.seed)
     values = np.empty(bootstrap.resamples)
     for resample in range(bootstrap.resamples):
@@ -162,11 +163,11 @@ def resampled_interval(
 def coverage_curves(
     confidences: dict[str, NDArray[np.float64]], exact_N: NDArray[np.float64]
 ) -> tuple[dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]], Table]:
-    """Risk against coverage by each confidence: name -> (coverage, risk), and the areas.
+    """Risk-coverage curve of each confidence score, name -> (coverage, risk), and a table of the areas (AURC).
 
     Args:
-        confidences: Per question, (N,) each.
-        exact_N: EM of the answers that would be given.
+        confidences: Name -> confidence per question, (N,).
+        exact_N: EM of the answers.
     """
     curves = {name: risk_coverage(each, 1 - exact_N) for name, each in confidences.items()}
     coverages = (0.25, 0.5, 0.75, 1.0)
@@ -176,10 +177,10 @@ def coverage_curves(
     }
     table = Table(
         "risk-coverage",
-        "Risk against coverage",
+        "Risk and coverage",
         ("AURC", *(f"risk at {c:.0%}" for c in coverages)),
         rows,
-        note="Share of wrong answers (1 - EM) among the most confident questions; AURC is its mean over all coverages.",
+        note="Risk: share of wrong answers (1 - EM) among the most confident questions; AURC: mean risk over all coverages.",
         decimals=3,
     )
     return {name: (curve.coverage_N, curve.risk_N) for name, curve in curves.items()}, table

@@ -16,7 +16,7 @@ from common.records import Answer, Question
 from datamodules.formats.reading import read_questions
 from harness.commands.answers import answers
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.candidates import collect_candidates, holding
+from harness.evaluation.rerag.candidates import collect_candidates, has_answer_labels
 from harness.evaluation.rerag.unanswerable import Confidence
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
@@ -162,7 +162,7 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
             found = pool.read(contexts, by, count, marginal)
             assert found.text == expected.text
             assert found.logprob == model_close(expected.logprob)
-        assert pool.holds_C.tolist() == holding(pool.question, pool.passages).tolist()
+        assert pool.has_answer_C.tolist() == has_answer_labels(pool.question, pool.passages).tolist()
         with pytest.raises(KeyError):
             pool.read("estimator", "estimator", 7, "fast")  # more than were read
 

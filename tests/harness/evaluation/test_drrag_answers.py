@@ -144,7 +144,7 @@ def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Pa
 
 def test_questions_without_answers_are_refused(index: Path, tmp_path: Path) -> None:
     strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
-    with pytest.raises(UserError, match="None of these questions ships an answer"):
+    with pytest.raises(UserError, match="None of these questions has a gold answer"):
         evaluate(strategy, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", ks=(2,), resamples=50)
     assert strategy.reader.read_sets == []  # before anything is computed
     assert not (tmp_path / "report").exists()

@@ -11,7 +11,7 @@ from common.records import Answer, Question
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import answer_tables, score_answers
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.bm25_baseline import bm25_of_own
+from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.temperature import fit_temperature
 from harness.evaluation.tables import Cell, Table, tables_csv, tables_markdown
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -61,7 +61,7 @@ def test_bm25_of_own_passages_is_that_of_an_index_of_all(tmp_path: Path) -> None
     shipped = list({p.id: p for q in asked for p in q.passages}.values())
     build_bm25(shipped, tmp_path / "bm25")
     found = Bm25Retriever(tmp_path / "bm25").search([q.text for q in asked], len(shipped))
-    for question, own, hits in zip(asked, bm25_of_own(asked), found, strict=True):
+    for question, own, hits in zip(asked, bm25_of_shipped(asked), found, strict=True):
         everywhere = {hit.passage.id: hit.score for hit in hits}
         assert list(own) == [p.id for p in question.passages]
         assert own == pytest.approx({id_: everywhere.get(id_, 0.0) for id_ in own})
