@@ -1,9 +1,9 @@
-"""What surrounds the facts: passage openings and fillers, ways to mention a thing in a question, question frames,
-comparisons.  All in three disjoint sets, as `phrases.py` says."""
+"""Text templates that are not tied to a relation: passage openings, filler sentences, mentions, question frames and
+comparisons, in disjoint sets for the three splits (see `phrases.py`)."""
 
 from datamodules.world.phrases import Phrases
 
-# First sentence of a passage.  {n} name, {y} year, {r} region, {t} trade.
+# First sentence of a passage.  {n} name, {y} year, {r} region, {t} profession or device type.
 OPENINGS = {
     "person": Phrases(
         train=("{n} is a {t} from {r}", "{n} is known in {r} as a {t}", "{n} works as a {t} in {r}"),
@@ -46,13 +46,13 @@ OPENINGS = {
     ),
 }
 
-# Sentences that nobody asks about: on the region, whatever the passage is on.  {w}: words of its theme.
+# Sentences about the region, which no question asks about.  {r} region, {w} words of its theme.
 FILLERS = Phrases(
     train=("{r} is a land of {w}", "life in {r} turns around {w}", "people in {r} care for {w}"),
     validation=("{r} lives off {w}", "all of {r} talks about {w}"),
     test=("{r} is renowned for {w}", "the inhabitants of {r} cherish {w}", "much in {r} has to do with {w}"),
 )
-# A passage recalls something that refers to its subject: the one way back along a link.
+# Mention of an entity {o} that refers to the passage's subject {s}: a link in the reverse direction.
 RECALLS = Phrases(
     train=("{s} is often named together with {o}", "{s} is best known from {o}"),
     validation=("the fame of {o} helped",),
@@ -63,7 +63,7 @@ NOT_TO_CONFUSE = Phrases(
     validation=("{o} is something else",),
     test=("{o} bears the same name",),
 )
-# A passage may introduce the object of a fact.  {n} name, {t} profession, {r} region.
+# How a passage introduces the object of a fact.  {n} name, {t} profession, {r} region.
 INTRODUCED = {
     "person": Phrases(
         train=("the {t} {n}", "{n}, a {t} from {r},"),
@@ -81,7 +81,7 @@ INTRODUCED = {
         test=("the {r} town {n}", "{n}, a market town in {r},"),
     ),
 }
-KIND_NOUNS = {  # stand for the subject from the second sentence on, beside the pronoun
+KIND_NOUNS = {  # used for the subject after the first sentence, as an alternative to the pronoun
     "film": "the film",
     "book": "the novel",
     "band": "the band",
@@ -90,8 +90,8 @@ KIND_NOUNS = {  # stand for the subject from the second sentence on, beside the 
     "product": "the device",
 }
 
-# How a question mentions a thing whose name another one shares, and how any other film, book, band or product.
-TWIN_MENTIONS = {
+# How a question mentions an entity with a namesake, and other films, books, bands and products.
+NAMESAKE_MENTIONS = {
     "city": Phrases(train=("{n} in {r}", "{n} of {r}"), validation=("{n}, part of {r},",), test=("the {r} town {n}",)),
     "film": Phrases(
         train=("the {y} film {n}", "{n}, the film of {y},"),
@@ -122,13 +122,13 @@ FRAMES = Phrases(
     test=("State {np}.", "Please look up {np}."),
 )
 
-YEAR_ASKS = Phrases(  # for the year in a passage's opening
+YEAR_ASKS = Phrases(  # ask for the year in the first sentence of a passage
     train=("In which year did {x} come out?", "Which year is {x} from?"),
     validation=("In what year was {x} first heard of?",),
     test=("What year did {x} appear?",),
 )
 
-# The earlier or later of two things of a kind, as a noun phrase.  -> the fact that decides ("" for the year of release)
+# Comparisons by year, as noun phrases.  DECIDING_FACT: the relation with the year; "" is the year of release.
 DECIDING_FACT = {"film": "", "book": "", "band": "", "person": "birth_year", "company": "company_year"}
 EARLIER = {
     "film": Phrases(
@@ -184,7 +184,7 @@ LATER = {
         test=("whichever firm was set up after the other, {a} or {b},",),
     ),
 }
-SAME = {  # yes or no: is the object of the relation one and the same?
+SAME = {  # yes-no questions: whether two entities have the same object of a relation
     "director": Phrases(
         train=("Were {a} and {b} directed by the same person?", "Did one person direct both {a} and {b}?"),
         validation=("Were {a} and {b} made under the same direction?",),

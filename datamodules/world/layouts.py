@@ -1,46 +1,46 @@
-"""Questions and passages of the world as rows of the official layouts."""
+"""Converts generated questions and passages to rows of the HotpotQA, MuSiQue, FiD and FlashRAG layouts."""
 
 import re
 
 from datamodules.world.entities import Entity
-from datamodules.world.passages import Written
-from datamodules.world.questions import Asked, contains
-from datamodules.world.world import Shipped
+from datamodules.world.passages import WrittenPassage
+from datamodules.world.questions import GeneratedQuestion, contains
+from datamodules.world.world import QuestionWithContext
 
-TYPES = {  # our kinds as HotpotQA's `type`; chains beyond two hops keep their own
+TYPES = {  # question kind -> HotpotQA's `type`; other kinds are kept
     "comparison_fact": "comparison",
     "comparison_name": "comparison",
     "comparison_same": "comparison",
 }
 LEVELS = {1: "easy", 2: "medium", 3: "hard", 4: "hard"}
 _WORD = re.compile(r"\w+")
-Passages = dict[Entity, Written]
+Passages = dict[Entity, WrittenPassage]
 
 
-def hotpotqa(shipped: Shipped, name: str, passages: Passages) -> dict:
-    """A row as in `hotpot_dev_distractor_v1.json`.  `type` is bridge or comparison as there, or single, bridge3, bridge4."""
-    asked = shipped.asked
+def hotpotqa(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+    """A row as in `hotpot_dev_distractor_v1.json`.  `type` may also be single, bridge3 or bridge4."""
+    generated = shipped.generated
     support = []
-    for step in asked.steps:
+    for step in generated.steps:
         passage = passages[step.entity]
-        support.append([passage.title, passage.said_in[step.relation]])
+        support.append([passage.title, passage.sentence_of[step.relation]])
     return {
         "_id": name,
-        "answer": asked.answer,
-        "question": asked.question,
+        "answer": generated.answer,
+        "question": generated.question,
         "supporting_facts": support,
         "context": [[passages[e].title, list(passages[e].sentences)] for e in shipped.context],
-        "type": TYPES.get(asked.kind, asked.kind),
-        "level": LEVELS[len(asked.steps)],
+        "type": TYPES.get(generated.kind, generated.kind),
+        "level": LEVELS[len(generated.steps)],
     }
 
 
-def musique(shipped: Shipped, name: str, passages: Passages) -> dict:
-    """A row as in `musique_ans_*.jsonl`; a comparison is decomposed into its two look-ups."""
-    asked, context = shipped.asked, shipped.context
-    gold = {step.entity for step in asked.steps}
+def musique(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+    """A row as in `musique_ans_*.jsonl`; a comparison is decomposed into its two single-hop questions."""
+    generated, context = shipped.generated, shipped.context
+    gold = {step.entity for step in generated.steps}
     return {
-        "id": f"{len(asked.steps)}hop__{name}",
+        "id": f"{len(generated.steps)}hop__{name}",
         "paragraphs": [
             {
                 "idx": number,
@@ -50,7 +50,7 @@ def musique(shipped: Shipped, name: str, passages: Passages) -> dict:
             }
             for number, entity in enumerate(context)
         ],
-        "question": asked.question,
+        "question": generated.question,
         "question_decomposition": [
             {
                 "id": number,
@@ -58,49 +58,47 @@ def musique(shipped: Shipped, name: str, passages: Passages) -> dict:
                 "answer": step.answer,
                 "paragraph_support_idx": context.index(step.entity),
             }
-            for number, step in enumerate(asked.steps, start=1)
+            for number, step in enumerate(generated.steps, start=1)
         ],
-        "answer": asked.answer,
+        "answer": generated.answer,
         "answer_aliases": [],
         "answerable": True,
     }
 
 
-def fid(shipped: Shipped, name: str, passages: Passages) -> dict:
-    """A row as FiD and DPR read it, with the marks of NQ's "Lost in the Middle" files."""
-    asked = shipped.asked
-    gold = {step.entity for step in asked.steps}
-    shown = [(passages[entity], entity in gold) for entity in shipped.context]
-    shown += [(part, False) for part in shipped.parts]
-    words = set(_WORD.findall(asked.question.casefold()))
+def fid(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+    """A row of FiD and DPR, with the `hasanswer` and `isgold` fields of the "Lost in the Middle" files."""
+    generated = shipped.generated
+    gold = {step.entity for step in generated.steps}
+    contexts = [(passages[entity], entity in gold) for entity in shipped.context]
+    contexts += [(part, False) for part in shipped.parts]
+    words = set(_WORD.findall(generated.question.casefold()))
 
-    def shared_words(one: tuple[Written, bool]) -> tuple[int, str]:
+    def shared_words(one: tuple[WrittenPassage, bool]) -> tuple[int, str]:
         text = f"{one[0].title} {one[0].text}"
         return -len(words & set(_WORD.findall(text.casefold()))), text
 
-    shown.sort(
-        key=shared_words
-    )  # as in such files: in the order of a retriever, here of words shared with the question
-    contexts = [
+    contexts.sort(key=shared_words)  # in retrieval order, as in such files: by words shared with the question
+    rows = [
         {
             "title": passage.title,
             "text": passage.text,
-            "hasanswer": contains(passage.text, asked.answer),
+            "hasanswer": contains(passage.text, generated.answer),
             "isgold": is_gold,
         }
-        for passage, is_gold in shown
+        for passage, is_gold in contexts
     ]
-    return {"id": name, "question": asked.question, "answers": [asked.answer], "ctxs": contexts}
+    return {"id": name, "question": generated.question, "answers": [generated.answer], "ctxs": rows}
 
 
-def flashrag_passage(number: int, passage: Written) -> dict:
-    """A corpus row as FlashRAG reads it: quoted title, line break, text."""
+def flashrag_passage(number: int, passage: WrittenPassage) -> dict:
+    """A row of a FlashRAG corpus: quoted title, line break, text."""
     return {"id": str(number), "contents": f'"{passage.title}"\n{passage.text}'}
 
 
-def kinds(asked: list[Asked]) -> dict[str, int]:
-    """Number of questions of each kind."""
+def kinds(generated: list[GeneratedQuestion]) -> dict[str, int]:
+    """Number of questions per kind."""
     counts: dict[str, int] = {}
-    for one in asked:
+    for one in generated:
         counts[one.kind] = counts.get(one.kind, 0) + 1
     return dict(sorted(counts.items()))

@@ -1,5 +1,5 @@
-"""Product manuals in Markdown: the same headings in every manual and other values under them, so that a passage alone
-does not tell whose it is; with questions on them."""
+"""Product manuals in Markdown, with questions.  All have the same headings but different values, so that a section
+alone does not identify its product."""
 
 from random import Random
 
@@ -33,13 +33,17 @@ def _value(sub_section: str, random: Random) -> str:
 
 
 def write_manual(product: Entity, random: Random) -> tuple[str, list[dict]]:
-    """A manual and the questions it answers.
+    """Write a manual and its questions.
 
     Returns:
-        The Markdown text, and FlashRAG question rows (`question`, `golden_answers`, `metadata` with the heading path) that
-        lack only their `id`.
+        The Markdown text, and FlashRAG question rows (`question`, `golden_answers`, `metadata` with the heading path)
+        without `id`.
     """
-    lines = [f"# {product.name} user manual", "", f"Manual of the {product.name}, a {product.trade} of {product.year}."]
+    lines = [
+        f"# {product.name} user manual",
+        "",
+        f"Manual of the {product.name}, a {product.category} of {product.year}.",
+    ]
     rows = []
     section = ""
     for heading, sub_heading, sentence, question in _TOPICS:
@@ -59,5 +63,5 @@ def write_manual(product: Entity, random: Random) -> tuple[str, list[dict]]:
 
 
 def file_name(product: Entity) -> str:
-    """Of a product's manual."""
+    """File name of a product's manual."""
     return product.name.lower().replace(" ", "-") + ".md"

@@ -1,5 +1,5 @@
-"""Questions as people type them: lower case, dropped articles and marks, a slip of the finger.  Names keep their letters,
-so that a question still has one answer."""
+"""Typing noise for questions: lower case, missing articles or punctuation, and typos (never in names, so that a
+question keeps its answer)."""
 
 import re
 from random import Random
@@ -17,8 +17,8 @@ def _drop_mark(text: str, random: Random) -> str:
     return text.rstrip("?.")
 
 
-def _slip(text: str, random: Random) -> str:
-    """Swap, drop or double a letter inside one word that is no name (names are capitalised)."""
+def _typo(text: str, random: Random) -> str:
+    """Swap, drop or double a letter inside one word that is not a name (names are capitalized)."""
     words = list(re.finditer(r"(?<!\w)[a-z]{5,}(?!\w)", text))
     if not words:
         return text
@@ -28,9 +28,9 @@ def _slip(text: str, random: Random) -> str:
     return text[:place] + random.choice([two + one, one, one + one + two]) + text[place + 2 :]
 
 
-_WAYS = (_lower, _drop_articles, _drop_mark, _slip)
+_NOISES = (_lower, _drop_articles, _drop_mark, _typo)
 
 
-def blur(text: str, random: Random, share: float = 0.3) -> str:
-    """Spoil a share of the questions in one way each."""
-    return random.choice(_WAYS)(text, random) if random.random() < share else text
+def add_noise(text: str, random: Random, share: float = 0.3) -> str:
+    """The question with one kind of noise, with probability `share`."""
+    return random.choice(_NOISES)(text, random) if random.random() < share else text

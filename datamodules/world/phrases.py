@@ -1,4 +1,4 @@
-"""How a fact is said and asked for: the shape of the phrase tables.  No phrase may appear under two splits."""
+"""Types of the phrase tables: templates per split, and relations with their statements and questions."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ SPLITS = ("train", "validation", "test")
 
 
 class Phrases(NamedTuple):
-    """Templates of one meaning, in three disjoint sets: a model never meets a test phrasing in training.
+    """Templates with the same meaning, in disjoint sets, so that no validation or test phrasing occurs in training.
 
-    Place holders: statements use {s} (subject), {p} (its possessive) and {o} (object); questions use {x} (what is asked
-    about), {np} (a noun phrase), {a} and {b} (two things compared).
+    Placeholders: statements use {s} (subject), {p} (possessive of the subject) and {o} (object); questions use {x}
+    (subject of the question), {np} (a noun phrase), {a} and {b} (the compared entities).
     """
 
     train: tuple[str, ...]
@@ -17,15 +17,15 @@ class Phrases(NamedTuple):
     test: tuple[str, ...]
 
     def of(self, split: str) -> tuple[str, ...]:
-        """The templates of one split; the web's entities are spoken of as the test's are."""
+        """The templates of one split; the web split uses those of the test split."""
         return {"train": self.train, "validation": self.validation, "test": self.test, "web": self.test}[split]
 
 
 class Relation(NamedTuple):
-    """A functional relation: every entity of kind `head` has exactly one object."""
+    """A functional relation: a subject of kind `head` has at most one object."""
 
     head: str  # kind of the subject
-    target: str  # kind of the object: an entity's kind, or the literals "year" and "river"
+    target: str  # kind of the object: an entity kind, or the literal "year" or "river"
     statements: Phrases  # clauses without a full stop, for passages
-    noun_phrases: Phrases  # name the object: "the director of {x}"
-    asks: Phrases  # whole questions
+    noun_phrases: Phrases  # noun phrases for the object: "the director of {x}"
+    asks: Phrases  # complete questions

@@ -1,4 +1,4 @@
-"""Phrases for people and cities."""
+"""Relations of people and cities, with phrase templates for passages and questions."""
 
 from datamodules.world.phrases import Phrases, Relation
 

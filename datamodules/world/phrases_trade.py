@@ -1,4 +1,4 @@
-"""Phrases for companies and products."""
+"""Relations of companies and products, with phrase templates for passages and questions."""
 
 from datamodules.world.phrases import Phrases, Relation
 

@@ -1,4 +1,4 @@
-"""Phrases for films, books and bands."""
+"""Relations of films, books and bands, with phrase templates for passages and questions."""
 
 from datamodules.world.phrases import Phrases, Relation
 

@@ -1,4 +1,4 @@
-"""Questions over the facts of one split: chains of one to four hops, and comparisons; none can be read in two ways."""
+"""Generates questions from the facts of one split: unambiguous chains of one to four hops, and comparisons."""
 
 import re
 from collections.abc import Callable
@@ -13,16 +13,16 @@ from datamodules.world.frames import (
     FRAMES,
     LATER,
     MENTIONS,
+    NAMESAKE_MENTIONS,
     PERSON_FRAMES,
     SAME,
-    TWIN_MENTIONS,
     YEAR_ASKS,
 )
-from datamodules.world.noise import blur
-from datamodules.world.passages import Written, tidy
+from datamodules.world.noise import add_noise
+from datamodules.world.passages import WrittenPassage, tidy
 
-# kind -> (share of a split's questions, hops).  Comparisons that can be guessed from the question (one of two names, yes or
-# no) are 7% together, so that a reader without contexts stays under 5%.
+# kind -> (share of a split's questions, hops).  Comparisons that can be guessed from the question (one of two names,
+# yes or no) are 7% in total, so that a reader without contexts stays under 5% EM.
 MIX = {
     "single": (0.16, 1),
     "bridge": (0.50, 2),
@@ -36,17 +36,17 @@ MIX = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One look-up: a question of its own (in which "#1" is the first step's answer), its answer, where it is said."""
+    """One hop: a single-hop question ("#1" stands for the first hop's answer), its answer and supporting fact."""
 
     question: str
     answer: str
     entity: Entity
-    relation: str  # "year": the year in the passage's opening
+    relation: str  # or "year" for the year in the passage's opening
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question with its answer and the look-ups that lead there, one gold passage each, in order."""
+class GeneratedQuestion:
+    """A question with its answer and its hops in order, one gold passage each."""
 
     kind: str  # a key of MIX
     question: str
@@ -55,37 +55,39 @@ class Asked:
 
 
 def contains(text: str, phrase: str) -> bool:
-    """Whether the phrase stands in the text as whole words, whatever the case."""
+    """Whether the text contains the phrase as whole words, ignoring case."""
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-class Interviewer:
-    """Asks about the entities of one split, in that split's words.
+class QuestionGenerator:
+    """Generates questions about the entities of one split, with the templates of that split.
 
     Args:
-        split: The split.
+        split: Name of the split.
         entities: Its entities.
         passages: The passage of every entity.
-        random: Source of chance.
+        random: Source of randomness.
     """
 
-    def __init__(self, split: str, entities: list[Entity], passages: dict[Entity, Written], random: Random) -> None:
+    def __init__(
+        self, split: str, entities: list[Entity], passages: dict[Entity, WrittenPassage], random: Random
+    ) -> None:
         self.split, self.entities, self.passages, self.random = split, entities, passages, random
         self.by_kind: dict[str, list[Entity]] = {}
         for entity in entities:
             self.by_kind.setdefault(entity.kind, []).append(entity)
 
-    def ask(self, kind: str, count: int, hops: int) -> list[Asked]:
-        """Different questions of one kind of `MIX`; fewer than `count` if the split is too small to hold as many."""
-        propose: dict[str, Callable[[], Asked | None]] = {
+    def ask(self, kind: str, count: int, hops: int) -> list[GeneratedQuestion]:
+        """Distinct questions of one kind of `MIX`; fewer than `count` if the split is too small."""
+        propose: dict[str, Callable[[], GeneratedQuestion | None]] = {
             "comparison_fact": self._compare_facts,
             "comparison_name": self._compare_names,
-            "comparison_same": lambda: self._compare_sameness(yes=len(asked) % 2 == 0),
+            "comparison_same": lambda: self._compare_sameness(yes=len(generated) % 2 == 0),
         }
-        asked: list[Asked] = []
+        generated: list[GeneratedQuestion] = []
         seen: set[tuple] = set()
         for _ in range(count * 200):
-            if len(asked) == count:
+            if len(generated) == count:
                 break
             question = propose.get(kind, lambda: self._chain(kind, hops))()
             if question is None:
@@ -93,19 +95,19 @@ class Interviewer:
             key = (kind, question.answer, *((step.entity.full_name, step.relation) for step in question.steps))
             if key not in seen:
                 seen.add(key)
-                asked.append(question)
-        return asked
+                generated.append(question)
+        return generated
 
-    def singles(self) -> list[Asked]:
-        """Every fact of the split once, as a question of one hop, shuffled."""
+    def singles(self) -> list[GeneratedQuestion]:
+        """A single-hop question for every fact of the split, in random order."""
         pairs = [(entity, relation) for entity in self.entities for relation in entity.facts]
         self.random.shuffle(pairs)
-        asked = (self._follow("single", entity, [relation]) for entity, relation in pairs)
-        return [question for question in asked if question is not None]
+        generated = (self._follow("single", entity, [relation]) for entity, relation in pairs)
+        return [question for question in generated if question is not None]
 
     def mention(self, entity: Entity) -> str:
-        """The entity as a question names it: so that it is no other."""
-        table = TWIN_MENTIONS if entity.twin is not None else MENTIONS
+        """An unambiguous mention of the entity in a question."""
+        table = NAMESAKE_MENTIONS if entity.namesake is not None else MENTIONS
         if entity.kind not in table:
             return entity.name
         template = self.random.choice(table[entity.kind].of(self.split))
@@ -115,7 +117,7 @@ class Interviewer:
         return self.random.choice(RELATIONS[relation].noun_phrases.of(self.split)).format(x=what)
 
     def _finish(self, relation: str, what: str) -> str:
-        """A whole question for the object of a relation: the relation's own, or a frame around the noun phrase."""
+        """A complete question for a relation's object: the relation's template, or a frame around a noun phrase."""
         if self.random.random() < 0.5:
             question = self.random.choice(RELATIONS[relation].asks.of(self.split)).format(x=what)
         else:
@@ -123,7 +125,7 @@ class Interviewer:
             question = self.random.choice(frames.of(self.split)).format(np=self._noun_phrase(relation, what))
         return tidy(question)
 
-    def _chain(self, kind: str, hops: int) -> Asked | None:
+    def _chain(self, kind: str, hops: int) -> GeneratedQuestion | None:
         """A random walk of `hops` relations from a random entity."""
         start = entity = self.random.choice(self.by_kind[self.random.choice(sorted(self.by_kind))])
         relations: list[str] = []
@@ -139,19 +141,19 @@ class Interviewer:
                 entity = reached
         return self._follow(kind, start, relations)
 
-    def _follow(self, kind: str, start: Entity, relations: list[str]) -> Asked | None:
-        """The question of a chain, or None where it would be circular, or give away its bridges or its answer."""
+    def _follow(self, kind: str, start: Entity, relations: list[str]) -> GeneratedQuestion | None:
+        """The question of a chain; None if it is circular, or if its text reveals a bridge entity or the answer."""
         steps: list[Step] = []
         what, entity = self.mention(start), start
         phrase = what
         for hop, relation in enumerate(relations):
-            said = entity.facts[relation]
-            answer = said if isinstance(said, str) else said.name
+            value = entity.facts[relation]
+            answer = value if isinstance(value, str) else value.name
             about = what if hop == 0 else f"#{hop}"
             steps.append(Step(self._finish(relation, about), answer, entity, relation))
             if hop < len(relations) - 1:
-                assert isinstance(said, Entity)
-                phrase, entity = self._noun_phrase(relation, phrase), said
+                assert isinstance(value, Entity)
+                phrase, entity = self._noun_phrase(relation, phrase), value
         question = self._finish(relations[-1], phrase)
         answer = steps[-1].answer
         bridges = [step.entity for step in steps[1:]]
@@ -163,13 +165,13 @@ class Interviewer:
             or any(contains(f"{passage.title} {passage.text}", answer) for passage in earlier)
         ):
             return None
-        return Asked(kind, blur(question, self.random), answer, tuple(steps))
+        return GeneratedQuestion(kind, add_noise(question, self.random), answer, tuple(steps))
 
     def _pair(self) -> tuple[str, Entity, Entity, Step, Step] | None:
-        """Two things of a kind that a year tells apart, neither sharing its name with a third; the earlier one first."""
+        """Two entities of a kind with different years and without namesakes, the earlier one first, and their hops."""
         kind = self.random.choice(sorted(DECIDING_FACT))
         fact = DECIDING_FACT[kind]
-        candidates = [e for e in self.by_kind[kind] if e.twin is None and (not fact or fact in e.facts)]
+        candidates = [e for e in self.by_kind[kind] if e.namesake is None and (not fact or fact in e.facts)]
         if len(candidates) < 2:
             return None
         dated = [(int(str(e.facts[fact])) if fact else e.year, e) for e in self.random.sample(candidates, 2)]
@@ -184,7 +186,7 @@ class Interviewer:
         return kind, first, second, steps[0], steps[1]
 
     def _winner(self) -> tuple[str, Entity, tuple[Step, Step]] | None:
-        """The noun phrase of a comparison, who wins it, and its look-ups, the winner's last."""
+        """The noun phrase of a comparison, the entity it denotes, and the hops, those of the denoted entity last."""
         pair = self._pair()
         if pair is None:
             return None
@@ -197,18 +199,18 @@ class Interviewer:
         phrase = self.random.choice(table[kind].of(self.split)).format(a=named[0], b=named[1])
         return phrase, winner, steps
 
-    def _compare_names(self) -> Asked | None:
-        """Which of the two?"""
+    def _compare_names(self) -> GeneratedQuestion | None:
+        """A question for one of two names."""
         won = self._winner()
         if won is None:
             return None
         phrase, winner, steps = won
         frames = PERSON_FRAMES if winner.kind == "person" else FRAMES
         question = tidy(self.random.choice(frames.of(self.split)).format(np=phrase))
-        return Asked("comparison_name", blur(question, self.random), winner.name, steps)
+        return GeneratedQuestion("comparison_name", add_noise(question, self.random), winner.name, steps)
 
-    def _compare_facts(self) -> Asked | None:
-        """A fact about the earlier or the later of the two."""
+    def _compare_facts(self) -> GeneratedQuestion | None:
+        """A question for a fact about the earlier or later of two entities."""
         won = self._winner()
         if won is None:
             return None
@@ -217,31 +219,31 @@ class Interviewer:
         if not relations:
             return None
         relation = self.random.choice(relations)
-        said = winner.facts[relation]
-        assert isinstance(said, Entity)
+        value = winner.facts[relation]
+        assert isinstance(value, Entity)
         loser = self.passages[steps[0].entity]
         question = self._finish(relation, phrase)
-        if contains(f"{loser.title} {loser.text}", said.name) or contains(question, said.name):
+        if contains(f"{loser.title} {loser.text}", value.name) or contains(question, value.name):
             return None
-        return Asked("comparison_fact", blur(question, self.random), said.name, steps)
+        return GeneratedQuestion("comparison_fact", add_noise(question, self.random), value.name, steps)
 
-    def _compare_sameness(self, yes: bool) -> Asked | None:
-        """Have the two the same object of a relation?"""
+    def _compare_sameness(self, yes: bool) -> GeneratedQuestion | None:
+        """A yes-no question whether two entities have the same object of a relation."""
         relation = self.random.choice(sorted(SAME))
-        candidates = [e for e in self.by_kind[RELATIONS[relation].head] if e.twin is None and relation in e.facts]
+        candidates = [e for e in self.by_kind[RELATIONS[relation].head] if e.namesake is None and relation in e.facts]
         if not candidates:
             return None
         first = self.random.choice(candidates)
-        near = [e for e in candidates if e.corner == first.corner and e is not first]  # or the region would tell
+        near = [e for e in candidates if e.cluster == first.cluster and e is not first]  # same region: no hint
         seconds = [e for e in near if (e.facts[relation] is first.facts[relation]) == yes]
         if not seconds:
             return None
         second = self.random.choice(seconds)
         template = self.random.choice(SAME[relation].of(self.split))
-        question = blur(tidy(template.format(a=first.name, b=second.name)), self.random)
+        question = add_noise(tidy(template.format(a=first.name, b=second.name)), self.random)
         steps = []
         for entity in (first, second):
-            said = entity.facts[relation]
-            assert isinstance(said, Entity)
-            steps.append(Step(self._finish(relation, entity.name), said.name, entity, relation))
-        return Asked("comparison_same", question, "yes" if yes else "no", tuple(steps))
+            value = entity.facts[relation]
+            assert isinstance(value, Entity)
+            steps.append(Step(self._finish(relation, entity.name), value.name, entity, relation))
+        return GeneratedQuestion("comparison_same", question, "yes" if yes else "no", tuple(steps))

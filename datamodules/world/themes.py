@@ -1,5 +1,5 @@
-"""What the people of one corner of the world care about.  Things linked to each other mostly share a theme, as things
-that belong together do: it makes a passage lead to its neighbours, and says nothing of how they are related."""
+"""Themes: topic words of a cluster of entities.  Linked entities mostly share a theme, so that their passages are
+similar in retrieval, but the theme does not reveal how they are related."""
 
 THEMES = tuple(
     tuple(line.split(", "))

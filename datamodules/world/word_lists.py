@@ -1,14 +1,14 @@
-"""Invented names: pronounceable, several syllables long, never given twice."""
+"""Word parts and lists for names, and a generator of invented words, which are unique and pronounceable."""
 
 from random import Random
 
 
 def words(text: str) -> list[str]:
-    """A list of words, written as one text."""
+    """Split a text into words."""
     return text.split()
 
 
-# English stems keep names to two or three word pieces: short to encode, and to be recognized where they come again.
+# English stems keep names at two or three word pieces, which are short to encode and easy to recognize when repeated.
 _STEMS = words(
     "alder ash aspen bay bear beech bell birch black blue bold bramble bright brook brown burn cedar chalk "
     "church clay clear cliff cloud coal cold cove crane cross crow dale dark dawn day deep deer dove dry dusk "
@@ -23,7 +23,7 @@ _STEMS = words(
 _ONSETS = words("b br c d dr f g gr h j k l l m m n n p pr r r s s st t t th tr v v w z")
 _VOWELS = words("a a a e e e i i o o o u u ai ou")
 _CODAS = ["", "", "", *words("l m n r s")]
-_STEM_ATTEMPTS = 300  # then syllables, which never run out
+_STEM_ATTEMPTS = 300  # afterwards random syllables, whose supply is unlimited
 
 GIVEN_NAMES = {
     "she": words(
@@ -49,19 +49,19 @@ ADJECTIVES = words(
 )
 
 
-class NameMaker:
-    """Gives out invented words, each once.
+class WordGenerator:
+    """Generates invented words without repetition.
 
     Args:
-        random: Source of chance.
-        taken: Casefolded words given out so far; shared by the makers of all splits, so that no two have a word in common.
+        random: Source of randomness.
+        taken: Casefolded words already used; shared by all splits, so that no word occurs in two of them.
     """
 
     def __init__(self, random: Random, taken: set[str]) -> None:
         self.random, self.taken = random, taken
 
     def word(self, endings: tuple[str, ...]) -> str:
-        """A new capitalised word of two or more syllables with one of the endings."""
+        """A new capitalized word of two or more syllables with one of the endings."""
         choice = self.random.choice
         for attempt in range(10_000):
             stem = choice(_STEMS) if attempt < _STEM_ATTEMPTS else self._syllables(1 + attempt // 600)

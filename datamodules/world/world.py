@@ -1,111 +1,110 @@
-"""A whole world in memory, grown from a seed."""
+"""Generates the synthetic world (entities, passages, questions with contexts) in memory, from a seed."""
 
 from dataclasses import dataclass, replace
 from random import Random
 
-from datamodules.world.contexts import Lookalikes
+from datamodules.world.contexts import DistractorSampler
 from datamodules.world.entities import Entity, count_entities
-from datamodules.world.passages import Written, write_passage
+from datamodules.world.passages import WrittenPassage, write_passage
 from datamodules.world.population import Population, divide_years
-from datamodules.world.questions import MIX, Asked, Interviewer, contains
+from datamodules.world.questions import MIX, GeneratedQuestion, QuestionGenerator, contains
 
-VERSION = 3  # of the generator: raise it with every change that changes a byte of the output
-SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # of the questions
+VERSION = 3  # of the generator: increase it with every change of the output
+SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # shares of the questions
 YEAR_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}
 WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
 CONTEXT_SIZE = 10
-PARTS = (
-    2  # other passages of the same title beside a single-hop question's gold one, as of a long article cut in pieces
-)
+PARTS = 2  # further passages with the gold passage's title for single-hop questions, like pieces of a long article
 
 
 @dataclass(frozen=True, slots=True)
 class WorldConfig:
-    """What world to grow."""
+    """Seed and sizes of a world."""
 
     seed: int = 1
-    questions: int = 1600  # of train, validation and test together
-    singles: int = 5000  # single-hop questions of the three splits together, for readers and relevance estimators
-    open_singles: int = 1200  # more of them, half without the passage that holds the answer
-    web_questions: int = 100  # whose passages only the web has
+    questions: int = 1600  # train, validation and test in total
+    singles: int = 5000  # single-hop questions of the three splits in total, for readers and relevance estimators
+    open_singles: int = 1200  # additional single-hop questions, half without the gold passage
+    web_questions: int = 100  # questions whose passages are only in the web corpus
     manuals: int = 12
     entities_per_question: float = 1.9
 
 
 @dataclass(frozen=True, slots=True)
-class Shipped:
-    """A question with the entities of its paragraphs."""
+class QuestionWithContext:
+    """A question with the entities of its context passages."""
 
-    asked: Asked
+    generated: GeneratedQuestion
     context: list[Entity]
-    parts: tuple[Written, ...] = ()  # further passages about the gold entity, silent on what is asked
+    parts: tuple[WrittenPassage, ...] = ()  # further passages about the gold entity, without the answer
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All of it.  Keys are "train", "validation", "test" and "web"."""
+    """The generated world.  Keys of the dictionaries are "train", "validation", "test" and "web"."""
 
     entities: dict[str, list[Entity]]
-    passages: dict[Entity, Written]
-    questions: dict[str, list[Shipped]]
-    singles: dict[str, list[Shipped]]
-    open_singles: dict[str, list[Shipped]]
+    passages: dict[Entity, WrittenPassage]
+    questions: dict[str, list[QuestionWithContext]]
+    singles: dict[str, list[QuestionWithContext]]
+    open_singles: dict[str, list[QuestionWithContext]]
 
 
-def grow(recipe: WorldConfig) -> World:
-    """Grow the world of a recipe: the same recipe, the same world."""
-    shared = Random(f"{recipe.seed}/shared")
+def generate(config: WorldConfig) -> World:
+    """Generate a world; the same configuration gives the same world."""
+    shared = Random(f"{config.seed}/shared")
     taken: set[str] = set()
     years = divide_years(shared, YEAR_SHARES)
     world = World({}, {}, {}, {}, {})
-    sizes = {split: round(recipe.questions * share) for split, share in SPLIT_SHARES.items()}
-    sizes["web"] = recipe.web_questions
+    sizes = {split: round(config.questions * share) for split, share in SPLIT_SHARES.items()}
+    sizes["web"] = config.web_questions
     for split, size in sizes.items():
-        random = Random(f"{recipe.seed}/{split}")
-        counts = count_entities(size, recipe.entities_per_question)
+        random = Random(f"{config.seed}/{split}")
+        counts = count_entities(size, config.entities_per_question)
         population = Population(split, counts, random, taken, years[split])
         entities = population.entities
         world.entities[split] = entities
         for entity in entities:
             world.passages[entity] = write_passage(entity, random)
-        interviewer = Interviewer(split, entities, world.passages, random)
-        asked: list[Asked] = []
+        generator = QuestionGenerator(split, entities, world.passages, random)
+        generated: list[GeneratedQuestion] = []
         for kind, (share, hops) in (WEB_MIX if split == "web" else MIX).items():
-            asked += interviewer.ask(kind, max(1, round(size * share)), hops)
-        random.shuffle(asked)
-        lookalikes = Lookalikes(entities, world.passages)
-        ship = [Shipped(one, lookalikes.context(one, CONTEXT_SIZE, random)) for one in asked]
-        world.questions[split] = ship
-        asked = interviewer.singles()
+            generated += generator.ask(kind, max(1, round(size * share)), hops)
+        random.shuffle(generated)
+        distractors = DistractorSampler(entities, world.passages)
+        contexts = [distractors.context(one, CONTEXT_SIZE, random) for one in generated]
+        world.questions[split] = [QuestionWithContext(*pair) for pair in zip(generated, contexts, strict=True)]
+        generated = generator.singles()
         share = SPLIT_SHARES.get(split, 0)
-        wanted, more = round(recipe.singles * share), round(recipe.open_singles * share)
-        single = _Singles(lookalikes, world.passages, random)
-        world.singles[split] = [single.ship(one) for one in asked[:wanted]]
-        rest = asked[wanted : wanted + more]
-        world.open_singles[split] = [single.ship(one, answerable=number % 2 == 0) for number, one in enumerate(rest)]
+        wanted, more = round(config.singles * share), round(config.open_singles * share)
+        single = _Singles(distractors, world.passages, random)
+        world.singles[split] = [single.add_context(one) for one in generated[:wanted]]
+        rest = generated[wanted : wanted + more]
+        world.open_singles[split] = [single.add_context(one, number % 2 == 0) for number, one in enumerate(rest)]
     return world
 
 
 @dataclass(frozen=True, slots=True)
 class _Singles:
-    """Ships single-hop questions: the gold passage, other parts of its article, look-alikes."""
+    """Adds contexts to single-hop questions: the gold passage, other parts of its article, distractors."""
 
-    lookalikes: Lookalikes
-    passages: dict[Entity, Written]
+    distractors: DistractorSampler
+    passages: dict[Entity, WrittenPassage]
     random: Random
 
-    def ship(self, asked: Asked, answerable: bool = True) -> Shipped:
-        (step,) = asked.steps
-        parts = [self._part(step.entity, step.relation, asked.answer) for _ in range(PARTS + (not answerable))]
-        told = tuple(part for part in parts if part is not None)
+    def add_context(self, one: GeneratedQuestion, answerable: bool = True) -> QuestionWithContext:
+        (step,) = one.steps
+        drawn = [self._part(step.entity, step.relation, one.answer) for _ in range(PARTS + (not answerable))]
+        parts = tuple(part for part in drawn if part is not None)
+        size = CONTEXT_SIZE - len(parts)
         if answerable:
-            return Shipped(asked, self.lookalikes.context(asked, CONTEXT_SIZE - len(told), self.random), told)
-        context = self.lookalikes.context(asked, 2 * CONTEXT_SIZE, self.random)
-        silent = [e for e in context if e is not step.entity and not contains(self.passages[e].text, asked.answer)]
-        return Shipped(asked, silent[: CONTEXT_SIZE - len(told)], told)  # as many as where there is an answer
+            return QuestionWithContext(one, self.distractors.context(one, size, self.random), parts)
+        context = self.distractors.context(one, 2 * CONTEXT_SIZE, self.random)
+        context = [e for e in context if e is not step.entity and not contains(self.passages[e].text, one.answer)]
+        return QuestionWithContext(one, context[:size], parts)
 
-    def _part(self, entity: Entity, relation: str, answer: str) -> Written | None:
-        """About half of the entity's other facts; None where even they give the answer away."""
+    def _part(self, entity: Entity, relation: str, answer: str) -> WrittenPassage | None:
+        """A passage with about half of the entity's other facts; None if it contains the answer."""
         others = [other for other in entity.facts if other != relation]
         silent = {relation, *self.random.sample(others, len(others) // 2)}
         written = write_passage(entity, self.random, silent)

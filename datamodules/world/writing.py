@@ -1,4 +1,4 @@
-"""Write a world into a folder, whole or not at all."""
+"""Writes a generated world to a folder, atomically."""
 
 import json
 from collections.abc import Iterable
@@ -11,40 +11,40 @@ from common.files import digests, whole_folder
 from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
-from datamodules.world.world import VERSION, World, WorldConfig, grow
+from datamodules.world.world import VERSION, World, WorldConfig, generate
 
 RECORD = "world.json"
 
 
-def write_world(recipe: WorldConfig, out: Path) -> dict:
-    """Grow a world and write it.
+def write_world(config: WorldConfig, out: Path) -> dict:
+    """Generate a world and write it.
 
     Args:
-        recipe: What to grow.
-        out: The folder; replaced if it holds a world already.
+        config: Seed and sizes.
+        out: Output folder; replaced if it holds a world.
 
     Returns:
-        What `world.json` says: recipe, generator version, counts, sha256 of every other file.
+        The content of `world.json`: configuration, generator version, counts, sha256 of every other file.
 
     Raises:
-        ArtifactError: If `out` holds something else, or the disk refuses; nothing is left half-written.
+        ArtifactError: If `out` holds something else, or writing fails; no incomplete folder is left.
     """
     if out.exists() and not (out / RECORD).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise ArtifactError(f"{out} exists and holds no world ({RECORD} is missing). Give --out a new folder.")
-    world = grow(recipe)
+    world = generate(config)
     with whole_folder(out) as folder:
         _write_questions(world, folder)
         rest = [world.passages[e] for split in SPLITS for e in world.entities[split]]
-        Random(f"{recipe.seed}/order").shuffle(rest)
+        Random(f"{config.seed}/order").shuffle(rest)
         _write_lines(folder / "corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(rest)))
         web = [world.passages[e] for e in world.entities["web"]]
         _write_lines(folder / "web_corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(web)))
-        manual_questions = _write_manuals(world, recipe, folder)
+        manual_questions = _write_manuals(world, config, folder)
         record = {
             "generator_version": VERSION,
-            "recipe": asdict(recipe),
-            "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": recipe.manuals},
-            "questions": {split: kinds([s.asked for s in world.questions[split]]) for split in (*SPLITS, "web")},
+            "recipe": asdict(config),
+            "passages": {"corpus": len(rest), "web_corpus": len(web), "manuals": config.manuals},
+            "questions": {split: kinds([s.generated for s in world.questions[split]]) for split in (*SPLITS, "web")},
             "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
             "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
@@ -69,12 +69,12 @@ def _write_questions(world: World, folder: Path) -> None:
                 _write_list(folder / file, (fid(s, row_id, world.passages) for row_id, s in rows))
 
 
-def _write_manuals(world: World, recipe: WorldConfig, folder: Path) -> int:
-    random = Random(f"{recipe.seed}/manuals")
+def _write_manuals(world: World, config: WorldConfig, folder: Path) -> int:
+    random = Random(f"{config.seed}/manuals")
     products = [e for split in ("test", "train") for e in world.entities[split] if e.kind == "product"]
     (folder / "manuals").mkdir()
     rows: list[dict] = []
-    for product in products[: recipe.manuals]:
+    for product in products[: config.manuals]:
         text, questions = write_manual(product, random)
         (folder / "manuals" / file_name(product)).write_text(text, encoding="utf-8")
         rows += questions
@@ -83,7 +83,7 @@ def _write_manuals(world: World, recipe: WorldConfig, folder: Path) -> int:
 
 
 def _write_list(path: Path, rows: Iterable[dict]) -> None:
-    """A JSON list, one row a line so that a person can look into it."""
+    """Write a JSON list with one row per line, so that it is readable."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

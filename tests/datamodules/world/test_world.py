@@ -9,7 +9,7 @@ from datamodules.world import frames, phrases_people, phrases_trade, phrases_wor
 from datamodules.world.facts import RELATIONS
 from datamodules.world.phrases import SPLITS, Phrases, Relation
 from datamodules.world.questions import MIX, contains
-from datamodules.world.world import Shipped, World, WorldConfig, grow
+from datamodules.world.world import QuestionWithContext, World, WorldConfig, generate
 from tests.helpers.small_world import SMALL
 
 PARTS = (*SPLITS, "web")
@@ -17,12 +17,12 @@ PARTS = (*SPLITS, "web")
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    return grow(SMALL)
+    return generate(SMALL)
 
 
 def asked(world: World, split: str, kinds: tuple[str, ...] = ()) -> list:
     groups = (world.questions, world.singles, world.open_singles)
-    every = [shipped.asked for group in groups for shipped in group[split]]
+    every = [shipped.generated for group in groups for shipped in group[split]]
     return [one for one in every if not kinds or one.kind in kinds]
 
 
@@ -58,7 +58,7 @@ def test_written_sentences_and_questions_differ_between_splits_once_names_are_ma
         said for group in world.entities.values() for e in group for said in e.facts.values() if isinstance(said, str)
     }
     names |= {word for group in world.entities.values() for e in group for theme in e.theme for word in theme.split()}
-    names |= {e.trade for group in world.entities.values() for e in group} | {"film director", "the", "a", "an"}
+    names |= {e.category for group in world.entities.values() for e in group} | {"film director", "the", "a", "an"}
     lower = {name.casefold() for name in names if name}
 
     def mask(text: str) -> str:
@@ -87,7 +87,7 @@ def test_splits_share_no_answer_and_no_entity(world: World) -> None:
             assert {step.entity.split for step in one.steps} == {split}
 
 
-def single_hop(world: World) -> list[Shipped]:
+def single_hop(world: World) -> list[QuestionWithContext]:
     return [shipped for split in SPLITS for group in (world.singles, world.open_singles) for shipped in group[split]]
 
 
@@ -97,14 +97,14 @@ def test_parts_are_of_the_gold_passages_article_and_silent_on_what_is_asked(worl
     assert len(parts) > 0.9 * 2 * len(shipped)
     corpus = {passage.text for passage in world.passages.values()}
     for one, part in parts:
-        (step,) = one.asked.steps
+        (step,) = one.generated.steps
         assert part.title == world.passages[step.entity].title
         assert contains(part.text, step.entity.name)
-        assert not contains(part.text, one.asked.answer)
+        assert not contains(part.text, one.generated.answer)
         assert part.text not in corpus
         others = step.entity.facts.keys() - {step.relation}
-        assert part.said_in.keys() & step.entity.facts.keys() <= others
-        assert len(part.said_in.keys() & others) == len(others) - len(others) // 2
+        assert part.sentence_of.keys() & step.entity.facts.keys() <= others
+        assert len(part.sentence_of.keys() & others) == len(others) - len(others) // 2
 
 
 def test_answers_stand_in_the_last_gold_passage_and_nowhere_on_the_way(world: World) -> None:
@@ -161,11 +161,11 @@ def test_every_mention_means_one_thing(world: World) -> None:
 
 @pytest.fixture(scope="module")
 def full_size() -> World:
-    return grow(WorldConfig(singles=0, open_singles=0, web_questions=2))
+    return generate(WorldConfig(singles=0, open_singles=0, web_questions=2))
 
 
 def test_a_reader_without_contexts_cannot_score(full_size: World) -> None:
-    questions = [shipped.asked for shipped in full_size.questions["test"]]
+    questions = [shipped.generated for shipped in full_size.questions["test"]]
     assert len(questions) >= 400
     share = Counter(one.kind for one in questions)
     guessable = 0.5 * (share["comparison_same"] + share["comparison_name"]) / len(questions)
@@ -178,7 +178,7 @@ def test_a_reader_without_contexts_cannot_score(full_size: World) -> None:
 
 def test_the_mix_is_as_promised(full_size: World) -> None:
     assert sum(part for part, _ in MIX.values()) == pytest.approx(1)
-    kinds = Counter(shipped.asked.kind for shipped in full_size.questions["test"])
+    kinds = Counter(shipped.generated.kind for shipped in full_size.questions["test"])
     assert kinds == {kind: round(448 * share) for kind, (share, _) in MIX.items()}
 
 

@@ -13,7 +13,7 @@ from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.__main__ import main
 from datamodules.world.phrases import SPLITS
 from datamodules.world.questions import contains
-from datamodules.world.world import SPLIT_SHARES, WorldConfig, grow
+from datamodules.world.world import SPLIT_SHARES, WorldConfig, generate
 from datamodules.world.writing import write_world
 from tests.helpers.small_world import SMALL
 
@@ -30,8 +30,8 @@ def test_same_seed_same_bytes_and_another_seed_other_names(folder: Path, tmp_pat
     assert digests(tmp_path / "again") == digests(folder)
     record = json.loads((folder / "world.json").read_text())
     assert {**record["sha256"], "world.json": digests(folder)["world.json"]} == digests(folder)
-    other = grow(WorldConfig(seed=4, questions=50, singles=10, web_questions=2, manuals=0))
-    own = grow(WorldConfig(seed=3, questions=50, singles=10, web_questions=2, manuals=0))
+    other = generate(WorldConfig(seed=4, questions=50, singles=10, web_questions=2, manuals=0))
+    own = generate(WorldConfig(seed=3, questions=50, singles=10, web_questions=2, manuals=0))
     names = [{e.name for group in w.entities.values() for e in group} for w in (own, other)]
     assert len(names[0] & names[1]) < 0.01 * len(names[0])
 

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase, T5ForConditionalGeneration
 
 from common.errors import MissingInputError
-from datamodules.world.world import WorldConfig, grow
+from datamodules.world.world import WorldConfig, generate
 from models.pretrained import MINILM, resolve
 from models.t5.from_scratch import Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
@@ -112,7 +112,7 @@ def test_cross_attention_hands_over_what_it_attends_to(
 @pytest.fixture(scope="module")
 def passages() -> list[str]:
     """Texts of a small world."""
-    world = grow(WorldConfig(questions=50, singles=0, open_singles=0, web_questions=2, manuals=0))
+    world = generate(WorldConfig(questions=50, singles=0, open_singles=0, web_questions=2, manuals=0))
     return [passage.text for passage in world.passages.values()]
 
 
