@@ -12,10 +12,11 @@ from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
-from trainers.run.model_card import DRRAG_CARD, model_card
+from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -95,7 +96,7 @@ class DrRagTrainer(RunModule):
         threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
         self.classifier.threshold = threshold
         summary = {
-            "auc": metrics.auc(log_odds_P, labels_P),
+            "auc": auroc(log_odds_P, labels_P > 0.5),
             "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
             "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
@@ -142,9 +143,8 @@ class DrRagTrainer(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         self.classifier.save(folder)
-        values = {**self.hparams, "text_format": TEXT_FORMAT, "threshold": self.classifier.threshold}
-        card = model_card(DRRAG_CARD, values, self.validation_metrics, provenance)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        values = {"text_format": TEXT_FORMAT, "threshold": self.classifier.threshold}
+        self.write_card(folder, DRRAG_CARD, values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,

@@ -30,7 +30,7 @@ from trainers.rerag_losses import (
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import QuestionScores, score_questions, summarize
 from trainers.run.memory_estimate import memory_plan
-from trainers.run.model_card import RERAG_CARD, model_card
+from trainers.run.model_card import RERAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
@@ -313,7 +313,6 @@ class ReRagTrainer(RunModule):
         calibration, temperature = self.fitted.get("calibration"), self.fitted.get("relevance_temperature")
         names = [name for name in ("estimator", "generator") if self.hparams[name]]
         values = {
-            **self.hparams,
             **asdict(self.choices),
             "models": " and ".join(f"{name} (`{name}/`, from `{self.hparams[name]}`)" for name in names),
             "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
@@ -324,8 +323,7 @@ class ReRagTrainer(RunModule):
             if temperature
             else "",
         }
-        card = model_card(RERAG_CARD, values, self.validation_metrics, provenance)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        self.write_card(folder, RERAG_CARD, values, provenance)
         self.model().save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:

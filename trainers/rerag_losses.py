@@ -1,6 +1,6 @@
 """RE-RAG's losses (Section 2.3) as pure functions of tensors, one value per question; the trainer takes the mean.
 
-    L_tot = L_gen + α1 L_re + α2 L_tok                                                                    (Eq. 12)
+    L_tot = L_gen + a1 L_re + a2 L_tok                                                                    (Eq. 12)
 
 Shape legend: B questions, N contexts per question.  `real_BN` is False for padding.  All in nats.
 """

@@ -18,7 +18,7 @@ from models.length_batching import IGNORE
 from models.pretrained import dropout_options, resolve
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
-from trainers.run.model_card import T5_CARD, model_card
+from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.preflight_checks import refuse_fp16
@@ -130,8 +130,7 @@ class SpanCorruptionTrainer(RunModule):
         """
         self.network.save_pretrained(folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
-        card = model_card(T5_CARD, self.hparams, self.validation_metrics, provenance)
-        (folder / "README.md").write_text(card, encoding="utf-8")
+        self.write_card(folder, T5_CARD, {}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 

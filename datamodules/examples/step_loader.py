@@ -5,6 +5,7 @@ ranks nor accumulation changes what a step learns from; the loss divides by the 
 """
 
 import random
+from collections import UserList
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -72,21 +73,12 @@ def part(step: Sequence[int], index: int, parts: int) -> list[int]:
     return list(step[index::parts])
 
 
-class FixedBatches(Generic[Batch]):
+class FixedBatches(UserList[Batch]):
     """The same batches in every pass: validation.
 
     Lightning takes a bare list for several loaders; a DataLoader would draw a seed from torch's generator and so change the
     training that follows.
     """
-
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self.batches)
 
 
 class StepLoader(Generic[Batch]):

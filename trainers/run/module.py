@@ -1,9 +1,13 @@
 """Base class of the trainers: gathers validation results over ranks, logs their metrics and stores them in checkpoints."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytorch_lightning as pl
 import torch.distributed as dist
+
+from trainers.run.model_card import model_card
 
 
 class RunModule(pl.LightningModule):
@@ -46,6 +50,11 @@ class RunModule(pl.LightningModule):
         self.log_dict({f"val/{name}": number for name, number in self.validation_metrics.items()}, rank_zero_only=False)
 
     on_test_epoch_end = on_validation_epoch_end
+
+    def write_card(self, folder: Path, template: str, values: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+        """Write a model card (`trainers.run.model_card`) as README.md of a serving folder."""
+        text = model_card(template, {**self.hparams, **values}, self.validation_metrics, provenance)
+        (folder / "README.md").write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the validation results with the weights."""
