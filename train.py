@@ -1,4 +1,4 @@
-"""Train one learned part of a RAG system.
+"""Trains one model of a RAG system.
 
     python train.py fit --config configs/train/drrag_hotpotqa.yaml
     python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.learning_rate 5e-5 --name try-2
@@ -6,29 +6,29 @@
     python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --ckpt_path checkpoints/drrag-hotpotqa/last.ckpt
     python train.py fit --model.help trainers.drrag.DrRagTrainer
 
-A config names a trainer (`trainers/`), a data module (`datamodules/`) and Lightning's Trainer options.  Every key is a
-constructor parameter, so a misspelt key or a wrong type stops the run before anything is loaded.
+A config names a trainer (`trainers/`), a data module (`datamodules/`) and options of Lightning's Trainer.  Every key is a
+constructor parameter: a misspelt key or a wrong type is an error before anything is loaded.
 """
 
 import os
 import sys
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads must not burn the cores other ranks need
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from common.errors import exit_code
 from trainers.run.cli import TrainCLI
 
-PREEMPTED = 75  # exit code of a run that was told to stop and can be resumed
+PREEMPTED = 75  # exit code of a run that was stopped by SIGTERM and can be resumed
 
 
 def main(args: list[str] | None = None) -> TrainCLI:
     """Run a command.
 
     Raises:
-        SystemExit: With PREEMPTED after SIGTERM; Lightning alone would say that all is well.
+        SystemExit: With PREEMPTED after SIGTERM; Lightning would exit with 0.
     """
     try:
         return TrainCLI(args)

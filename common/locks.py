@@ -1,4 +1,4 @@
-"""File locks: one process at a time works on a file or folder.  Standard library and filelock only."""
+"""File locks between processes.  Standard library and filelock only."""
 
 import errno
 from collections.abc import Iterator
@@ -13,16 +13,15 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file sys
 
 
 def lock_file(path: Path) -> Path:
-    """The file that is locked for `path`: a sibling, because a folder cannot be locked, and a file may be replaced."""
+    """The file that is locked for `path`: a sibling, since folders cannot be locked and files may be replaced."""
     return path.with_name(path.name + ".lock")
 
 
 @contextmanager
 def exclusive(path: Path, busy: str) -> Iterator[None]:
-    """Hold the lock of `path` for this process; do not wait for it.  The lock file is removed at the end.
+    """Lock `path` for this process without waiting; nothing is locked on a file system without locks.
 
-    A killed process releases its lock; the lock file that it leaves does no harm.  On a file system without locks nothing
-    is locked.
+    A killed process releases its lock; the lock file that it leaves behind can be locked again.
 
     Args:
         path: The file or folder to work on; its parent folder must exist, the path itself need not.
@@ -45,8 +44,8 @@ def exclusive(path: Path, busy: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # On POSIX an open file may be removed, and filelock retries when the file it has locked is gone.  So the file is
-        # removed before the lock is released, while nobody else can hold it.  Windows refuses, and filelock removes it.
+        # Removed while still locked: filelock does not accept a lock on a removed file, so no two processes get in.
+        # Windows refuses to remove an open file; there filelock removes it after the release.
         with suppress(OSError):
             lock_file(path).unlink()
         lock.release()

@@ -1,4 +1,4 @@
-"""Train DR-RAG's classifier C(q, d1, d2) (Section 2.2.2).  Shape legend: P triples, T tokens."""
+"""Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -6,45 +6,44 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.optim import AdamW
-from transformers import get_linear_schedule_with_warmup
 
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
-from trainers.run.model_card import model_card
+from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
 
 
 class DrRagTrainer(RunModule):
-    """Binary cross-entropy on balanced triples; AdamW, linear warm-up and decay; the decision threshold from validation.
+    """Binary cross-entropy on balanced triples; AdamW with linear warm-up and decay; decision threshold from validation.
 
     Args:
         pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
-            carried over to BigBird.
+            converted to BigBird.
         max_tokens: Longest triple, in tokens; passages are truncated, never the question.
         attention: fused, full, block_sparse, or auto (fused up to 1,024 tokens, block_sparse above).
-        layers: Keep only the first so many layers of a BERT/RoBERTa checkpoint; all when None.
-        dropout: Of hidden states and attention; the checkpoint's own when None.  On a CPU dropout more than
-            halves the speed (attention with dropout has no fused kernel there): 0 is worth trying.
+        layers: Keep only the first n layers of a BERT/RoBERTa checkpoint; all when None.
+        dropout: Dropout rate of hidden states and attention; the checkpoint's when None.  On a CPU, dropout more than
+            halves the speed (no fused attention kernel has it): try 0.
         learning_rate: Peak learning rate of the body, per optimizer step.
-        head_learning_rate: Peak learning rate of the classification head, which starts at random.
-        weight_decay: AdamW's, on matrices only.
+        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
+        weight_decay: Weight decay of AdamW, on matrices only.
         warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
-        threshold_criterion: What the exported decision threshold maximizes on validation.  CFS leaves a place empty where
-            it finds nothing positive, so a missed gold pair costs more than a false one: f2.
-        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third more time.
+        threshold_criterion: What the exported decision threshold maximizes on validation.  CFS drops documents without a
+            positive pair, so a missed gold pair costs more than a false positive: f2.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
-        UserError: If a number is out of its range.
+        UserError: If a number is out of range.
     """
 
     def __init__(
@@ -73,7 +72,7 @@ class DrRagTrainer(RunModule):
         self.train()
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
@@ -83,7 +82,7 @@ class DrRagTrainer(RunModule):
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
-        """Collect scores; metrics follow once all ranks have theirs."""
+        """Collect scores; `summarize` computes the metrics of all ranks' scores."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
@@ -96,8 +95,8 @@ class DrRagTrainer(RunModule):
         probabilities_P = 1 / (1 + np.exp(-log_odds_P))
         threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
         self.classifier.threshold = threshold
-        facts = {
-            "auc": metrics.auc(log_odds_P, labels_P),
+        summary = {
+            "auc": auroc(log_odds_P, labels_P > 0.5),
             "average_precision": metrics.average_precision(probabilities_P, labels_P),
             "loss_nats": float(np.logaddexp(0, np.where(labels_P > 0.5, -log_odds_P, log_odds_P)).mean()),
             "calibration_error": metrics.expected_calibration_error(probabilities_P, labels_P),
@@ -108,10 +107,10 @@ class DrRagTrainer(RunModule):
         self.probabilities_P = probabilities_P
         if self.trainer.is_global_zero:
             self.figures = validation_figures(probabilities_P, labels_P, threshold)
-        return facts
+        return summary
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a table that shows the first so many validation triples with their probabilities."""
+        """Columns and rows of a table of the first `count` validation triples with their probabilities."""
         triples = self.trainer.datamodule.validation_triples[:count]
         rows = [
             [t.question.text, t.first.title, t.second.title, t.kind, float(p)]
@@ -128,35 +127,34 @@ class DrRagTrainer(RunModule):
             for head, rate in rates.items()
             for group in decay_groups((p for in_head, p in named if in_head == head), rate, self.hparams.weight_decay)
         ]
-        optimizer = AdamW(groups)
         steps = total_steps(self.trainer)
-        schedule = get_linear_schedule_with_warmup(optimizer, round(self.hparams.warmup_fraction * steps), steps)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Restore the validation results and the threshold."""
         super().on_load_checkpoint(checkpoint)
-        self.classifier.threshold = self.validation_facts.get("threshold", 0.5)
+        self.classifier.threshold = self.validation_metrics.get("threshold", 0.5)
 
-    def export(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write the serving folder's content: the classifier, a model card, the sealed manifest.
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the classifier, a model card and the manifest into a serving folder.
 
         Args:
             folder: An empty folder.
-            facts: Versions, commit and data digests, stored as they are.
+            provenance: Versions, commit and data digests, stored unchanged.
         """
         self.classifier.save(folder)
-        (folder / "README.md").write_text(model_card(self.hparams, self.validation_facts, facts), encoding="utf-8")
+        values = {"text_format": TEXT_FORMAT, "threshold": self.classifier.threshold}
+        self.write_card(folder, DRRAG_CARD, values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,
-            validation=self.validation_facts, **facts,
+            validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 
-    def proves(self, folder: Path, batch: TripleBatch) -> float:
-        """Largest difference in log-odds (nats) between this module and what `folder` loads, on a batch, in fp32."""
-        served = TripleClassifier.load(folder, device="cpu")
+    def export_difference(self, folder: Path, batch: TripleBatch) -> float:
+        """Largest difference in log-odds (nats) between this module and the classifier loaded from `folder`, in fp32."""
+        loaded = TripleClassifier.load(folder, device="cpu")
         with torch.inference_mode():
-            here_P = self.classifier.eval().cpu().float()(batch.ids_PT, batch.attention_PT)
-            there_P = served(batch.ids_PT, batch.attention_PT)
-        return float((here_P - there_P).abs().max())
+            trained_P = self.classifier.eval().cpu().float()(batch.ids_PT, batch.attention_PT)
+            loaded_P = loaded(batch.ids_PT, batch.attention_PT)
+        return float((trained_P - loaded_P).abs().max())

@@ -1,16 +1,14 @@
-"""Train RE-RAG's relevance estimator and generator, jointly or one of them (Section 2.3, Appendix B).
+"""Trains RE-RAG's relevance estimator and generator, jointly or one alone (RE-RAG, Section 2.3, Appendix B).
 
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.optim import AdamW
-from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextBatch
@@ -32,19 +30,19 @@ from trainers.rerag_losses import (
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import QuestionScores, score_questions, summarize
 from trainers.run.memory_estimate import memory_plan
-from trainers.run.model_card import rerag_card
+from trainers.run.model_card import RERAG_CARD
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 
 class ReRagTrainer(RunModule):
-    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12), and label_weight times a supervised term.
+    """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
-    All terms are sums over the questions of the global batch divided by their number (L_tok: by question-context pairs),
-    so a weight means the same at any batch size, accumulation and world size.  Without an estimator, relevance is uniform
-    (a plain reader); without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
+    Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights do
+    not depend on batch size, accumulation or world size.  Without an estimator, relevance is uniform (a plain reader);
+    without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
 
     Args:
         estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of the
@@ -52,40 +50,40 @@ class ReRagTrainer(RunModule):
         generator: Folder or hub id of the T5 to start the generator from; null for none.
         protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the paper's
             figures) or `paper` (as printed).
-        text_format: How question and context are written: fid, re_rag_train, re_rag_release; `packed` trains a reader of
-            all documents in one call, without an estimator.
-        max_tokens: Longest question with context, in tokens; the context is cut, never the question.
-        max_answer_tokens: Longest answer, in tokens, learnt and written.
-        answer_prefix: Text before every answer; the released code's is "Answer: ".
-        repetition_penalty: Of answers that are written; travels in the generator's generation_config.json.
-        fit_temperature: Whether validation answers are marginalized `thorough`, and the temperature of P_RE is chosen under
-            which most are right, which is exported; else `fast`, temperature 1.
-        gen_form: `marginal` or `per_context`, L_gen.
-        kl_direction: `generator_to_estimator` or `estimator_to_generator`, L_re.
-        kl_weight: The paper's alpha_1.
-        token_weight: The paper's alpha_2; when null 1, but 0 for an encoder-only estimator, which has no such term, and where
-            labels alone train.
-        label_weight: Weight of the supervision of the estimator by the data module's labels.
-        label_form: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; a T5 alone has one).
-        label_false_weight: Weight of an irrelevant context; not listwise.
-        estimator_layers: Keep the first so many layers of an encoder-only estimator; all when null.
-        freeze_embeddings: Leave the token embeddings of both models as they are: words that no training question holds
-            keep their place among those that one does.
-        dropout: Of both models; the checkpoints' own when null.
-        learning_rate: AdamW's, per optimizer step.
-        estimator_learning_rate: The estimator's own; the same when null.
-        weight_decay: AdamW's, on matrices only.
+        text_format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
+            documents in one call, without an estimator.
+        max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
+        max_answer_tokens: Longest answer, in tokens, in training and generation.
+        answer_prefix: Text before every answer; "Answer: " in the released code.
+        repetition_penalty: Of generation; exported in the generator's generation_config.json.
+        fit_temperature: Whether validation marginalizes answers by `thorough` and exports the temperature of P_RE with the
+            highest exact match; otherwise `fast` with temperature 1.
+        gen_form: Form of L_gen: `marginal` or `per_context`.
+        kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`.
+        kl_weight: alpha_1 of the paper.
+        token_weight: alpha_2 of the paper.  When null: 1; 0 without a generator or with an encoder-only estimator, which
+            has no L_tok.
+        label_weight: Weight of L_label.
+        label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators only).
+        label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
+        estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
+        freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
+            position relative to the other words.
+        dropout: Dropout rate of both models; the checkpoints' when null.
+        learning_rate: Peak learning rate, per optimizer step.
+        estimator_learning_rate: The estimator's peak learning rate; `learning_rate` when null.
+        weight_decay: Weight decay of AdamW, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant` (the paper) or `linear` decay to 0.
-        validation_contexts: Contexts, best by the estimator, that validation answers are read from.
-        gradient_checkpointing: Recompute activations within the models: less memory, about a third more time.
-        bucket_checkpointing: Keep activations of one bucket of contexts at a time, recomputing each in the backward pass.
+        validation_contexts: Number of the estimator's best contexts that validation answers are generated from.
+        gradient_checkpointing: Recompute activations within the models: less memory, about a third slower.
+        bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward pass.
 
     Raises:
         UserError: If the options contradict each other.
     """
 
-    checkpoint_keys = ("validation_facts", "served")
+    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
 
     def __init__(
         self,
@@ -152,28 +150,28 @@ class ReRagTrainer(RunModule):
         has_tokens = self.estimator is not None and self.estimator.generative
         if token_weight and self.estimator is not None and not has_tokens:
             raise UserError(
-                f"{estimator} has no vocabulary to speak from, so there is no L_tok: set token_weight to 0."
+                f"{estimator} is encoder-only and has no LM head, so L_tok is undefined: set token_weight to 0."
             )
         if label_weight and label_form == "vocabulary" and not has_tokens:
             raise UserError(
-                f"{estimator} has no vocabulary to speak from: set label_form to pointwise or listwise, or name a T5."
+                f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a T5."
             )
         self.token_weight = (
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
         )
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-        self.chosen_reading = 0
-        self.served: dict[str, Any] = {}
+        self.temperature_index = 0
+        self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.train()
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:
-        """The generator, then the estimator, as far as there are."""
+        """The generator and the estimator, in this order, if present."""
         return [part for part in (self.generator, self.estimator) if part is not None]
 
     @property
     def encoders(self) -> list[ContextEncoder]:
-        """Who tokenizes: one encoder where estimator and generator read the same tokens, else generator's, estimator's."""
+        """Tokenizers of the contexts: one if both models read the same tokens, else the generator's and the estimator's."""
         encoders = [part.encode for part in self.parts]
         return encoders[:1] if len(encoders) == 2 and encoders[0].same_as(encoders[1]) else encoders
 
@@ -184,12 +182,12 @@ class ReRagTrainer(RunModule):
         return self.generator.labels(answers, self.hparams.max_answer_tokens)
 
     def nearest_words(self) -> dict[str, list[str]]:
-        """For words, the words nearest by the embeddings of the generator, or of the estimator where there is none."""
+        """The nearest words of each word in the embeddings of the generator, or of the estimator without a generator."""
         part = self.parts[0]
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def on_fit_start(self) -> None:
-        """Refuse fp16 and a checkpoint metric that will not be there, and say what memory a step takes."""
+        """Check precision and the monitored metric, and print the memory that a step needs."""
         refuse_fp16(self.trainer)
         parts = {"estimator": self.estimator, "generator": self.generator}
         refuse_absent_metric(self.trainer, parts)
@@ -209,11 +207,11 @@ class ReRagTrainer(RunModule):
             print("\n".join(plan), flush=True)
 
     def forward(self, batch: ContextBatch) -> ContextScores:
-        """What both models say of every context."""
+        """Scores of every context by both models."""
         return score_contexts(batch, self.estimator, self.generator, self.hparams.bucket_checkpointing)
 
     def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
-        """This batch's share of every term of the step's loss, unweighted; their weighted sum is what is minimized."""
+        """This batch's share of every term of the step's loss, unweighted."""
         scores, real_BN, questions = self(batch), batch.real_BN, batch.step_questions
         relevance_BN, logp_BN = scores.relevance_BN, scores.answer_logp_BN
         terms: dict[str, Tensor] = {}
@@ -231,7 +229,7 @@ class ReRagTrainer(RunModule):
         return {name: term * batch.weight for name, term in terms.items()}
 
     def training_step(self, batch: ContextBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
         weights = {
@@ -244,7 +242,7 @@ class ReRagTrainer(RunModule):
         return loss * self.backward_passes
 
     def _flops(self, batch: ContextBatch) -> int:
-        """Estimated FLOPs of a training step on a batch; the estimator writes one token per row, the generator answers."""
+        """Estimated FLOPs of training on a batch: one target token per row for the estimator, the answer for the generator."""
         total = 0
         for part, (per_input, per_target) in zip(self.parts, self.flops_per_token, strict=True):
             own = part is self.estimator
@@ -254,7 +252,7 @@ class ReRagTrainer(RunModule):
         return total
 
     def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
-        """Collect what each question's contexts are worth and the answer read from the best of them."""
+        """Collect every question's relevance scores and the answer generated from its best contexts."""
         data = self.trainer.datamodule
         sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
         with torch.inference_mode():
@@ -272,61 +270,67 @@ class ReRagTrainer(RunModule):
     test_step = validation_step
 
     def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
-        """Metrics; also the calibration, threshold and temperature that an export stores."""
+        """Metrics; also sets the calibration, threshold and temperature that an export stores."""
         self.last_validated = results
         summary = summarize(results, self.estimator is not None, self.trainer.is_global_zero)
-        self.served, self.figures, self.chosen_reading = summary.served, summary.figures, summary.chosen
-        return summary.facts
+        self.fitted, self.figures, self.temperature_index = summary.fitted, summary.figures, summary.temperature_index
+        return summary.metrics
 
     def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a table that shows the first so many validation questions."""
+        """Columns and rows of a table of the first `count` validation questions."""
         sets = self.trainer.datamodule.validation_sets
         rows = []
         for one in self.last_validated[:count]:
             best = max(range(len(one.scores)), key=one.scores.__getitem__)
             question, passage = sets[one.row].question, sets[one.row].passages[best]
-            text = one.read[self.chosen_reading].text if one.read else ""
+            text = one.answers[self.temperature_index].text if one.answers else ""
             rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
         return ["question", "answer", "gold", "best context", "relevance (nats)"], rows
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW; biases, norms and other vectors are not decayed; constant after warm-up, or linear decay to 0."""
+        """AdamW without weight decay on vectors; after warm-up constant, or linear decay to 0."""
         groups: list[dict[str, Any]] = []
         for part in self.parts:
             rate = self.hparams.learning_rate
             if part is self.estimator and self.hparams.estimator_learning_rate is not None:
                 rate = self.hparams.estimator_learning_rate
             groups += decay_groups(part.parameters(), rate, self.hparams.weight_decay)
-        optimizer = AdamW(groups)
-        if self.hparams.schedule == "constant":
-            schedule = get_constant_schedule_with_warmup(optimizer, self.hparams.warmup_steps)
-        else:
-            steps = total_steps(self.trainer, self.hparams.warmup_steps)
-            schedule = get_linear_schedule_with_warmup(optimizer, self.hparams.warmup_steps, steps)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
+        steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
+        return scheduled_adamw(groups, schedule, warmup, steps)
 
     def model(self) -> ReRagModel:
-        """What is served: the parts with the calibration, threshold and temperature of the last validation."""
-        return ReRagModel.of(self.estimator, self.generator, self.served, self.hparams.max_answer_tokens)
+        """The model to serve, with the calibration, threshold and temperature of the last validation."""
+        return ReRagModel.of(self.estimator, self.generator, self.fitted, self.hparams.max_answer_tokens)
 
-    def export(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write the serving folder's content: the parts, a model card, the sealed manifest.
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the models, a model card and the manifest into a serving folder.
 
         Args:
             folder: An empty folder.
-            facts: Versions, commit and data digests, stored as they are.
+            provenance: Versions, commit and data digests, stored unchanged.
         """
-        (folder / "README.md").write_text(
-            rerag_card({**self.hparams, **asdict(self.choices)}, self.validation_facts, self.served, facts),
-            encoding="utf-8",
-        )
-        self.model().save(folder, validation=self.validation_facts, **facts)
+        calibration, temperature = self.fitted.get("calibration"), self.fitted.get("relevance_temperature")
+        names = [name for name in ("estimator", "generator") if self.hparams[name]]
+        values = {
+            **asdict(self.choices),
+            "models": " and ".join(f"{name} (`{name}/`, from `{self.hparams[name]}`)" for name in names),
+            "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
+            if calibration
+            else "none",
+            "threshold": self.fitted.get("refusal_threshold"),
+            "weights": f"; contexts are weighted by softmax(score / {temperature:.4g}) (`thorough`)"
+            if temperature
+            else "",
+        }
+        self.write_card(folder, RERAG_CARD, values, provenance)
+        self.model().save(folder, validation=self.validation_metrics, **provenance)
 
-    def proves(self, folder: Path, batch: ContextBatch) -> float:
-        """Largest difference in relevance and answer log-probability (nats) between this module and what `folder` loads."""
+    def export_difference(self, folder: Path, batch: ContextBatch) -> float:
+        """Largest difference in relevance and answer log-probability (nats) to the models loaded from `folder`, in fp32."""
         self.eval().cpu().float()
-        served = ReRagModel.load(folder, "cpu")
+        loaded = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():
-            here, there = self(batch), score_contexts(batch, served.estimator, served.generator)
+            here, there = self(batch), score_contexts(batch, loaded.estimator, loaded.generator)
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

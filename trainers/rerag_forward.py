@@ -1,4 +1,4 @@
-"""What estimator and generator say of every context of a batch, bucket by bucket.
+"""Forward pass of RE-RAG's estimator and generator over a batch, bucket by bucket.
 
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
@@ -16,32 +16,32 @@ from models.rerag.generator import Generator
 
 @dataclass
 class ContextScores:
-    """Each (B, N), 0 where there is no context or no such model."""
+    """Scores of every context, each (B, N); 0 for padding and for an absent model."""
 
-    relevance_BN: Tensor  # logits, nats
+    relevance_BN: Tensor  # relevance logits, nats
     answer_logp_BN: Tensor  # log P_G of the gold answer, nats
-    other_logit_BN: Tensor  # logit of the estimator's probability of anything but "true" and "false"
+    other_logit_BN: Tensor  # logit of the estimator's probability of all tokens except "true" and "false"
 
 
 def score_contexts(
     batch: ContextBatch, estimator: RelevanceEstimator | None, generator: Generator | None, recompute: bool = False
 ) -> ContextScores:
-    """Score a batch; nothing is computed for absent contexts.
+    """Score a batch; padding is not computed.
 
     Args:
-        batch: Its buckets in the generator's format; the estimator's own ones where that differs.
-        estimator: May be missing.
-        generator: May be missing.
-        recompute: Keep only one bucket's activations at a time, recomputing each in the backward pass.
+        batch: Buckets in the generator's format, and in the estimator's where it differs.
+        estimator: Or None.
+        generator: Or None.
+        recompute: Keep the activations of one bucket at a time; recompute them in the backward pass.
     """
     width = batch.real_BN.shape[1]
 
     def estimate(bucket: Bucket) -> Tensor:
-        assert estimator is not None  # only asked for where there is one
+        assert estimator is not None  # only called where there is one
         relevance = estimator(bucket.ids_MT, bucket.attention_MT)
-        nothing_M = torch.zeros_like(relevance.score_P)
-        other_M = nothing_M if relevance.other_logit_P is None else relevance.other_logit_P
-        return torch.stack([relevance.score_P, nothing_M, other_M])
+        zeros_M = torch.zeros_like(relevance.score_P)
+        other_M = zeros_M if relevance.other_logit_P is None else relevance.other_logit_P
+        return torch.stack([relevance.score_P, zeros_M, other_M])
 
     def both(bucket: Bucket) -> Tensor:
         rows = [] if estimator is None or batch.estimator_buckets else [estimate(bucket)]
@@ -54,7 +54,7 @@ def score_contexts(
     grid = batch.real_BN.new_zeros(3, batch.real_BN.numel(), dtype=torch.float32)
     for function, buckets in ((both, batch.buckets), (estimate, batch.estimator_buckets)):
         for bucket in buckets:
-            again = recompute and torch.is_grad_enabled()
-            values_3M = checkpoint(function, bucket, use_reentrant=False) if again else function(bucket)
+            checkpointed = recompute and torch.is_grad_enabled()
+            values_3M = checkpoint(function, bucket, use_reentrant=False) if checkpointed else function(bucket)
             grid = grid.index_add(1, bucket.cells_M, values_3M.float())
     return ContextScores(*grid.view(3, *batch.real_BN.shape))

@@ -1,8 +1,8 @@
-"""RE-RAG's losses (Section 2.3), as pure functions of tensors, per question; the caller sums and divides by the step's count.
+"""RE-RAG's losses (Section 2.3) as pure functions of tensors, one value per question; the trainer takes the mean.
 
     L_tot = L_gen + a1 L_re + a2 L_tok                                                                    (Eq. 12)
 
-Shape legend: B questions, N contexts per question.  `real_BN` is True where a context exists.  Everything in nats.
+Shape legend: B questions, N contexts per question.  `real_BN` is False for padding.  All in nats.
 """
 
 from typing import Literal
@@ -21,7 +21,7 @@ LabelForm = Literal["pointwise", "listwise", "vocabulary"]
 def generation_loss(
     relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor, form: GenForm = "marginal"
 ) -> Tensor:
-    """L_gen: how unlikely the gold answer is, weighted by relevance.  Trains the generator and the estimator.
+    """L_gen: negative log-likelihood of the gold answer, weighted by relevance.  Trains generator and estimator.
 
         marginal       -log Σ_j P_RE(c_j) P_G(a | q, c_j)       the released code, RAG-Sequence
         per_context    -Σ_j log (P_RE(c_j) P_G(a | q, c_j))     Eq. 7 as printed; its term -Σ_j log P_RE is smallest for a
@@ -31,7 +31,7 @@ def generation_loss(
         relevance_BN: Relevance logits.
         answer_logp_BN: log P_G of the gold answer under every context.
         real_BN: Mask.
-        form: Which of the two.
+        form: One of the two.
 
     Returns:
         (B,), at least 0.
@@ -41,7 +41,7 @@ def generation_loss(
     """
     if form == "marginal":
         return -log_mixture(relevance_BN, answer_logp_BN, real_BN)
-    _refuse_unequal(relevance_BN, answer_logp_BN, real_BN)
+    _check_shapes(relevance_BN, answer_logp_BN, real_BN)
     joint_BN = log_prior(relevance_BN, real_BN) + answer_logp_BN
     return -joint_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
 
@@ -52,7 +52,7 @@ def estimator_loss(
     real_BN: Tensor,
     direction: KlDirection = "generator_to_estimator",
 ) -> Tensor:
-    """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).  Trains the estimator alone.
+    """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).  Trains the estimator only.
 
         Q_G(c_j) = softmax_j log P_G(a | q, c_j), detached
         generator_to_estimator   KL(Q_G ‖ P_RE)    the released code
@@ -64,7 +64,7 @@ def estimator_loss(
     Raises:
         ValueError: If the shapes differ or a question has no context.
     """
-    _refuse_unequal(relevance_BN, answer_logp_BN, real_BN)
+    _check_shapes(relevance_BN, answer_logp_BN, real_BN)
     log_p_BN = log_prior(relevance_BN, real_BN)
     log_q_BN = log_prior(answer_logp_BN.detach(), real_BN)
     source_BN, target_BN = (log_q_BN, log_p_BN) if direction == "generator_to_estimator" else (log_p_BN, log_q_BN)
@@ -74,14 +74,14 @@ def estimator_loss(
 
 
 def token_loss(other_mass_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """L_tok (Eq. 11): probability that the estimator says anything but "true" or "false", summed over a question's contexts.
+    """L_tok (Eq. 11): the estimator's probability of all tokens except "true" and "false", summed over a question's contexts.
 
     Divide by the number of question-context pairs.  Returns (B,), in [0, N].
 
     Raises:
         ValueError: If the shapes differ.
     """
-    _refuse_unequal(other_mass_BN, real_BN)
+    _check_shapes(other_mass_BN, real_BN)
     return other_mass_BN.masked_fill(~real_BN, 0.0).sum(dim=1)
 
 
@@ -93,29 +93,28 @@ def label_loss(
     false_weight: float = 0.125,
     other_logit_BN: Tensor | None = None,
 ) -> Tensor:
-    """Supervision of the estimator by labels, e.g. DPR's has-answer: the warm-up of the released code, or a reranker's loss.
+    """L_label: supervision of the estimator by labels, e.g. DPR's has-answer (the released code's warm-up; a reranker).
 
         pointwise    mean over contexts of w_j · binary cross-entropy; w = 1 for true, `false_weight` for false
-        vocabulary   the same of the word itself, -log P("true") or -log P("false") among all tokens: the released warm-up,
-                     at the one position that is scored
-        listwise     -log of the P_RE mass on true contexts; 0 where a question has none
+        vocabulary   the same with -log P("true") or -log P("false") over the whole vocabulary: the released warm-up
+        listwise     -log of the P_RE mass on true contexts; 0 for a question without one
 
     Args:
         relevance_BN: Relevance logits.
         labels_BN: True where the context is relevant.
         real_BN: Mask.
-        form: Which of the three.
-        false_weight: Of a false context; not listwise.
-        other_logit_BN: Logits of the probability of anything but the two words; for `vocabulary`.
+        form: One of the three.
+        false_weight: Weight of a false context, except `listwise`.
+        other_logit_BN: Logits of the probability of all other tokens; for `vocabulary`.
 
     Returns:
         (B,), at least 0.
 
     Raises:
-        ValueError: If the shapes differ, a question has no context, or `vocabulary` lacks `other_logit_BN`.
+        ValueError: If the shapes differ, a question has no context, or `other_logit_BN` is missing for `vocabulary`.
     """
-    _refuse_unequal(relevance_BN, labels_BN, real_BN)
-    log_p_BN = log_prior(relevance_BN, real_BN)  # refuses a question without contexts, whose mean is not a number
+    _check_shapes(relevance_BN, labels_BN, real_BN)
+    log_p_BN = log_prior(relevance_BN, real_BN)  # raises for a question without contexts, whose mean is undefined
     true_BN = labels_BN & real_BN
     if form == "listwise":
         some_B = true_BN.any(dim=1)
@@ -126,12 +125,12 @@ def label_loss(
     if form == "vocabulary":  # P(word) = P(word | one of the two) P(one of the two)
         if other_logit_BN is None:
             raise ValueError("the form vocabulary needs the logits of all other tokens")
-        _refuse_unequal(relevance_BN, other_logit_BN)
+        _check_shapes(relevance_BN, other_logit_BN)
         loss_BN = loss_BN + F.softplus(other_logit_BN)
     return (loss_BN * weights_BN).sum(dim=1) / real_BN.sum(dim=1)
 
 
-def _refuse_unequal(*tensors_BN: Tensor) -> None:
+def _check_shapes(*tensors_BN: Tensor) -> None:
     shapes = [tuple(t.shape) for t in tensors_BN]
-    if len(set(shapes)) > 1:  # broadcasting would weigh the wrong pairs without a word
+    if len(set(shapes)) > 1:  # broadcasting would silently pair the wrong values
         raise ValueError(f"scores, labels and mask must have one shape, got {shapes}")

@@ -1,4 +1,4 @@
-"""RE-RAG as released, as printed, and as measured best here: what each protocol decides (`papers.md` A and C.1)."""
+"""Presets of RE-RAG's training options: the released code, the paper as printed, and what measured best here."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,13 @@ Protocol = Literal["ours", "released", "paper"]
 
 @dataclass(frozen=True)
 class Choices:
-    """Every option that a protocol sets."""
+    """The options that a protocol sets."""
 
     gen_form: GenForm
     kl_direction: KlDirection
     text_format: ContextFormat = "fid"
     answer_prefix: str = ""
-    repetition_penalty: float = 1.0  # when answers are written
+    repetition_penalty: float = 1.0  # of generation
     fit_temperature: bool = False  # of P_RE, on validation
 
 

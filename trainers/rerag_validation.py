@@ -1,7 +1,7 @@
-"""RE-RAG's validation: answers read from the estimator's best contexts, its ranking, its calibration (Appendix B, Section 5.3).
+"""RE-RAG's validation: answers from the estimator's best contexts, its ranking and its calibration (Appendix B, Section 5.3).
 
-`papers.md` A leaves the level of relevance logits open, and training fixes their spread no better: what divides them where
-they weigh answers, the temperature of P_RE, is chosen here as calibration is, if the protocol says so.
+Training determines neither the level nor the spread of the relevance logits.  So calibration, and if the protocol says so
+the temperature of P_RE that weights the answers, are fitted on the validation questions.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from trainers.run.classification_metrics import expected_calibration_error
 from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
-TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # of P_RE, that are tried; the paper's first
+TEMPERATURES = (1.0, 0.5, 0.33, 0.2, 0.125)  # candidates for P_RE; the first is the paper's
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAnswer:
-    """An answer and what it is worth, 0 to 1."""
+    """A generated answer with its exact match and token F1, each 0 to 1."""
 
     text: str
     exact: float
@@ -37,22 +37,22 @@ class ReadAnswer:
 
 @dataclass(frozen=True, slots=True)
 class QuestionScores:
-    """One validation question."""
+    """Results of one validation question."""
 
-    row: int  # its place among the validation sets
-    scores: tuple[float, ...]  # relevance logits of its contexts; zeros without an estimator
-    labels: tuple[bool, ...]  # which of them are relevant
-    read: tuple[ReadAnswer, ...] = ()  # by temperature, where several are tried; empty without a generator
+    row: int  # index of the question in the validation sets
+    scores: tuple[float, ...]  # relevance logits of the contexts; zeros without an estimator
+    labels: tuple[bool, ...]  # whether each context is relevant
+    answers: tuple[ReadAnswer, ...] = ()  # one per temperature tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A validation as numbers."""
+    """Results of a validation."""
 
-    facts: dict[str, float]
-    chosen: int = 0  # which reading of every question counts
-    served: dict[str, Any] = field(default_factory=dict)  # what an export takes along
+    metrics: dict[str, float]
+    temperature_index: int = 0  # which answer of every question counts
+    fitted: dict[str, Any] = field(default_factory=dict)  # what an export stores
     figures: dict[str, Any] = field(default_factory=dict)
 
 
@@ -68,20 +68,20 @@ def score_questions(
     max_answer_tokens: int,
     fit_temperature: bool = False,
 ) -> list[QuestionScores]:
-    """Read and compare a batch of questions.
+    """Generate answers to a batch of questions and score them.
 
     Args:
-        rows: Places of the questions.
+        rows: Indices of the questions in the validation sets.
         sets: The questions with all their contexts.
-        relevance_BN: Relevance logits; anything where there is no context.
-        gen_nats_B: -log P of each gold answer; None without a generator.
-        generator: Reads; None for an estimator alone.
-        packed: Whether it reads all contexts in one call.
-        ranked: Whether the logits come from an estimator; else the first contexts are read, weighed alike.
-        contexts: How many of the best contexts are read.
-        max_answer_tokens: Longest answer.
-        fit_temperature: ReadAnswer `thorough` at every temperature, instead of `fast` at 1 as the released code does; only where
-            an estimator ranks.
+        relevance_BN: Relevance logits; padding is ignored.
+        gen_nats_B: -log P of each gold answer, nats; None without a generator.
+        generator: Generates the answers; None for an estimator alone.
+        packed: Whether the generator reads all contexts in one call.
+        ranked: Whether the logits come from an estimator; otherwise the first contexts are read with equal weights.
+        contexts: Number of best contexts to read.
+        max_answer_tokens: Longest answer, in tokens.
+        fit_temperature: Marginalize by `thorough` at every temperature instead of `fast` at temperature 1 (the released
+            code); without an estimator ignored.
     """
     scores = [[0.0] * len(s.passages) if packed else r[: len(s.passages)].tolist()
               for s, r in zip(sets, relevance_BN, strict=True)]  # fmt: skip
@@ -100,13 +100,13 @@ def score_questions(
             relevance_N = torch.tensor([scores[place][n] for n in kept])
             tried = TEMPERATURES if fit_temperature else (1.0,)
             texts[place] = tuple(weigh(matrix, relevance_N / temperature).text for temperature in tried)
-    judged = []
+    scored = []
     for place, (row, one) in enumerate(zip(rows, sets, strict=True)):
         gold = one.question.answers
-        read = tuple(ReadAnswer(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
+        answers_read = tuple(ReadAnswer(text, exact_match(text, gold), f1(text, gold)) for text in texts[place])
         nats = float(gen_nats_B[place]) if gen_nats_B is not None else None
-        judged.append(QuestionScores(row, tuple(scores[place]), one.labels, read, nats))
-    return judged
+        scored.append(QuestionScores(row, tuple(scores[place]), one.labels, answers_read, nats))
+    return scored
 
 
 def _best(scores: Sequence[float], count: int) -> list[int]:
@@ -114,7 +114,7 @@ def _best(scores: Sequence[float], count: int) -> list[int]:
 
 
 def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
-    """0-based rank of the best relevant context; ties count as badly as they can; None where none is relevant."""
+    """0-based rank of the best relevant context, behind all irrelevant ones of the same score; None if none is relevant."""
     hits = [score for score, label in zip(scores, labels, strict=True) if label]
     if not hits:
         return None
@@ -122,52 +122,52 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
     return sum(score >= best for score, label in zip(scores, labels, strict=True) if not label)
 
 
-def summarize(judged: Sequence[QuestionScores], ranked: bool, draw: bool) -> Summary:
+def summarize(questions: Sequence[QuestionScores], ranked: bool, draw: bool) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
-    Of the temperatures tried, the one under which most questions are answered right; the nearest to 1 among equals.  EM and F1
-    are then the best of those, on the questions they were chosen on.
+    The temperature with the highest exact match is chosen, among equals the one nearest to 1.  EM and F1 are measured on the
+    questions that the temperature is chosen on.
 
     Args:
-        judged: Each question once.
+        questions: Each validation question once.
         ranked: Whether there is an estimator.
-        draw: Whether to make figures.
+        draw: Whether to draw figures.
     """
-    facts: dict[str, float] = {"questions": float(len(judged))}
-    served: dict[str, Any] = {}
+    metrics: dict[str, float] = {"questions": float(len(questions))}
+    fitted: dict[str, Any] = {}
     chosen = 0
-    if judged and judged[0].read:
-        exact_TN = np.array([[one.exact for one in each.read] for each in judged]).T
+    if questions and questions[0].answers:
+        exact_TN = np.array([[one.exact for one in each.answers] for each in questions]).T
         chosen = int(exact_TN.sum(axis=1).argmax())
-        facts["em"] = 100 * float(exact_TN[chosen].mean())
-        facts["f1"] = 100 * float(np.mean([one.read[chosen].token_f1 for one in judged]))
+        metrics["em"] = 100 * float(exact_TN[chosen].mean())
+        metrics["f1"] = 100 * float(np.mean([one.answers[chosen].token_f1 for one in questions]))
         if len(exact_TN) > 1:
-            served["relevance_temperature"] = facts["relevance_temperature"] = TEMPERATURES[chosen]
-    nats = [one.gen_nats for one in judged if one.gen_nats is not None]
+            fitted["relevance_temperature"] = metrics["relevance_temperature"] = TEMPERATURES[chosen]
+    nats = [one.gen_nats for one in questions if one.gen_nats is not None]
     if nats:
-        facts["gen_nats"] = float(np.mean(nats))
+        metrics["gen_nats"] = float(np.mean(nats))
     if not ranked:
-        return Summary(facts)
-    ranks = [first_hit(one.scores, one.labels) for one in judged]
+        return Summary(metrics)
+    ranks = [first_hit(one.scores, one.labels) for one in questions]
     for k in RECALL_AT:
-        facts[f"recall_{k}"] = 100 * float(np.mean([rank is not None and rank < k for rank in ranks]))
-    facts["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
-    scores_P = np.array([score for one in judged for score in one.scores])
-    labels_P = np.array([label for one in judged for label in one.labels])
-    if labels_P.all() or not labels_P.any():  # nothing to calibrate on
-        return Summary(facts, chosen, served)
+        metrics[f"recall_{k}"] = 100 * float(np.mean([rank is not None and rank < k for rank in ranks]))
+    metrics["mrr"] = float(np.mean([0.0 if rank is None else 1 / (rank + 1) for rank in ranks]))
+    scores_P = np.array([score for one in questions for score in one.scores])
+    labels_P = np.array([label for one in questions for label in one.labels])
+    if labels_P.all() or not labels_P.any():  # calibration needs both classes
+        return Summary(metrics, chosen, fitted)
     calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
     probabilities_P = np.array([calibration(score) for score in scores_P])
-    best = [calibration(max(one.scores)) for one in judged]
-    answerable = [any(one.labels) for one in judged]
+    best = [calibration(max(one.scores)) for one in questions]
+    answerable = [any(one.labels) for one in questions]
     threshold, refusal_f1 = best_refusal_threshold(best, answerable)
-    facts |= {
+    metrics |= {
         "context_auroc": auroc(scores_P, labels_P),
         "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
         "refusal_threshold": threshold,
     }
     if not all(answerable) and any(answerable):
-        facts |= {"refusal_f1": refusal_f1, "answerable_auroc": auroc(best, answerable)}
+        metrics |= {"refusal_f1": refusal_f1, "answerable_auroc": auroc(best, answerable)}
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
-    served |= {"calibration": asdict(calibration), "refusal_threshold": threshold}
-    return Summary(facts, chosen, served, figures)
+    fitted |= {"calibration": asdict(calibration), "refusal_threshold": threshold}
+    return Summary(metrics, chosen, fitted, figures)

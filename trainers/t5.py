@@ -1,4 +1,4 @@
-"""Train a T5 on plain text by span corruption: from scratch, or to adapt a pretrained one to a domain.
+"""Trains a T5 on plain text by span corruption (Raffel et al. 2020), from scratch or to adapt it to a domain.
 
 Shape legend: P sequences, T input tokens, A target tokens, V vocabulary.
 """
@@ -10,15 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import AdamW
-from transformers import (
-    AutoConfig,
-    AutoModelForSeq2SeqLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    get_inverse_sqrt_schedule,
-    get_linear_schedule_with_warmup,
-)
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
 
 from common.errors import UserError
 from datamodules.t5 import SpanBatch
@@ -26,9 +18,9 @@ from models.length_batching import IGNORE
 from models.pretrained import dropout_options, resolve
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
-from trainers.run.model_card import t5_card
+from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, total_steps
+from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
 
@@ -38,20 +30,20 @@ Schedule = Literal["inverse_sqrt", "linear"]
 
 
 class SpanCorruptionTrainer(RunModule):
-    """Cross-entropy of the target tokens, averaged over those of the whole optimizer step; AdamW; warm-up, then decay.
+    """Mean cross-entropy of the target tokens of an optimizer step; AdamW with warm-up and decay.
 
     Args:
         pretrained: Folder (python -m trainers.t5_from_scratch writes one) or hub id of the T5 to start from.
         learning_rate: Peak learning rate, per optimizer step.
         warmup_steps: Optimizer steps of linear warm-up.
-        schedule: After it: inverse_sqrt (T5's; needs no end) or linear, to 0 at the end of training.
-        weight_decay: AdamW's, on matrices only.
-        dropout: The checkpoint's own when None; T5 was pretrained with none.
-        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third more time.
+        schedule: After the warm-up: inverse_sqrt (as T5; no end needed) or linear decay to 0 at the end of training.
+        weight_decay: Weight decay of AdamW, on matrices only.
+        dropout: Dropout rate; the checkpoint's when None.  T5 was pretrained without dropout.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
-        MissingInputError: If there is no such model on this machine.
-        UserError: If it is no encoder-decoder, or a number is out of its range.
+        MissingInputError: If the model is not on this machine.
+        UserError: If it is not an encoder-decoder, or a number is out of range.
     """
 
     def __init__(
@@ -73,7 +65,9 @@ class SpanCorruptionTrainer(RunModule):
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
         if not config.is_encoder_decoder:
-            raise UserError(f"pretrained {pretrained} is a {config.model_type!r}: name a T5-family model.")
+            raise UserError(
+                f"pretrained {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
+            )
         options = {} if dropout is None else dropout_options(True, dropout)
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.network: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
@@ -96,7 +90,7 @@ class SpanCorruptionTrainer(RunModule):
         ).logits
 
     def training_step(self, batch: SpanBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled against Lightning's averaging over ranks and accumulation."""
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
@@ -104,57 +98,53 @@ class SpanCorruptionTrainer(RunModule):
         return share * self.backward_passes
 
     def validation_step(self, batch: SpanBatch, batch_index: int) -> None:
-        """Collect sums; metrics follow once all ranks have theirs."""
+        """Collect sums; `summarize` computes the metrics of all ranks' sums."""
         logits_PAV = self(batch)
         real_PA = batch.labels_PA != IGNORE
-        right_PA = (logits_PAV.argmax(dim=-1) == batch.labels_PA) & real_PA
+        correct_PA = (logits_PAV.argmax(dim=-1) == batch.labels_PA) & real_PA
         nll_P = token_nll(logits_PAV, batch.labels_PA).double().sum(dim=1)
-        sums = zip(nll_P.tolist(), right_PA.sum(dim=1).tolist(), real_PA.sum(dim=1).tolist(), strict=True)
+        sums = zip(nll_P.tolist(), correct_PA.sum(dim=1).tolist(), real_PA.sum(dim=1).tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), sums, strict=True)
 
     test_step = validation_step
 
     def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
-        """Loss and accuracy per target token, from the loss, right tokens and tokens of every validation sequence."""
-        nll, right, tokens = (float(np.sum(column, dtype=np.float64)) for column in zip(*results, strict=True))
-        return {"loss_nats": nll / tokens, "accuracy": right / tokens, "target_tokens": tokens}
+        """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and number of tokens."""
+        nll, correct, tokens = (float(np.sum(column, dtype=np.float64)) for column in zip(*results, strict=True))
+        return {"loss_nats": nll / tokens, "accuracy": correct / tokens, "target_tokens": tokens}
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW, norms not decayed; linear warm-up, then the schedule."""
-        optimizer = AdamW(
-            decay_groups(self.network.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
+        groups = decay_groups(self.network.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
+        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
+        return scheduled_adamw(
+            groups, schedule, warmup, total_steps(self.trainer, warmup) if schedule == "linear" else None
         )
-        warmup = self.hparams.warmup_steps
-        if self.hparams.schedule == "inverse_sqrt":
-            schedule = get_inverse_sqrt_schedule(optimizer, warmup)
-        else:
-            schedule = get_linear_schedule_with_warmup(optimizer, warmup, total_steps(self.trainer, warmup))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def export(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write the serving folder's content: `t5/`, for a trainer's `pretrained`, a model card, the sealed manifest.
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the network and tokenizer (`t5/`, for a trainer's `pretrained`), a model card and the manifest.
 
         Args:
             folder: An empty folder.
-            facts: Versions, commit and data digests, stored as they are.
+            provenance: Versions, commit and data digests, stored unchanged.
         """
         self.network.save_pretrained(folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
-        (folder / "README.md").write_text(t5_card(self.hparams, self.validation_facts, facts), encoding="utf-8")
+        self.write_card(folder, T5_CARD, {}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
-        write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_facts, **facts)
+        write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 
-    def proves(self, folder: Path, batch: SpanBatch) -> float:
-        """Largest difference of a target token's loss (nats) between this module and what `folder` loads, in fp32."""
+    def export_difference(self, folder: Path, batch: SpanBatch) -> float:
+        """Largest difference in a target token's loss (nats) between this module and the T5 loaded from `folder`, in fp32."""
         self.eval().cpu().float()
         with torch.inference_mode():
-            here_PA = token_nll(self(batch), batch.labels_PA)
+            trained_PA = token_nll(self(batch), batch.labels_PA)
             trained, self.network = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART).float().eval()
-            there_PA = token_nll(self(batch), batch.labels_PA)
+            loaded_PA = token_nll(self(batch), batch.labels_PA)
             self.network = trained
-        return float((here_PA - there_PA).abs().max())
+        return float((trained_PA - loaded_PA).abs().max())
 
 
 def token_nll(logits_PAV: Tensor, labels_PA: Tensor) -> Tensor:
-    """-log P of every target token, (P, A), nats, fp32; 0 where there is none."""
+    """Negative log-likelihood of every target token, (P, A), nats, fp32; 0 for padding."""
     return F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")

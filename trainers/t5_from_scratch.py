@@ -1,10 +1,10 @@
-"""Command that makes a T5 to start from: a tokenizer trained on a corpus, and a random network of any size.
+"""Command that creates a T5 to train: a tokenizer trained on a corpus and a randomly initialized network of any size.
 
     python -m trainers.t5_from_scratch --corpus '[data/world/train.json]' --layout hotpotqa --out checkpoints/t5-start
     python -m trainers.t5_from_scratch --tokenizer t5/spiece.model --out checkpoints/t5-start --sizes.d_model 512
 
-A trainer's `estimator` or `generator` names the folder.  The network knows nothing yet: train it on a task right away, or
-first on the corpus by `python train.py fit --config configs/train/t5_corpus.yaml`.
+A trainer's `estimator` or `generator` names the folder.  Train the network on a task, or first on the corpus with
+`python train.py fit --config configs/train/t5_corpus.yaml`.
 """
 
 import os
@@ -26,12 +26,12 @@ COMMAND = "-m trainers.t5_from_scratch"
 
 
 def corpus_texts(layout: str, sources: Sequence[str], limit: int | None = None) -> Iterator[str]:
-    """Titles and texts of the passages, then, where the layout has them, questions and answers.
+    """Titles and texts of the passages, then questions and answers if the layout has them.
 
     Args:
-        layout: Of all files.
+        layout: Layout of all files.
         sources: At least one file.
-        limit: Read only the first so many passages and questions; all when None.
+        limit: Most passages, and questions per file, to read; all when None.
 
     Raises:
         UserError: If the layout is unknown; other errors as in `datamodules.formats.reading`.
@@ -56,22 +56,22 @@ def t5_from_scratch(
     embeddings: str | None = None,
     copying: bool = False,
 ) -> None:
-    """Write config.json, model.safetensors and the tokenizer of a random T5 into a folder, whole or not at all.
+    """Write config.json, model.safetensors and the tokenizer of a randomly initialized T5 into a folder, atomically.
 
     Args:
-        out: The folder; a model in it is replaced.
-        corpus: File to train the tokenizer on, or several as '[FILE, FILE]'; none with `tokenizer`.
-        layout: Layout of these files: jsonl, hotpotqa, fid, ...
-        limit: Read only the first so many passages and questions; all when null.
-        vocabulary: Ids of the trained tokenizer, sentinels included.
-        tokenizer: Folder or spiece.model of an existing tokenizer, instead of training one.
+        out: The folder; an existing model is replaced.
+        corpus: File to train the tokenizer on, or several as '[FILE, FILE]'; not with `tokenizer`.
+        layout: Layout of the files: jsonl, hotpotqa, fid, ...
+        limit: Most passages, and questions per file, to read; all when null.
+        vocabulary: Vocabulary size of the trained tokenizer, sentinels included.
+        tokenizer: Folder or spiece.model of an existing tokenizer, instead of `corpus`.
         seed: Seed of the weights.
         sizes: Sizes of the network; the defaults train on two cores.
-        embeddings: Folder or hub id of a sentence encoder whose word vectors the embeddings start from; random when null.
-        copying: Whether attention starts with the circuit that copies tokens of the context.
+        embeddings: Folder or hub id of a sentence encoder whose word vectors initialize the embeddings; random when null.
+        copying: Whether to initialize attention so that it copies tokens of the context.
 
     Raises:
-        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds something else.
+        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` is not a model folder.
         MissingInputError: If a file or a model is missing.
     """
     files = [corpus] if isinstance(corpus, str) else corpus or []
@@ -80,7 +80,7 @@ def t5_from_scratch(
             "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
         )
     if out.exists() and not (out.is_dir() and ((out / "config.json").is_file() or not any(out.iterdir()))):
-        raise UserError(f"--out {out} is something else than a model folder: name another.")
+        raise UserError(f"--out {out} exists and is not a model folder: name another folder.")
     if tokenizer:
         made = load_tokenizer(tokenizer)
     else:
@@ -88,7 +88,7 @@ def t5_from_scratch(
 
         made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
         if len(made) < vocabulary:
-            print(f"vocabulary: {len(made)} instead of {vocabulary}, the corpus holds no more distinct pieces")
+            print(f"vocabulary: {len(made)} instead of {vocabulary}: the corpus has no more distinct pieces")
     network = random_t5(made, sizes, seed)
     if embeddings is not None:
         from models.t5.warm_start import semantic_embeddings
@@ -105,7 +105,7 @@ def t5_from_scratch(
 
 
 class Parser(BriefErrors, ArgumentParser):
-    """jsonargparse's parser with brief errors."""
+    """ArgumentParser with one-line errors."""
 
     command = COMMAND
 

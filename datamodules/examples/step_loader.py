@@ -5,6 +5,7 @@ depend on the number of ranks or on accumulation; the loss divides by the step's
 """
 
 import random
+from collections import UserList
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -72,24 +73,12 @@ def part(step: Sequence[int], index: int, parts: int) -> list[int]:
     return list(step[index::parts])
 
 
-class FixedBatches(Generic[Batch]):
-    """The same batches in the same order in every pass.
+class FixedBatches(UserList[Batch]):
+    """The same batches in every pass: validation.
 
-    Lightning would take a bare list for several loaders.  A DataLoader would draw a seed from torch's generator, which
-    changes the training that follows, and under DDP Lightning would replace its sampler.
-
-    Args:
-        batches: This rank's batches.
+    Lightning takes a bare list for several loaders; a DataLoader would draw a seed from torch's generator and so change the
+    training that follows.
     """
-
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self) -> Iterator[Batch]:
-        return iter(self.batches)
 
 
 class StepLoader(Generic[Batch]):
@@ -144,28 +133,14 @@ class StepLoader(Generic[Batch]):
 
 
 class StepData(pl.LightningDataModule):
-    """Base class of the data modules: the training and validation loaders of this rank.
-
-    A subclass sets `steps_per_epoch` and `audit` in `setup` and implements the four methods below.
-    """
+    """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here."""
 
     steps_per_epoch: int
-    audit: dict[str, Any]
-
-    def _plan(self, epoch: int) -> list[list[int]]:
-        """The steps of an epoch, each a list of positions."""
-        raise NotImplementedError
-
-    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> Any:
-        """The batch of this rank's positions of a step; for no positions a batch of weight 0."""
-        raise NotImplementedError
-
-    def _validation_groups(self) -> list[list[int]]:
-        """Positions of every validation batch of the run."""
-        raise NotImplementedError
-
-    def _validation_batch(self, rows: list[int]) -> Any:
-        raise NotImplementedError
+    audit: dict[str, Any]  # what `setup` found in the files
+    _plan: Any  # epoch -> its steps, each a list of positions
+    _collate: Any  # (epoch, this rank's positions, positions of the whole step) -> batch
+    _validation_groups: Any  # () -> positions of every validation batch, over all ranks
+    _validation_batch: Any  # positions -> batch
 
     def train_dataloader(self) -> StepLoader:
         """Batches of this rank, planned globally."""
@@ -176,7 +151,7 @@ class StepData(pl.LightningDataModule):
         )  # fmt: skip
 
     def val_dataloader(self) -> FixedBatches:
-        """Batches of this rank; the last batch is repeated until every rank has as many (its rows tell the repeats)."""
+        """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats)."""
         groups, trainer = self._validation_groups(), self.trainer
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
         batches = [self._validation_batch(rows) for rows in groups[trainer.global_rank :: trainer.world_size]]

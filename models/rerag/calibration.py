@@ -30,7 +30,7 @@ class Calibration:
 
     @classmethod
     @torch.inference_mode(False)  # validation runs in inference mode, which has no gradients
-    def fit(cls, scores: Sequence[float], labels: Sequence[bool], iterations: int = 500) -> Self:
+    def fit(cls, scores: Sequence[float], labels: Sequence[bool]) -> Self:
         """Maximum likelihood by L-BFGS in float64, on Platt's softened targets (Platt 1999; Lin, Lin and Weng 2007).
 
         A label becomes (n₊ + 1) / (n₊ + 2) or 1 / (n₋ + 2), so that separable scores have a finite fit too.  The scale
@@ -39,7 +39,6 @@ class Calibration:
         Args:
             scores: Relevance logits, nats.
             labels: Whether each context is relevant.
-            iterations: Most steps of L-BFGS; it stops when the gradient is 0 within 1e-12.
 
         Raises:
             ValueError: If a class is missing, the lengths differ, or a score is not finite.
@@ -60,7 +59,7 @@ class Calibration:
         z_P = torch.zeros_like(x_P) if constant else (x_P - center) / spread
         weight = x_P.new_tensor([0.0, math.log((n_positive + 1) / (n_negative + 1))]).requires_grad_()
         optimizer = torch.optim.LBFGS(
-            [weight], max_iter=iterations, tolerance_grad=1e-12, tolerance_change=0, line_search_fn="strong_wolfe"
+            [weight], max_iter=500, tolerance_grad=1e-12, tolerance_change=0, line_search_fn="strong_wolfe"
         )
 
         def loss() -> float:

@@ -179,7 +179,7 @@ def test_encoder_only_estimator_reads_its_own_tokens(checkpoints, batch_of) -> N
     assert (scores.answer_logp_BN[batch.real_BN] < 0).all()
     sum(terms.values()).backward()
     assert module.estimator.network.classifier.weight.grad.abs().sum() > 0
-    with pytest.raises(UserError, match="no vocabulary to speak from: set label_form to pointwise or listwise"):
+    with pytest.raises(UserError, match="has no LM head: set label_form to pointwise or listwise"):
         ReRagTrainer(str(checkpoints["bert"]), None, label_weight=1.0, label_form="vocabulary", max_tokens=96)
 
 

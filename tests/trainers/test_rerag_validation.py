@@ -27,7 +27,7 @@ def test_validation_figures_by_hand() -> None:
         QuestionScores(1, (1.0, 3.0), (True, False), (ReadAnswer("b", 0.0, 0.5),), 1.5),
         QuestionScores(2, (-4.0,), (False,), (ReadAnswer("c", 0.0, 0.0),), 4.0),
     ]
-    facts = summarize(judged, ranked=True, draw=False).facts
+    facts = summarize(judged, ranked=True, draw=False).metrics
     assert facts["em"] == pytest.approx(100 / 3)
     assert facts["f1"] == pytest.approx(50)
     assert facts["gen_nats"] == 2
@@ -68,12 +68,12 @@ def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_e
     ]
     judged = [QuestionScores(row, (1.0, 0.0), (True, False), read, 1.0) for row, read in enumerate(reads)]
     summary = summarize(judged, ranked=True, draw=False)
-    assert summary.chosen == 2  # 1, 2, 3, 3, 2 right
-    assert summary.served["relevance_temperature"] == summary.facts["relevance_temperature"] == TEMPERATURES[2]
-    assert summary.facts["em"] == summary.facts["f1"] == 100
-    alone = summarize([replace(one, read=one.read[:1]) for one in judged], ranked=True, draw=False)
-    assert "relevance_temperature" not in alone.served  # one temperature is no choice
-    assert alone.facts["em"] == pytest.approx(100 / 3)
+    assert summary.temperature_index == 2  # 1, 2, 3, 3, 2 right
+    assert summary.fitted["relevance_temperature"] == summary.metrics["relevance_temperature"] == TEMPERATURES[2]
+    assert summary.metrics["em"] == summary.metrics["f1"] == 100
+    alone = summarize([replace(one, answers=one.answers[:1]) for one in judged], ranked=True, draw=False)
+    assert "relevance_temperature" not in alone.fitted  # one temperature is no choice
+    assert alone.metrics["em"] == pytest.approx(100 / 3)
 
 
 def sets_of(count: int) -> list[ContextSet]:
@@ -90,12 +90,12 @@ def test_every_temperature_reads_what_a_reader_under_those_weights_reads(checkpo
     disagreements = 0
     for one, each, scores_N in zip(judged, sets, scores, strict=True):
         best = scores_N.argsort(descending=True)[:3].tolist()
-        for read, temperature in zip(one.read, TEMPERATURES, strict=True):
+        for read, temperature in zip(one.answers, TEMPERATURES, strict=True):
             (expected,) = MarginalReader(reader, "thorough", 4).read(
                 [each.question.text], [[each.passages[n] for n in best]], [(scores_N[best] / temperature).tolist()]
             )
             assert read.text == expected.text
-        disagreements += len({read.text for read in one.read}) > 1
+        disagreements += len({read.text for read in one.answers}) > 1
     assert TEMPERATURES[0] == 1  # the paper's, and the nearest to it come first: among equals the first is taken
     assert list(TEMPERATURES) == sorted(TEMPERATURES, reverse=True)
     assert disagreements  # a temperature matters
@@ -105,5 +105,5 @@ def test_without_an_estimator_or_a_choice_there_is_one_reading(checkpoints: dict
     reader, sets, scores = generator(checkpoints).eval(), sets_of(3), torch.zeros(3, 4)
     for ranked, fit in ((False, True), (True, False)):
         judged = score_questions(range(3), sets, scores, None, reader, False, ranked, 3, 4, fit_temperature=fit)
-        assert [len(one.read) for one in judged] == [1, 1, 1]
-    assert summarize([], ranked=False, draw=False).facts == {"questions": 0}
+        assert [len(one.answers) for one in judged] == [1, 1, 1]
+    assert summarize([], ranked=False, draw=False).metrics == {"questions": 0}

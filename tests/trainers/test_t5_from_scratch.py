@@ -220,7 +220,7 @@ def test_mistakes_are_one_line_and_write_nothing(
 
 def test_a_folder_of_something_else_is_not_replaced(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match="something else than a model folder"):
+    with pytest.raises(UserError, match="exists and is not a model folder"):
         main(["--corpus", str(corpus), "--out", str(tmp_path)])
     assert (tmp_path / "notes.txt").read_text() == "mine"
 

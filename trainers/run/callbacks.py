@@ -1,4 +1,4 @@
-"""What a run leaves behind besides checkpoints: records, plots, random states and the serving folder."""
+"""Callbacks of every run: run records, validation plots, random states in checkpoints, export of the serving folder."""
 
 import random
 from pathlib import Path
@@ -17,23 +17,23 @@ from trainers.run.environment import commit, data_digests, hardware, versions
 from trainers.run.loggers import RunWandbLogger
 from trainers.run.validation_plots import save_figures
 
-PROOF_TOLERANCE_NATS = 1e-5
-EXAMPLES = 16  # fixed validation triples shown in W&B
+EXPORT_TOLERANCE_NATS = 1e-5
+EXAMPLES = 16  # validation examples shown in W&B, always the same ones
 
 
 class RunRecord(Callback):
-    """env.json, state.json, plots/, audit.json; plots and a table of fixed examples to W&B."""
+    """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B."""
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Say what this run runs on."""
+        """Record environment and data."""
         self._state(trainer, "running")
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
-            write_json(folder / "env.json", {**run_facts(trainer), "hardware": hardware()})
+            write_json(folder / "env.json", {**provenance(trainer), "hardware": hardware()})
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Plots and examples of this validation."""
+        """Save and send the plots and examples of this validation."""
         figures = getattr(module, "figures", {})
         if trainer.sanity_checking or not trainer.is_global_zero or not figures:
             return
@@ -47,11 +47,11 @@ class RunRecord(Callback):
                 logger.log_table("val/examples", columns=columns, data=rows, step=trainer.global_step)
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Done."""
+        """Record that training has ended."""
         self._state(trainer, "done")
 
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
-        """Interrupted or failed; a run told to stop saves where it is (all ranks agree on SIGTERM, not on Ctrl-C)."""
+        """Record the failure; save a checkpoint on SIGTERM, which all ranks receive, and on one rank also on Ctrl-C."""
         interrupted = isinstance(exception, (KeyboardInterrupt, SIGTERMException))
         if isinstance(exception, SIGTERMException) or (interrupted and trainer.world_size == 1):
             trainer.save_checkpoint(Path(trainer.default_root_dir) / "last.ckpt")
@@ -64,26 +64,26 @@ class RunRecord(Callback):
 
 
 class RandomState(Callback):
-    """Random generators of every rank (Python, NumPy, torch, CUDA) travel with the checkpoint: resume is exact."""
+    """Stores the random states of every rank (Python, NumPy, torch, CUDA) in checkpoints, so that resuming is exact."""
 
     def __init__(self) -> None:
         self._loaded: list[dict[str, Any]] | None = None
 
     def state_dict(self) -> dict[str, Any]:
-        """All ranks' states; called on every rank."""
-        here = self._capture()
+        """The states of all ranks; called on every rank."""
+        mine = self._capture()
         if not dist.is_initialized():
-            return {"ranks": [here]}
+            return {"ranks": [mine]}
         ranks: list[Any] = [None] * dist.get_world_size()
-        dist.all_gather_object(ranks, here)
+        dist.all_gather_object(ranks, mine)
         return {"ranks": ranks}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Keep them until training starts."""
+        """Keep the states until training starts."""
         self._loaded = state_dict["ranks"]
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Put this rank's generators back; with another number of ranks they start from the seed."""
+        """Restore this rank's states; with another number of ranks the generators start from the seed."""
         if self._loaded is not None and len(self._loaded) == trainer.world_size:
             self._restore(self._loaded[trainer.global_rank])
         self._loaded = None
@@ -111,13 +111,13 @@ class RandomState(Callback):
 
 
 class ServingExport(Callback):
-    """After training, write the best checkpoint to checkpoints/<name>/serving, proven to answer as the module does."""
+    """Exports the best checkpoint to checkpoints/<name>/serving and compares it with the module on a validation batch."""
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Export on rank 0; without a validation there is no best checkpoint, and a line says so.
+        """Export on rank 0, or print why there is no best checkpoint.
 
         Raises:
-            ArtifactError: If the exported folder's scores differ from the module's on a validation batch.
+            ArtifactError: If the exported model's scores differ from the module's.
         """
         best_path = getattr(trainer.checkpoint_callback, "best_model_path", "")
         folder = Path(trainer.default_root_dir) / "serving"
@@ -125,8 +125,8 @@ class ServingExport(Callback):
             return
         if not best_path:
             print(
-                f"{folder}: not written, for no validation was reached: resume with a larger --trainer.max_steps or "
-                "--trainer.max_epochs, or set --trainer.val_check_interval lower.",
+                f"{folder}: not written, because training ended before the first validation: resume with a larger "
+                "--trainer.max_steps or --trainer.max_epochs, or lower --trainer.val_check_interval.",
                 flush=True,
             )
             return
@@ -134,12 +134,11 @@ class ServingExport(Callback):
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
         with whole_folder(folder) as temporary:
-            module.export(temporary, run_facts(trainer))
-            probe = next(iter(trainer.datamodule.val_dataloader()))
-            difference = module.proves(temporary, probe)
-            if difference > PROOF_TOLERANCE_NATS:
+            module.export(temporary, provenance(trainer))
+            difference = module.export_difference(temporary, next(iter(trainer.datamodule.val_dataloader())))
+            if difference > EXPORT_TOLERANCE_NATS:
                 raise ArtifactError(
-                    f"the export differs from the trained module by {difference:.2e} nats: not written."
+                    f"{folder}: not written, the export differs from the module by {difference:.2e} nats."
                 )
         print(
             f"{folder}: exported from {best_path}; largest difference to the module {difference:.1e} nats", flush=True
@@ -153,7 +152,7 @@ class ServingExport(Callback):
                 logger.experiment.log_artifact(artifact, aliases=["latest", "best"])
 
 
-def run_facts(trainer: pl.Trainer) -> dict[str, Any]:
-    """Commit, versions and data digests of a run."""
+def provenance(trainer: pl.Trainer) -> dict[str, Any]:
+    """Commit, package versions and data digests of a run."""
     files = getattr(trainer.datamodule, "files", [])
     return {"commit": commit(), "versions": versions(), "data": data_digests(files)}

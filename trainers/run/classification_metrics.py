@@ -12,22 +12,8 @@ from numpy.typing import NDArray
 from pytorch_lightning.plugins import DoublePrecision
 from torchmetrics.functional import classification
 
-from models.metrics import auroc
-
 Floats = NDArray[np.floating[Any]]
 Criterion = Literal["f1", "f2", "balanced_accuracy"]
-
-
-def auc(scores_P: Floats, labels_P: Floats) -> float:
-    """Area under the ROC curve: the probability that a positive scores above a negative, ties counting one half.
-
-    Raises:
-        ValueError: If a class is missing.
-    """
-    positive = labels_P > 0.5
-    if positive.all() or not positive.any():
-        raise ValueError("AUC needs both classes")
-    return auroc(scores_P, positive)
 
 
 def best_threshold(scores_P: Floats, labels_P: Floats, criterion: Criterion = "f2") -> tuple[float, float]:

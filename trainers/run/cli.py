@@ -1,4 +1,4 @@
-"""The training command line: Lightning's, plus a run folder, strict keys, a config always saved and a folder to serve."""
+"""Command line of train.py: LightningCLI with run folders, strict keys, a saved config and the callbacks of every run."""
 
 import os
 from pathlib import Path
@@ -16,27 +16,27 @@ from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpo
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.throughput import Throughput
 
-STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not a guess
-RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # set above 0 where a scheduler starts a run again
+STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
+RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when a scheduler restarts a run
 
 
 def run_folder(name: str) -> str:
-    """checkpoints/<name>, and a folder of its own for every trial of a W&B sweep."""
+    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep."""
     trial = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
 class BriefParser(BriefErrors, LightningArgumentParser):
-    """Lightning's parser with brief errors."""
+    """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
 
 
 class SaveRunConfig(SaveConfigCallback):
-    """Write the whole config beside the checkpoints, and send it to the loggers."""
+    """Writes the complete config beside the checkpoints and sends it to the loggers."""
 
     def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Called on rank 0 before training."""
+        """Save the config; called on rank 0 before training."""
         text = self.parser.dump(self.config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)
         for logger in trainer.loggers:
@@ -44,7 +44,7 @@ class SaveRunConfig(SaveConfigCallback):
 
 
 class TrainCLI(LightningCLI):
-    """`train.py {fit,validate,test}` for any trainer and any data module."""
+    """`train.py {fit,validate,test}` for any trainer and data module."""
 
     def __init__(self, args: list[str] | None = None, **kwargs: Any) -> None:
         super().__init__(
@@ -60,18 +60,18 @@ class TrainCLI(LightningCLI):
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
-        """What a user can type; there is no `predict`: answering is infer.py's."""
+        """Lightning's subcommands without `predict`: infer.py answers questions."""
         return {name: skipped for name, skipped in LightningCLI.subcommands().items() if name != "predict"}
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
-        """Lightning's parser with brief errors."""
+        """The parser with one-line errors."""
         kwargs.setdefault("dump_header", [f"pytorch-lightning=={pl.__version__}"])
         parser = BriefParser(**kwargs)
         parser.add_argument("-c", "--config", action="config", help="Path to a configuration file in YAML.")
         return parser
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Name, checkpoint rule and early stopping."""
+        """Add the name, checkpoint and early-stopping options."""
         parser.add_argument(
             "--name", type=str, required=True, help="The run's name: its files go to checkpoints/<name>."
         )
@@ -85,8 +85,8 @@ class TrainCLI(LightningCLI):
             }
         )
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
-        # Not strict: a run stopped during an epoch's validation resumes behind it, without that epoch's metric.
-        # A misspelt metric does not slip through: the checkpoint monitors the same one.
+        # Not strict: a run stopped during a validation resumes after it, without that validation's metric.
+        # A misspelt metric is still found: ModelCheckpoint monitors the same one.
         parser.set_defaults(
             {"early_stopping.mode": "max", "early_stopping.patience": 3, "early_stopping.strict": False}
         )
@@ -95,10 +95,10 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
 
     def _parse_ckpt_path(self) -> None:
-        """Nothing: Lightning would read the checkpoint here, unverified, and let it override what the user typed."""
+        """Do nothing: Lightning would load the checkpoint unverified and let it override the user's options."""
 
     def before_instantiate_classes(self) -> None:
-        """Refuse a taken name or a missing checkpoint before anything is loaded."""
+        """Check the run's name and checkpoint before anything is loaded."""
         options = self.config[self.subcommand]
         folder = Path(run_folder(options.name))
         last = folder / "last.ckpt"
@@ -109,11 +109,11 @@ class TrainCLI(LightningCLI):
                 options.ckpt_path = str(last) if last.is_file() else None
             elif "LOCAL_RANK" not in os.environ or os.environ["LOCAL_RANK"] == "0":
                 raise UserError(
-                    f"{folder} holds a run already: choose another --name, or resume it with --ckpt_path {last}."
+                    f"{folder} already holds a run: choose another --name, or resume it with --ckpt_path {last}."
                 )
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
-        """Lightning's trainer, with what every run has, whatever callbacks, plugins and loggers the config adds."""
+        """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""
         config = self._get(self.config_init, "trainer")
         always: dict[str, list[Any]] = {
             "callbacks": [RunRecord(), Throughput(), RandomState(), ServingExport()],

@@ -1,7 +1,7 @@
-"""Checkpoints that survive a crash and prove themselves when read.
+"""Checkpoints written atomically and verified by sha256 when they are loaded.
 
-Lightning stages a checkpoint in $TMPDIR and moves it: across file systems a kill leaves a torn file.  Here it is written
-beside its place, fsync'd and renamed, and its sha256 stands in `<name>.sha256` before it does.
+Lightning writes a checkpoint to $TMPDIR and moves it; a kill while it moves between file systems leaves a truncated file.
+Here it is written beside its destination, fsync'd and renamed; `<name>.sha256` is written before the rename.
 """
 
 import json
@@ -19,10 +19,10 @@ class DurableCheckpointIO(CheckpointIO):
     """Writes and reads one-file checkpoints of plain types and tensors (`weights_only`)."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None) -> None:
-        """Write atomically; at any instant the digest file accepts whichever checkpoint lies there.
+        """Write atomically; at any time the digest file lists the digest of the checkpoint that is in place.
 
         Raises:
-            ArtifactError: If the disk refuses; the previous checkpoint stays.
+            ArtifactError: If it cannot be written; the previous checkpoint stays.
         """
         path = Path(path)
         for stale in path.parent.glob(f"{TEMPORARY}*"):  # left by a killed writer
@@ -38,10 +38,10 @@ class DurableCheckpointIO(CheckpointIO):
     def load_checkpoint(
         self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """Read a checkpoint, verified where its digest file lies beside it.
+        """Load a checkpoint; verify it if it has a digest file.
 
         Raises:
-            MissingInputError: If there is none.
+            MissingInputError: If it does not exist.
             ArtifactError: If it is truncated or corrupt.
         """
         path = Path(path)
@@ -58,10 +58,10 @@ class DurableCheckpointIO(CheckpointIO):
 
 
 def verify_checkpoint(path: Path) -> None:
-    """Refuse a checkpoint that is missing, or that differs from its digest file where one lies beside it.
+    """Check that a checkpoint exists and, if it has a digest file, that its sha256 is listed there.
 
     Raises:
-        MissingInputError: If there is none; names those that are there.
+        MissingInputError: If it does not exist; the message lists the folder's checkpoints.
         ArtifactError: If it is truncated or corrupt.
     """
     if not path.is_file():

@@ -1,8 +1,8 @@
-"""What a run ran on: commit, versions, hardware, data digests."""
+"""Environment of a run: commit, package versions, hardware, data digests."""
 
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safeten
 
 
 def commit() -> str:
-    """The repository's commit, with "+changes" if the tree differs from it; "unknown" outside a checkout."""
+    """The repository's commit, with "+changes" if files differ from it; "unknown" outside a git checkout."""
     root = Path(__file__).parent
     try:
         head, changes = (
@@ -27,23 +27,17 @@ def commit() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Installed versions of the packages that decide results."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "missing"
-    return found
+    """Installed versions of the packages that influence results."""
+    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
 
 
 def data_digests(paths: list[str]) -> dict[str, str]:
-    """sha256 of each local file; a hub data set is named by its id alone."""
+    """sha256 of each local file; "hub" for a hub data set."""
     return {path: sha256(Path(path)) if Path(path).is_file() else "hub" for path in paths}
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, threads and GPUs."""
+    """Platform, threads and GPUs."""
     gpus = (
         [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     )

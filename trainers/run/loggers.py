@@ -1,4 +1,4 @@
-"""Where metrics go: a JSON Lines file that is always written, and W&B as its mirror."""
+"""Loggers: metrics.jsonl, written by every run, and W&B."""
 
 import json
 import netrc
@@ -19,10 +19,10 @@ WANDB_ID_FILE = "wandb_run_id"
 
 
 class JsonlLogger(Logger):
-    """One JSON object a line, flushed line by line, so that a killed run loses none.
+    """Writes one JSON object per line and flushes every line, so that a killed run loses none.
 
     Args:
-        folder: The run's folder; an earlier file there is continued, a torn last line dropped.
+        folder: The run's folder; an existing file is continued, without an incomplete last line.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -47,7 +47,7 @@ class JsonlLogger(Logger):
         self._file.flush()
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
-        """Nothing: the run folder holds config.yaml."""
+        """Do nothing: the run folder contains config.yaml."""
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
@@ -58,14 +58,14 @@ class JsonlLogger(Logger):
 
 
 class RunWandbLogger(WandbLogger):
-    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; never a crash or a prompt.
+    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; no crash, no prompt.
 
     Args:
         project: W&B project.
-        entity: W&B user or team; the key's own when None.
+        entity: W&B user or team; that of the key when None.
         group: W&B group.
         tags: W&B tags.
-        mode: `auto`: what WANDB_MODE says, else online with a key and offline without.
+        mode: `auto` follows WANDB_MODE; if that is unset: online with a key, offline without.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class RunWandbLogger(WandbLogger):
 
         chosen = os.environ.get("WANDB_MODE", "") if mode == "auto" else mode
         self.mode = chosen or ("online" if has_key() else "offline")
-        settings = wandb.Settings(x_transaction_log_flush_interval=1.0)  # its default loses 15 s of a killed run
+        settings = wandb.Settings(x_transaction_log_flush_interval=1.0)  # the default loses 15 s of a killed run
         super().__init__(project=project, entity=entity, group=group, tags=tags, mode=self.mode, settings=settings)
 
     def attach(self, folder: Path) -> None:
-        """Bind to a run folder: files go there, and a resumed run keeps the id stored there."""
+        """Use a run folder for W&B's files and for the run id, which a resumed run keeps."""
         file = folder / WANDB_ID_FILE
         if rank_zero_only.rank == 0 and not file.exists():
             write_text(file, secrets.token_hex(4))
@@ -97,7 +97,7 @@ class RunWandbLogger(WandbLogger):
     @property
     @rank_zero_only
     def experiment(self) -> Any:
-        """The W&B run; one that cannot go online is kept offline."""
+        """The W&B run; offline if W&B cannot be reached."""
         import wandb
 
         try:
@@ -109,7 +109,7 @@ class RunWandbLogger(WandbLogger):
 
 
 def has_key() -> bool:
-    """Whether a W&B key is set, in the environment or in ~/.netrc; never asks."""
+    """Whether a W&B key is set in the environment or in ~/.netrc."""
     if os.environ.get("WANDB_API_KEY"):
         return True
     try:

@@ -1,7 +1,7 @@
-"""What a RE-RAG training step keeps in memory, computed before the first step: weights, gradients, AdamW, activations.
+"""Memory estimate of a RE-RAG training step: weights, gradients, AdamW states and activations.
 
-Activations are counted, not guessed: a copy of each network on the `meta` device (shapes without storage) runs one bucket
-forward, and every tensor that autograd would keep for the backward pass is added up.
+Activations are counted: a copy of each network on the `meta` device (shapes without storage) runs one bucket forward, and
+the tensors that autograd saves for the backward pass are added up.
 """
 
 import copy
@@ -17,10 +17,10 @@ GIB = 2**30
 
 
 def saved_bytes(network: PreTrainedModel, run: Callable[[PreTrainedModel], Tensor]) -> int:
-    """Bytes that autograd keeps for the backward pass of `run(network)`, each storage once, parameters not counted."""
+    """Bytes that autograd saves for the backward pass of `run(network)`: each storage once, without parameters."""
     own = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
     kept: dict[int, int] = {}
-    alive: list[Any] = []  # a storage that is freed could lend its identity to the next one
+    alive: list[Any] = []  # keeps storages alive: the id of a freed one could be reused
 
     def pack(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -35,13 +35,13 @@ def saved_bytes(network: PreTrainedModel, run: Callable[[PreTrainedModel], Tenso
 
 
 def activation_bytes(network: PreTrainedModel, rows: int, tokens: int, answer_tokens: int, half: bool) -> int:
-    """Bytes one bucket's activations take in one network.
+    """Bytes of one bucket's activations in one network.
 
     Args:
-        network: A T5-family model or a sequence classifier; only its shape is used.
+        network: A T5-family model or a sequence classifier; only its shapes are used.
         rows: Rows of the bucket.
         tokens: Tokens per row.
-        answer_tokens: Decoder tokens per row; without a decoder ignored.
+        answer_tokens: Decoder tokens per row; ignored without a decoder.
         half: Whether activations are bfloat16.
     """
     shape = copy.deepcopy(network).to("meta").train(network.training)
@@ -49,7 +49,7 @@ def activation_bytes(network: PreTrainedModel, rows: int, tokens: int, answer_to
         shape = shape.to(torch.bfloat16)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
 
-    # Already four-dimensional: a two-dimensional mask is looked into, which tensors without storage do not allow.
+    # Four-dimensional: transformers reads the values of a two-dimensional mask, and meta tensors have none.
     mask = torch.zeros(rows, 1, tokens, tokens, device="meta", dtype=shape.dtype)
 
     def run(model: PreTrainedModel) -> Tensor:
@@ -75,21 +75,21 @@ def memory_plan(
     one_bucket: bool,
     device: torch.device,
 ) -> list[str]:
-    """Lines that say what a step takes on one device, at the longest inputs, and whether that fits the GPU.
+    """Lines with the memory of a step on one device at the longest inputs, and whether it fits the GPU.
 
     Args:
-        networks: The estimator's and the generator's, by those names.
+        networks: By name: estimator, generator.
         rows: (question, context) rows of one forward and backward pass.
-        rows_per_bucket: How many of them are computed together, at most.
-        tokens: Longest row.
-        answer_tokens: Longest answer.
+        rows_per_bucket: Most rows computed together.
+        tokens: Tokens of the longest row.
+        answer_tokens: Tokens of the longest answer.
         half: Whether activations are bfloat16.
-        one_bucket: Whether only one bucket's activations are kept at a time.
-        device: Whose memory it must fit.
+        one_bucket: Whether the activations of only one bucket are kept at a time.
+        device: The device that trains.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
-    states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast's copies
+    states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast copies
     rows_per_bucket = min(rows, rows_per_bucket)
     bucket = sum(
         activation_bytes(n, rows_per_bucket, tokens, 1 if name == "estimator" else answer_tokens, half)

@@ -1,27 +1,47 @@
-"""What optimizers and their schedules need to know: which weights decay, and how long a run is."""
+"""AdamW with parameter groups and learning-rate schedules, and the length of a run in optimizer steps."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytorch_lightning as pl
 from torch import nn
+from torch.optim import AdamW
+from transformers import get_scheduler
 
 from common.errors import UserError
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-    """Groups for AdamW: matrices decay; biases, norms and other vectors do not; what is frozen stays out.  No empty ones."""
+    """Non-empty parameter groups for AdamW: weight decay for matrices, none for biases, norms and other vectors; no frozen
+    parameters."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     matrices = {"params": [p for p in trained if p.ndim > 1], "lr": learning_rate, "weight_decay": weight_decay}
     vectors = {"params": [p for p in trained if p.ndim <= 1], "lr": learning_rate, "weight_decay": 0.0}
     return [group for group in (matrices, vectors) if group["params"]]
 
 
-def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:
-    """Optimizer steps of the whole run, by the data module's steps per epoch and the trainer's limits.
+def scheduled_adamw(
+    groups: list[dict[str, Any]], schedule: str, warmup_steps: int, steps: int | None = None
+) -> dict[str, Any]:
+    """What Lightning's `configure_optimizers` returns: AdamW, linear warm-up, then a schedule that advances every step.
 
-    Not trainer.estimated_stepping_batches: it makes the loader before a checkpoint's loop state is restored, and a resumed
-    run would then start its epoch over.
+    Args:
+        groups: Parameter groups with learning rates and weight decay.
+        schedule: `constant`, `inverse_sqrt`, or `linear` decay to 0.
+        warmup_steps: Optimizer steps of warm-up.
+        steps: Optimizer steps of the whole run; for `linear`.
+    """
+    optimizer = AdamW(groups)
+    name = "constant_with_warmup" if schedule == "constant" else schedule
+    scheduler = get_scheduler(name, optimizer, warmup_steps, steps)
+    return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
+
+
+def total_steps(trainer: pl.Trainer, warmup_steps: int = 0) -> int:
+    """Optimizer steps of the whole run, from the data module's steps per epoch and the trainer's limits.
+
+    Not trainer.estimated_stepping_batches: it creates the loader before a checkpoint's loop state is restored, and a
+    resumed run would then start its epoch over.
 
     Raises:
         UserError: If the run has no end, or ends within the warm-up.

@@ -11,11 +11,10 @@ from transformers import PreTrainedModel
 
 
 class Throughput(ThroughputMonitor):
-    """Logs the rates of training (examples, tokens, FLOPs and MFU) and the gradient norm before clipping.
+    """Logs examples, tokens and FLOPs per second, MFU and the gradient norm before clipping.
 
-    A batch has `examples` and `tokens` (padding included); the module sets `flops_per_batch` in its training step.  The
-    rates are those of rank 0, measured between two logged steps; `train/device/mfu` is logged where Lightning knows the
-    device's peak.
+    A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`.  Rates are measured on rank 0;
+    `train/device/mfu` is logged where Lightning knows the device's peak.
     """
 
     def __init__(self) -> None:
@@ -41,9 +40,9 @@ class Throughput(ThroughputMonitor):
 def flops_per_token(network: PreTrainedModel) -> tuple[int, int]:
     """Training FLOPs of one input token and of one target token (0 without a decoder), estimated from the weights.
 
-    6 per weight of a matrix that the token is multiplied with: 2 forward, 4 backward (Kaplan et al. 2020, Section 2.1); 4 if
-    the weight is frozen.  Embedding tables are looked up and count nothing.  Attention scores, which grow with the square
-    of the length, and recomputed activations are left out, so MFU is a lower bound on what the device does.
+    6 per weight of every matrix that the token is multiplied with (Kaplan et al. 2020, Section 2.1), 4 if it is frozen.
+    Embedding lookups count 0.  Attention scores (quadratic in length) and recomputed activations are left out; padding is
+    counted, since the device computes it.
     """
     encoder = network.get_encoder() if network.config.is_encoder_decoder else network
     reads_input = {id(parameter) for parameter in encoder.parameters()}

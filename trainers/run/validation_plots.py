@@ -1,4 +1,4 @@
-"""Plots of a validation: precision-recall, reliability, confusion.  Matplotlib without a display."""
+"""Validation plots: precision-recall curve, reliability diagram, confusion matrix.  Matplotlib without a display."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def validation_figures(probabilities_P: Floats, labels_P: Floats, threshold: float) -> dict[str, "Figure"]:
-    """Figures by name for P validation triples and the decision threshold."""
+    """Figures by name, for P examples and the decision threshold."""
     from matplotlib.figure import Figure  # no pyplot: no global state, no display
 
     figures = {
@@ -29,7 +29,7 @@ def validation_figures(probabilities_P: Floats, labels_P: Floats, threshold: flo
     axes.plot([0, 1], [0, 1], linestyle=":", color="grey")
     axes.scatter(mean, share, s=20 + 180 * counts / counts.max())
     axes.set(xlabel="predicted probability", ylabel="share of positives", xlim=(0, 1), ylim=(0, 1))
-    axes.set_title("reliability (area: number of triples)")
+    axes.set_title("reliability (area: number of examples)")
 
     counts_22 = confusion(probabilities_P, labels_P, threshold)
     axes = figures["confusion"].subplots()

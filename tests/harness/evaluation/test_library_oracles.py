@@ -62,11 +62,11 @@ def test_has_answer_recall_and_mrr_of_validation(rng: np.random.Generator) -> No
         QuestionScores(q, tuple(s.tolist()), tuple(y.tolist()))
         for q, (s, y) in enumerate(zip(scores_QP, labels_QP, strict=True))
     ]
-    facts = summarize(rows, ranked=True, draw=False).facts
+    metrics = summarize(rows, ranked=True, draw=False).metrics
     relevant = judgments(labels_QP)
-    assert facts["mrr"] == pytest.approx(np.mean(per_question(RR, relevant, ranked)), abs=1e-12)
+    assert metrics["mrr"] == pytest.approx(np.mean(per_question(RR, relevant, ranked)), abs=1e-12)
     for k in RECALL_AT:
-        assert facts[f"recall_{k}"] == pytest.approx(100 * np.mean(per_question(Success @ k, relevant, ranked)))
+        assert metrics[f"recall_{k}"] == pytest.approx(100 * np.mean(per_question(Success @ k, relevant, ranked)))
 
 
 def test_has_answer_recall_of_the_report(rng: np.random.Generator) -> None:
