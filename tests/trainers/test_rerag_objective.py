@@ -74,6 +74,36 @@ def test_which_terms_there_are_and_what_they_weigh(
     assert loss.item() == model_close(weighted, sum(term.item() for term in terms.values()))
 
 
+@pytest.mark.numeric
+@pytest.mark.parametrize("ranks", [2, 8])  # 8 ranks exceed the 6 questions of a step: some only keep going
+def test_the_ranks_terms_make_up_those_of_the_step(tmp_path: Path, checkpoints: dict[str, Path], ranks: int) -> None:
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96, label_weight=1.0).eval()
+    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(12)))
+    alone = list(context_data(tmp_path / "fid.json", module).train_dataloader())
+    parts = [list(context_data(tmp_path / "fid.json", module, ranks, rank).train_dataloader()) for rank in range(ranks)]
+    with torch.no_grad():
+        for number, whole in enumerate(alone):
+            expected = module.losses(whole)
+            found = [module.losses(mine[number]) for mine in parts]
+            for name, term in expected.items():
+                assert sum(each[name].item() for each in found) == model_close(term.item(), 10.0), name
+            if ranks == 8:
+                idle = [each for each, mine in zip(found, parts, strict=True) if mine[number].weight == 0]
+                assert idle
+                assert all(term == 0 for each in idle for term in each.values())
+
+
+def test_steps_are_planned_anew_in_every_epoch(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    module = ReRagTrainer(str(checkpoints["t5"]), str(checkpoints["t5"]), max_tokens=96)
+    (tmp_path / "fid.json").write_text(json.dumps(fid_rows(30)))
+    data = context_data(tmp_path / "fid.json", module)
+    loader = data.train_dataloader()
+    epochs = [[sorted(batch.rows_B.tolist()) for batch in loader] for _ in range(3)]
+    for steps in epochs:
+        assert sorted(row for step in steps for row in step) == list(range(len(data.questions)))
+    assert len({json.dumps(sorted(steps)) for steps in epochs}) == 3  # other company, not only another order
+
+
 def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     """Binomial: each of three answers in a third of the epochs, within five standard deviations."""
     rows = fid_rows(12)

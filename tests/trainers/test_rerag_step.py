@@ -41,13 +41,15 @@ def test_contexts_are_picked_as_said() -> None:
     assert pick_contexts(question, extra, 3, "ranked", rng) == list(passages[:3])
     assert pick_contexts(question, extra, 9, "ranked", rng) == [*passages, extra[0]]
     assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
-    seen = set()
+    seen, places = set(), set()
     for _ in range(40):
         picked = pick_contexts(question, extra, 4, "sampled", rng)
+        places.add(picked.index(passages[3]))
         assert {passages[3], passages[5]} <= set(picked)
         assert len({p.id for p in picked}) == 4
         seen |= set(picked)
     assert seen == {*passages, extra[0]}
+    assert places == {0, 1, 2, 3}  # or a reader of all contexts learns where the gold ones stand
 
 
 def test_a_crop_keeps_the_answer_and_the_length() -> None:

@@ -1,0 +1,72 @@
+"""bf16 training on the CPU: every trainer learns, keeps fp32 weights, and exports what it trained."""
+
+import math
+from pathlib import Path
+from statistics import mean
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import AutoModelForSeq2SeqLM
+
+from models.drrag.triple_classifier import TripleClassifier
+from models.rerag.model import ReRagModel
+from tests.helpers.runs import fit_here, metrics, weights
+from tests.trainers import test_drrag, test_rerag_training, test_t5
+
+PRECISION = ("--trainer.precision", "bf16-mixed")
+BF16_ROUNDING = 2.0**-9
+
+
+def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> tuple[str, list[str]]:
+    """Writes the system's tiny config; the name of its training loss, and options that let it learn in few steps."""
+    if system == "drrag":
+        test_drrag.write_config(folder, checkpoints["bert"], hotpot_file, dropout=0.0)
+        return "train/loss_nats", ["--trainer.max_epochs", "10", "--trainer.check_val_every_n_epoch", "10"]
+    if system == "rerag":
+        test_rerag_training.write_config(folder, checkpoints["t5"], dropout=0.0)
+        return "train/loss", ["--trainer.max_epochs", "3", "--trainer.check_val_every_n_epoch", "3"]
+    test_t5.write_corpus(folder / "corpus.jsonl")
+    test_t5.write_config(folder, checkpoints["t5"])
+    return "train/loss_nats", ["--trainer.max_epochs", "3", "--model.dropout", "0", "--model.schedule", "inverse_sqrt"]
+
+
+def exported(system: str, serving: Path) -> dict[str, Tensor]:
+    """Weights of what is served, named as in the training module."""
+    if system == "drrag":
+        return {f"classifier.{name}": p for name, p in TripleClassifier.load(serving, "cpu").state_dict().items()}
+    if system == "rerag":
+        model = ReRagModel.load(serving, "cpu")
+        parts = {"estimator": model.estimator, "generator": model.generator}
+        return {f"{name}.{key}": p for name, part in parts.items() for key, p in part.state_dict().items()}
+    network = AutoModelForSeq2SeqLM.from_pretrained(serving / "t5")
+    return {f"network.{name}": p for name, p in network.state_dict().items()}
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("system", ["drrag", "rerag", "t5"])
+def test_a_bf16_run_learns_and_exports_what_it_trained(
+    system: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loss, options = prepare(system, tmp_path, checkpoints, hotpot_file)
+    fit_here(tmp_path, "--name", "plain", "--trainer.max_steps", "1", *options)
+    capsys.readouterr()
+    fit_here(tmp_path, *PRECISION, *options)
+    out = capsys.readouterr().out
+    losses = [row[loss] for row in metrics(tmp_path) if loss in row]
+    assert len(losses) > 6
+    assert all(math.isfinite(each) for each in losses)
+    assert mean(losses[-4:]) < mean(losses[:4])
+    # the first loss is the fp32 run's but for bf16's rounding: it is not the same, nor another
+    (fp32,) = [row[loss] for row in metrics(tmp_path, "plain") if loss in row]
+    assert 0 < abs(losses[0] - fp32) < 64 * BF16_ROUNDING * fp32  # sums of a thousand terms err by sqrt(1000) roundings
+
+    state = weights(tmp_path, "tiny", "best.ckpt")
+    assert {value.dtype for value in state.values() if value.is_floating_point()} == {torch.float32}
+    assert any((value != value.bfloat16()).any() for value in state.values())  # trained in fp32, not rounded
+    served = exported(system, tmp_path / "checkpoints/tiny/serving")
+    assert served
+    for name, value in served.items():
+        torch.testing.assert_close(value, state[name], rtol=0, atol=0)
+    (said,) = [line for line in out.splitlines() if "largest difference to the module" in line]
+    assert float(said.rsplit("module", 1)[1].split()[0].strip(" :,")) < 1e-4, said

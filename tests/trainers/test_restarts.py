@@ -1,0 +1,88 @@
+"""Runs that a scheduler starts again (SLURM, torchrun): resumed from last.ckpt, started over without one, else refused."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.errors import UserError
+from tests.helpers.runs import fit_here, largest_difference, metrics, weights
+from tests.trainers import test_t5
+from trainers.run.cli import RESTARTS
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """A folder with a whole run of two epochs, four steps each, and one that was killed after the first epoch."""
+    place = tmp_path_factory.mktemp("stopped")
+    test_t5.write_corpus(place / "corpus.jsonl")
+    test_t5.write_config(place, checkpoints["t5"])
+    fit_here(place, "--name", "whole")
+    # what a kill after the first epoch leaves: the run's folder with the checkpoint of that moment
+    fit_here(place, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1", "--checkpoint.filename",
+             "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
+    folder = place / "checkpoints/tiny"
+    for suffix in ("", ".sha256"):
+        shutil.copy(folder / f"step=4.ckpt{suffix}", folder / f"last.ckpt{suffix}")
+    for extra in folder.glob("step=*"):
+        extra.unlink()
+    shutil.rmtree(folder / "serving", ignore_errors=True)
+    (folder / "metrics.jsonl").unlink()
+    return place
+
+
+@pytest.fixture
+def workplace(stopped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    for name in RESTARTS:
+        monkeypatch.delenv(name, raising=False)
+    return Path(shutil.copytree(stopped, tmp_path / "place"))
+
+
+def steps_made(folder: Path) -> list[int]:
+    """Numbers of the optimizer steps since the restart."""
+    return [row["step"] for row in metrics(folder) if "train/loss_nats" in row]
+
+
+@pytest.mark.parametrize("variable", RESTARTS)
+def test_a_restarted_run_goes_on_from_its_last_checkpoint(
+    workplace: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert torch.load(workplace / "checkpoints/tiny/last.ckpt", weights_only=True)["global_step"] == 4
+    monkeypatch.setenv(variable, "2")
+    fit_here(workplace)
+    assert len(steps_made(workplace)) == 4  # the second epoch's
+    assert largest_difference(weights(workplace, "tiny"), weights(workplace, "whole")) == 0.0
+    assert (workplace / "checkpoints/tiny/serving/serving.json").is_file()
+
+
+def test_a_run_restarted_before_its_first_checkpoint_starts_over(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for suffix in ("", ".sha256"):
+        (workplace / f"checkpoints/tiny/last.ckpt{suffix}").unlink()
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    fit_here(workplace)
+    assert len(steps_made(workplace)) == 8
+    assert largest_difference(weights(workplace, "tiny"), weights(workplace, "whole")) == 0.0
+
+
+@pytest.mark.parametrize("count", [None, "0"])
+def test_a_run_that_nothing_restarted_is_refused(
+    workplace: Path, count: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if count is not None:  # a scheduler's first start
+        for name in RESTARTS:
+            monkeypatch.setenv(name, count)
+    before = (workplace / "checkpoints/tiny/last.ckpt").read_bytes()
+    with pytest.raises(UserError, match=r"holds a run already: choose another --name, or resume it with --ckpt_path"):
+        fit_here(workplace)
+    assert (workplace / "checkpoints/tiny/last.ckpt").read_bytes() == before
+
+
+def test_a_checkpoint_that_is_named_goes_before_the_last_one(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    named = workplace / "checkpoints/whole/last.ckpt"
+    fit_here(workplace, "--ckpt_path", str(named), "--trainer.max_epochs", "3")
+    assert len(steps_made(workplace)) == 4  # the third epoch's
