@@ -51,4 +51,4 @@ format: install  ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 
 clean:  ## Remove what the quickstarts and tests wrote; the environment stays
-	@rm -rf data/world indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,rerag-world,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf data/world data/mined/world.jsonl indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,rerag-world,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -62,6 +62,15 @@ def _remove_leftovers(path: Path) -> None:
             left.unlink()
 
 
+@contextmanager
+def write_errors(path: Path, cure: str = "Free space or choose another folder.") -> Iterator[None]:
+    """Turn the operating system's errors while `path` is written into ArtifactError, whose line ends with `cure`."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtifactError(f"{path}: cannot write: {error.strerror or error}. {cure}") from error
+
+
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write(temporary)` and rename the result to `path`, so that `path` is never half-written.
 
@@ -74,17 +83,14 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """
     temporary = _temporary_path(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        fsync_folder(path.parent)
-    except OSError as error:
-        raise ArtifactError(
-            f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
-        ) from error
+        with write_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path)
+            write(temporary)
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            fsync_folder(path.parent)
     finally:
         with suppress(OSError):  # already renamed, or its folder was never created
             temporary.unlink()
@@ -136,25 +142,22 @@ def whole_folder(path: Path) -> Iterator[Path]:
     temporary = _temporary_path(path)
     previous = _temporary_path(path, _OLD)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(path)
-        temporary.mkdir()
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                with file.open("rb+") as handle:
-                    os.fsync(handle.fileno())
-            else:
-                fsync_folder(file)
-        fsync_folder(temporary)
-        if path.exists():
-            os.replace(path, previous)
-        os.replace(temporary, path)
-        fsync_folder(path.parent)
-    except OSError as error:
-        raise ArtifactError(
-            f"{path}: cannot write: {error.strerror or error}. Free space or choose another folder."
-        ) from error
+        with write_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _remove_leftovers(path)
+            temporary.mkdir()
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    with file.open("rb+") as handle:
+                        os.fsync(handle.fileno())
+                else:
+                    fsync_folder(file)
+            fsync_folder(temporary)
+            if path.exists():
+                os.replace(path, previous)
+            os.replace(temporary, path)
+            fsync_folder(path.parent)
     finally:
         if previous.exists() and not path.exists():  # interrupted between the two renames, e.g. by Ctrl-C
             os.replace(previous, path)

@@ -5,7 +5,7 @@ Shape legend: B questions, N contexts per question, M rows of a bucket.
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -28,16 +28,15 @@ from trainers.rerag_losses import (
     token_loss,
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
-from trainers.rerag_validation import QuestionScores, score_questions, summarize
+from trainers.rerag_validation import ReRagValidation
 from trainers.run.memory_estimate import memory_plan
 from trainers.run.model_card import RERAG_CARD
-from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 
-class ReRagTrainer(RunModule):
+class ReRagTrainer(ReRagValidation):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
     Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights do
@@ -82,8 +81,6 @@ class ReRagTrainer(RunModule):
     Raises:
         UserError: If the options contradict each other.
     """
-
-    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
 
     def __init__(
         self,
@@ -160,8 +157,6 @@ class ReRagTrainer(RunModule):
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
         )
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
-        self.temperature_index = 0
-        self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
         self.train()
 
     @property
@@ -250,42 +245,6 @@ class ReRagTrainer(RunModule):
             tokens, rows = sum(bucket.ids_MT.numel() for bucket in buckets), batch.examples
             total += per_input * tokens + per_target * rows * (1 if own else batch.answers_BA.shape[1])
         return total
-
-    def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
-        """Collect every question's relevance scores and the answer generated from its best contexts."""
-        data = self.trainer.datamodule
-        sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
-        with torch.inference_mode():
-            scores = self(batch)
-            gen_nats_B = None
-            if self.generator is not None:
-                gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
-        scored = score_questions(
-            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
-            self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
-            self.choices.fit_temperature,
-        )  # fmt: skip
-        self.validated |= {question.row: question for question in scored}
-
-    test_step = validation_step
-
-    def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
-        """Metrics; also sets the calibration, threshold and temperature that an export stores."""
-        self.last_validated = results
-        summary = summarize(results, self.estimator is not None, self.trainer.is_global_zero)
-        self.fitted, self.figures, self.temperature_index = summary.fitted, summary.figures, summary.temperature_index
-        return summary.metrics
-
-    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
-        """Columns and rows of a table of the first `count` validation questions."""
-        sets = self.trainer.datamodule.validation_sets
-        rows = []
-        for one in self.last_validated[:count]:
-            best = max(range(len(one.scores)), key=one.scores.__getitem__)
-            question, passage = sets[one.row].question, sets[one.row].passages[best]
-            text = one.answers[self.temperature_index].text if one.answers else ""
-            rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
-        return ["question", "answer", "gold", "best context", "relevance (nats)"], rows
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW without weight decay on vectors; after warm-up constant, or linear decay to 0."""

@@ -6,20 +6,24 @@ the temperature of P_RE that weights the answers, are fitted on the validation q
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
-from datamodules.examples.context_sets import ContextSet
+from datamodules.examples.context_sets import ContextBatch, ContextSet
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
+from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.unanswerable import best_refusal_threshold
+from trainers.rerag_losses import generation_loss
+from trainers.rerag_protocols import Choices
 from trainers.run.classification_metrics import expected_calibration_error
+from trainers.run.module import RunModule
 from trainers.run.validation_plots import validation_figures
 
 RECALL_AT = (1, 5, 10, 20)
@@ -171,3 +175,54 @@ def summarize(questions: Sequence[QuestionScores], ranked: bool, draw: bool) -> 
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
     fitted |= {"calibration": asdict(calibration), "refusal_threshold": threshold}
     return Summary(metrics, chosen, fitted, figures)
+
+
+class ReRagValidation(RunModule):
+    """The validation of `trainers.rerag.ReRagTrainer`: every question's scores and answers, then their summary."""
+
+    checkpoint_keys: ClassVar[dict[str, str]] = {**RunModule.checkpoint_keys, "served": "fitted"}
+    estimator: RelevanceEstimator | None
+    generator: Generator | None
+    packed: bool  # whether one reader call takes all contexts
+    choices: Choices
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temperature_index = 0
+        self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
+
+    def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
+        """Collect every question's relevance scores and the answer generated from its best contexts."""
+        data = self.trainer.datamodule
+        sets = [data.validation_sets[row] for row in batch.rows_B.tolist()]
+        with torch.inference_mode():
+            scores = self(batch)
+            gen_nats_B = None
+            if self.generator is not None:
+                gen_nats_B = generation_loss(scores.relevance_BN, scores.answer_logp_BN, batch.real_BN)
+        scored = score_questions(
+            batch.rows_B.tolist(), sets, scores.relevance_BN, gen_nats_B, self.generator, self.packed,
+            self.estimator is not None, self.hparams.validation_contexts, self.hparams.max_answer_tokens,
+            self.choices.fit_temperature,
+        )  # fmt: skip
+        self.validated |= {question.row: question for question in scored}
+
+    test_step = validation_step
+
+    def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
+        """Metrics; also sets the calibration, threshold and temperature that an export stores."""
+        self.last_validated = results
+        summary = summarize(results, self.estimator is not None, self.trainer.is_global_zero)
+        self.fitted, self.figures, self.temperature_index = summary.fitted, summary.figures, summary.temperature_index
+        return summary.metrics
+
+    def examples(self, count: int) -> tuple[list[str], list[list[Any]]]:
+        """Columns and rows of a table of the first `count` validation questions."""
+        sets = self.trainer.datamodule.validation_sets
+        rows = []
+        for one in self.last_validated[:count]:
+            best = max(range(len(one.scores)), key=one.scores.__getitem__)
+            question, passage = sets[one.row].question, sets[one.row].passages[best]
+            text = one.answers[self.temperature_index].text if one.answers else ""
+            rows.append([question.text, text, "; ".join(question.answers), passage.title, one.scores[best]])
+        return ["question", "answer", "gold", "best context", "relevance (nats)"], rows

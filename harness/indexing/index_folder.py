@@ -38,7 +38,7 @@ class Index:
 
     @property
     def corpus(self) -> str:
-        """Fingerprint of the corpus; see `harness.indexing.passage_store.corpus_fingerprint`."""
+        """Fingerprint of the corpus; see `harness.indexing.passage_store.write_passages`."""
         return self.recipe["corpus"]
 
 

@@ -24,14 +24,6 @@ def indexed_text(passage: Passage) -> str:
 TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
 
 
-def corpus_fingerprint(ids: Iterable[str]) -> str:
-    """Fingerprint of a corpus: sha256 over the passage ids in order.  An id is a hash of title and text."""
-    digest = hashlib.sha256()
-    for id_ in ids:
-        digest.update(id_.encode() + b"\n")
-    return digest.hexdigest()
-
-
 def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
     """Write a corpus; of passages with the same id only the first is written.
 
@@ -40,7 +32,7 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]
         passages: Read once, as a stream.
 
     Returns:
-        The number of passages written and the corpus fingerprint.
+        The number of passages written and the corpus fingerprint: sha256 over the passage ids in order, one per line.
 
     Raises:
         DataError: If there is no passage.

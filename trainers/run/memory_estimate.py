@@ -108,7 +108,6 @@ def memory_plan(
         lines.append(f"memory  this GPU has {capacity / GIB:.1f} GiB")
         if total > capacity:
             lines.append(
-                "memory  too much: set model.bucket_checkpointing, lower data.tokens_per_bucket, accumulate more, or shard "
-                "with --trainer.strategy fsdp"
+                "memory  too much: set model.bucket_checkpointing, lower data.tokens_per_bucket or accumulate more batches"
             )
     return lines

@@ -1,7 +1,8 @@
 """Index folders: what is refused, with which cure, and what survives."""
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,21 @@ from common.records import Passage
 from harness.commands.index import index
 from harness.indexing import index_folder
 from harness.indexing.index_folder import open_index
-from harness.indexing.passage_store import PassageStore, corpus_fingerprint, write_passages
+from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers import bm25
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import corpus, write_jsonl
 
 CORPUS = corpus(30)
+
+
+def corpus_fingerprint(ids: Iterable[str]) -> str:
+    """Fingerprint of a corpus: sha256 over the passage ids in order.  An id is a hash of title and text."""
+    digest = hashlib.sha256()
+    for id_ in ids:
+        digest.update(id_.encode() + b"\n")
+    return digest.hexdigest()
 
 
 @pytest.fixture
