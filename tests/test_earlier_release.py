@@ -46,7 +46,7 @@ def test_the_saved_config_is_told_what_moved(folder: Path) -> None:
     assert run.returncode == 2
     line, _ = run.stderr.strip().splitlines()
     assert line == (
-        "train.py: the configuration is of an earlier release: "
+        "train.py: the configuration was written for an earlier release: "
         "datamodules.triple_data.TripleData is now datamodules.drrag.DrRagData."
     )
 

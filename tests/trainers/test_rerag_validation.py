@@ -44,19 +44,19 @@ def test_a_question_is_refused_by_its_best_context() -> None:
     # Every question has contexts that look hopeless; only the best one tells which question has an answer.
     answerable = [(6.0, -9.0), (-8.0, 5.5, -8.0), (5.0, -9.0)]
     unanswerable = [(-5.0, -5.5), (-5.0,), (-6.0, -5.5, -5.8)]
-    judged = [
+    scored = [
         QuestionScores(row, scores, tuple(score > 0 for score in scores))
         for row, scores in enumerate([*answerable, *unanswerable])
     ]
-    facts = summarize(judged, ranked=True, draw=False).facts
-    assert facts["refusal_f1"] == facts["answerable_auroc"] == 1
-    assert facts["refusal_threshold"] == 0.5  # all of them separate the two kinds: the lowest
+    metrics = summarize(scored, ranked=True, draw=False).metrics
+    assert metrics["refusal_f1"] == metrics["answerable_auroc"] == 1
+    assert metrics["refusal_threshold"] == 0.5  # all of them separate the two kinds: the lowest
 
     # one more without an answer, whose best context looks better than even: P is about 0.55, that of the others above 0.6
-    close = [*judged, QuestionScores(6, (3.5, -9.0), (False, False))]
+    close = [*scored, QuestionScores(6, (3.5, -9.0), (False, False))]
     summary = summarize(close, ranked=True, draw=False)
-    assert summary.served["refusal_threshold"] == summary.facts["refusal_threshold"] == 0.6
-    assert summary.facts["refusal_f1"] == 1
+    assert summary.fitted["refusal_threshold"] == summary.metrics["refusal_threshold"] == 0.6
+    assert summary.metrics["refusal_f1"] == 1
 
 
 def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_equals() -> None:

@@ -228,6 +228,6 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder,
     assert digests(tmp_path / "by-two") == digests(tmp_path / "by-one")
     assert not partial_folder(tmp_path / "by-two").exists()
     # a build that the first process refuses ends in all of them, and harms nothing
-    assert "taken exists and is no index" in done.stderr
+    assert "taken exists and is not an index" in done.stderr
     assert "rank 0 could not begin" in done.stderr
     assert [p.name for p in (tmp_path / "taken").iterdir()] == ["thesis.txt"]

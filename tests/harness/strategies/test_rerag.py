@@ -237,7 +237,7 @@ def test_what_people_read() -> None:
         {"contexts": [notes], "candidates": {"Paris": 0.5, "Rome": 0.25}, "answerable": False, "threshold": 0.95},
     )  # fmt: skip
     text = readable("capital?", answer)
-    assert "1. Paris  (score 2.000, P(relevant) 0.900, share 0.750 of the answer, alone it gives 'Paris')" in text
+    assert "1. Paris  (score 2.000, P(relevant) 0.900, share 0.750 of the answer, answer from it alone 'Paris')" in text
     assert "Answer: Paris  (P 0.500)\nOther candidates: 'Rome' (P 0.250)\nNo context reaches P(relevant) 0.950" in text
     refused = replace(answer, text=UNANSWERABLE, logprob=None, notes={**answer.notes, "candidates": {}})
     assert "Answer: unanswerable\nNo context reaches" in readable("capital?", refused)
