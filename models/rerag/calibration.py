@@ -33,11 +33,6 @@ class Calibration:
         Targets are (n₊ + 1) / (n₊ + 2) and 1 / (n₋ + 2), so that the fit is finite for separable scores.  The scale
         stays positive, so that calibration never reverses the ranking.
 
-        Args:
-            scores: Relevance logits, nats.
-            labels: Whether each context is relevant.
-            iterations: Maximum number of Newton steps.
-
         Raises:
             ValueError: If all labels are equal, the lengths differ, or a score is not finite.
         """
