@@ -79,8 +79,7 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
     """Whether a passage contains one of the answers, by DPR's rule (`qa_validation.py`, match type "string").
 
     Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
-    and lower-cased; the answer's tokens must occur contiguously.  DPR searches the text only, not the title.  An answer
-    without tokens never matches.
+    and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match.
     """
     tokens = _dpr_tokens(text)
     return any(_occurs(_dpr_tokens(answer), tokens) for answer in answers)

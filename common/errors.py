@@ -27,8 +27,7 @@ class MissingInputError(UserError):
 
 
 class ArtifactError(UserError):
-    """A file written by this project is corrupt, incomplete, or was made for another corpus, encoder or text format; or
-    writing it failed."""
+    """A file written by this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
 
     exit_code = 74
 

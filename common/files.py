@@ -43,8 +43,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Delete temporary files that killed writers of `path` left behind; restore a folder that one of them had moved
-    aside.
+    """Delete temporary files that killed writers of `path` left behind; restore a folder that one had moved aside.
 
     Leftovers with our own process id belong to a dead process (ids repeat between containers): a process never writes
     the same path twice at the same time.

@@ -14,8 +14,7 @@ _INVISIBLE = re.compile(
 def clean(text: str) -> str:
     """Normalize text: NFKC, no invisible characters, every run of white space a single space.  Idempotent.
 
-    Applied to all text in training, evaluation and serving: BigBird's tokenizer does not apply NFKC and keeps line
-    breaks as tokens.
+    Applied to all text everywhere: BigBird's tokenizer does not apply NFKC and keeps line breaks as tokens.
     """
     if text.isascii():  # most text: ten times faster without normalization
         return " ".join(text.split())

@@ -36,7 +36,7 @@ class DrRagData(StepData):
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
         mined: Files of hard negatives, written by `infer.py mine`.
-        sampling: How training triples are sampled, anew in every epoch.
+        sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.

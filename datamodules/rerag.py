@@ -50,16 +50,16 @@ class ReRagData(StepData):
         more: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per reader call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
-        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, anew
+        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, again
             in every epoch) or `gold` (gold only: warm-up of a generator).
         validation_pick: Validation contexts, selected once.
         labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.
         crop_growth_words: Words added to the window in each epoch.
         substitution: Share of training questions, in [0, 1], whose answer is replaced in all contexts by the answer of
-            a similar question, anew in every epoch, so that a generator learns to read instead of memorizing answers.
+            a similar question, again in every epoch, so that a generator learns to read instead of memorizing answers.
         word_swaps: Share, in [0, 1], of lower-case words in training texts that are replaced by one of their nearest
-            words by embedding, anew in every epoch, so that the model generalizes over wordings.
+            words by embedding, again in every epoch, so that the model generalizes over wordings.
         questions_per_step: Questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_bucket: Maximum padded tokens of one forward pass.
         questions_per_validation_batch: Questions of one validation batch, per rank.

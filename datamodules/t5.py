@@ -51,7 +51,7 @@ class SpanCorruptionData(StepData):
     depends only on the files, the seed and r.
 
     Args:
-        corpora: Files of passages, or of questions that ship with passages.
+        corpora: Files of passages, or of questions with passages.
         max_tokens: Maximum input length, in tokens; 512 in T5.
         noise_share: Share of noise tokens; 0.15 in T5.
         mean_span: Mean span length, in tokens; 3 in T5.

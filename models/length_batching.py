@@ -32,8 +32,8 @@ def pad(
 ) -> tuple[Tensor, Tensor]:
     """Right-padded token ids and attention mask, both (P, T) int64.
 
-    T is `length`, or the longest row rounded up to a multiple of 8 (at most `max_tokens`): it suits tensor cores and
-    gives few distinct shapes, without which allocator and kernel caches grow by gigabytes over a run.
+    T is `length`, or the longest row rounded up to a multiple of 8 (at most `max_tokens`): it suits tensor cores,
+    and few distinct shapes keep allocator and kernel caches from growing by gigabytes over a run.
     """
     longest = max(map(len, sequences))
     T = length or max(longest, min(-(-longest // PAD_TO_MULTIPLE) * PAD_TO_MULTIPLE, max_tokens))

@@ -27,8 +27,7 @@ def audit(
         untruncated: Tokens of each triple before truncation.
 
     Returns:
-        JSON types only: class balance, triple and question kinds, sources of noise passages, how many of them contain
-        an answer, and lengths in tokens.
+        JSON types only: class balance, triple and question kinds, noise sources, answers in noise, lengths.
     """
     kinds = Counter(t.kind for t in triples)
     used = {t.question.id for t in triples}

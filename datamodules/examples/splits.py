@@ -41,8 +41,7 @@ def split_questions(
 ) -> tuple[list[Question], list[Question]]:
     """Training and validation questions, without duplicates.
 
-    Questions of the validation files are removed from training; without such files a hash split of the training files
-    is used.
+    Questions of the validation files are removed from training; without such files, a hash split is used.
 
     Args:
         train: Training files.

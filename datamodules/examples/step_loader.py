@@ -43,8 +43,7 @@ class TripleBatch:
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
     """Divide an epoch into a fixed number of steps of similar lengths and nearly equal numbers of tokens.
 
-    Examples are sorted by length with random noise, so that steps differ between epochs, cut at equal sums of tokens,
-    and the steps are shuffled.
+    Examples are sorted by noisy length (steps differ between epochs) and cut at equal token sums; steps are shuffled.
 
     Args:
         lengths: Tokens of each example.

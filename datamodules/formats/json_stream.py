@@ -1,5 +1,5 @@
-"""Streaming parser of JSON lists and JSON Lines: yields one value at a time with its line number, for files of any
-size. Standard library only."""
+"""Streaming parser of JSON lists and JSON Lines: yields values one by one with their line numbers.
+Files may be larger than memory.  Standard library only."""
 
 import codecs
 import io

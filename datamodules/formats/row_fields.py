@@ -124,8 +124,7 @@ def identity(row: Row, field: str) -> str:
 
 
 def id_or_hash(row: Row, field: str, question: str) -> str:
-    """An id field; if absent, the first 16 hex digits of the SHA-256 of the question, so that equal questions have
-    equal ids in all files."""
+    """An id field; if absent, 16 hex digits of the question's SHA-256: equal questions have equal ids in all files."""
     if key(row, field) is not None:
         return identity(row, field)
     return hashlib.sha256(clean(question).encode()).hexdigest()[:16]

@@ -17,9 +17,9 @@ _WORD = re.compile(r"\w+")
 Passages = dict[Entity, WrittenPassage]
 
 
-def hotpotqa(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+def hotpotqa(row: QuestionWithContext, name: str, passages: Passages) -> dict:
     """A row as in `hotpot_dev_distractor_v1.json`.  `type` may also be single, bridge3 or bridge4."""
-    generated = shipped.generated
+    generated = row.generated
     support = []
     for step in generated.steps:
         passage = passages[step.entity]
@@ -29,15 +29,15 @@ def hotpotqa(shipped: QuestionWithContext, name: str, passages: Passages) -> dic
         "answer": generated.answer,
         "question": generated.question,
         "supporting_facts": support,
-        "context": [[passages[e].title, list(passages[e].sentences)] for e in shipped.context],
+        "context": [[passages[e].title, list(passages[e].sentences)] for e in row.context],
         "type": TYPES.get(generated.kind, generated.kind),
         "level": LEVELS[len(generated.steps)],
     }
 
 
-def musique(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+def musique(row: QuestionWithContext, name: str, passages: Passages) -> dict:
     """A row as in `musique_ans_*.jsonl`; a comparison is decomposed into its two single-hop questions."""
-    generated, context = shipped.generated, shipped.context
+    generated, context = row.generated, row.context
     gold = {step.entity for step in generated.steps}
     return {
         "id": f"{len(generated.steps)}hop__{name}",
@@ -66,12 +66,12 @@ def musique(shipped: QuestionWithContext, name: str, passages: Passages) -> dict
     }
 
 
-def fid(shipped: QuestionWithContext, name: str, passages: Passages) -> dict:
+def fid(row: QuestionWithContext, name: str, passages: Passages) -> dict:
     """A row of FiD and DPR, with the `hasanswer` and `isgold` fields of the "Lost in the Middle" files."""
-    generated = shipped.generated
+    generated = row.generated
     gold = {step.entity for step in generated.steps}
-    contexts = [(passages[entity], entity in gold) for entity in shipped.context]
-    contexts += [(part, False) for part in shipped.parts]
+    contexts = [(passages[entity], entity in gold) for entity in row.context]
+    contexts += [(part, False) for part in row.parts]
     words = set(_WORD.findall(generated.question.casefold()))
 
     def shared_words(one: tuple[WrittenPassage, bool]) -> tuple[int, str]:

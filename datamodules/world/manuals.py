@@ -33,17 +33,9 @@ def _value(sub_section: str, random: Random) -> str:
 
 
 def write_manual(product: Entity, random: Random) -> tuple[str, list[dict]]:
-    """Write a manual and its questions.
-
-    Returns:
-        The Markdown text, and FlashRAG question rows (`question`, `golden_answers`, `metadata` with the heading path)
-        without `id`.
-    """
-    lines = [
-        f"# {product.name} user manual",
-        "",
-        f"Manual of the {product.name}, a {product.category} of {product.year}.",
-    ]
+    """A manual's Markdown text, and FlashRAG question rows without `id` (`metadata` has the heading path)."""
+    about = f"Manual of the {product.name}, a {product.category} of {product.year}."
+    lines = [f"# {product.name} user manual", "", about]
     rows = []
     section = ""
     for heading, sub_heading, sentence, question in _TOPICS:

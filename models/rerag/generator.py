@@ -41,8 +41,7 @@ class Generator(nn.Module):
     Args:
         network: A T5-family model.
         encode: Tokenizes questions with their passages.
-        answer_prefix: Text before every training target, e.g. "Answer: " in the released code; removed from generated
-            answers.
+        answer_prefix: Text before every training target, e.g. the released code's "Answer: "; removed from outputs.
     """
 
     network: PreTrainedModel

@@ -8,12 +8,7 @@ from torch import Tensor
 
 
 def log_prior(relevance_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """log P_RE(c_j | q): log-softmax of the relevance logits over a question's contexts (Eq. 5); -inf for absent
-    contexts.
-
-    Args:
-        relevance_BN: Relevance logits.
-        real_BN: True where a context exists.
+    """log P_RE(c_j | q): log-softmax of the logits over a question's contexts (Eq. 5); -inf for absent contexts.
 
     Raises:
         ValueError: If the shapes differ or a question has no context.

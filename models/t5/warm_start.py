@@ -61,8 +61,7 @@ def initialize_copy_heads(network: T5ForConditionalGeneration, seed: int = 0) ->
     Cross-attention passes on what it attends to unchanged (W_o W_v = 1), and T5's output layer is its embedding, so the
     network proposes tokens of the context from the first step.  Half of the heads form induction heads (Olsson et al.,
     2022): in the encoder they add to every token a rotated copy of the previous token, in the decoder they attend to
-    the token whose predecessor was generated last.  This is a mimetic initialization (Trockman and Kolter, 2023); all
-    weights stay trainable.
+    the token whose predecessor was generated last.  It is a mimetic initialization (Trockman and Kolter, 2023).
 
     Args:
         network: A T5 whose heads have d_model dimensions in total; changed in place.

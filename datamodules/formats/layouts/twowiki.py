@@ -1,5 +1,5 @@
-"""Layout of 2WikiMultiHopQA (Ho et al., 2020; the `data_ids` release): HotpotQA's fields and evidence triples, with or
-without paragraphs."""
+"""Layout of 2WikiMultiHopQA (Ho et al., 2020; the `data_ids` release): HotpotQA's fields and evidence triples;
+paragraphs are optional."""
 
 from common.records import Question
 from datamodules.formats.layouts.hotpotqa import CONSISTENT_FIELDS, REQUIRED_FIELDS, multi_hop_question

@@ -241,7 +241,7 @@ def test_what_people_read() -> None:
     assert "Answer: Paris  (P 0.500)\nOther candidates: 'Rome' (P 0.250)\nNo context reaches P(relevant) 0.950" in text
     refused = replace(answer, text=UNANSWERABLE, logprob=None, notes={**answer.notes, "candidates": {}})
     assert "Answer: unanswerable\nNo context reaches" in readable("capital?", refused)
-    assert "Answer: none, there is nothing to read." in readable("capital?", Answer("q", "", ()))
+    assert "Answer: none, no document to read." in readable("capital?", Answer("q", "", ()))
     assert "Answer: none, no reader is configured." in readable("capital?", Answer("q", "", answer.evidence))
 
 
