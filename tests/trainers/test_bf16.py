@@ -43,8 +43,7 @@ def exported(system: str, serving: Path) -> dict[str, Tensor]:
     return {f"network.{name}": p for name, p in network.state_dict().items()}
 
 
-@pytest.mark.numeric
-@pytest.mark.parametrize("system", ["drrag", "rerag", "t5"])
+@pytest.mark.parametrize("system", ["drrag", "rerag", pytest.param("t5", marks=pytest.mark.numeric)])
 def test_a_bf16_run_learns_and_exports_what_it_trained(
     system: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

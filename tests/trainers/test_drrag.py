@@ -84,7 +84,6 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
     assert largest_difference(weights(workplace, "again"), weights(workplace, "tiny")) == 0.0
 
 
-@pytest.mark.numeric
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     fit_here(workplace, "--name", "whole")
     fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",

@@ -1,6 +1,6 @@
 """Bad input on the real command line of infer.py: one clear line, an exit code, nothing half-written.
 
-(train.py's own are in test_train.py.)
+(train.py's are in tests/trainers.)
 """
 
 import gzip

@@ -20,8 +20,6 @@ from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
 from tests.helpers.tolerances import model_close, model_tolerance
 
-pytestmark = pytest.mark.numeric
-
 QUERIES = ["amber fjord", "kiln", "lagoon lagoon meadow", "north orchard island delta", "zebra", *WORDS]
 ROOT = Path(__file__).parents[3]
 
@@ -52,6 +50,7 @@ def passage_vectors(encoder, passages) -> np.ndarray:
 # --- retrieval
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("k", [1, 5, 70])
 def test_search_agrees_with_brute_force(retriever, encoder, passages, passage_vectors, k) -> None:
     assert isinstance(retriever, Retriever)
@@ -110,6 +109,7 @@ def test_cpu_and_gpu_find_the_same_ids(index, retriever) -> None:
 # --- building
 
 
+@pytest.mark.numeric
 def test_chunks_change_nothing(tmp_path, encoder, passages, index) -> None:
     build_dense(passages, tmp_path / "whole", encoder, chunk_passages=1000)
     one, other = (np.load(folder / "vectors.npy") for folder in (tmp_path / "whole", index))

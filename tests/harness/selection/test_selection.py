@@ -40,6 +40,8 @@ def test_qdc_goes_round_the_first_stage():
     assert algorithms.qdc(FIRST, POOLS, 5) == ["a", "b", "x", "w", "y"]  # round again
     assert algorithms.qdc(FIRST, POOLS, 9) == ["a", "b", "x", "w", "y", "z"]  # candidates run out
     assert algorithms.qdc(["a"], [["x", "y", "z"]], 3) == ["a", "x", "y"]  # k1 = 1 fills k2 alone
+    distinct = [["p", "q", "r"], ["s", "t", "u"]]
+    assert algorithms.qdc(FIRST, distinct, 7) == ["a", "b", "p", "s", "q", "t", "r"]  # one of each in turn
 
 
 def test_cfs_walks_down_to_the_first_positive():
