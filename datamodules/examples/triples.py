@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
+from common.checks import check_share
 from common.errors import UserError
 from common.records import Passage, Question, clean
 
@@ -55,9 +56,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        for name in ("mixed_share", "mined_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} must lie in [0, 1], got {getattr(self, name)}.")
+        check_share(mixed_share=self.mixed_share, mined_share=self.mined_share)
         if self.negatives_per_positive <= 0:
             raise UserError(f"negatives_per_positive must be above 0, got {self.negatives_per_positive}.")
 

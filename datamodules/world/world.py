@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from random import Random
 
+from common.checks import check_at_least
 from datamodules.world.contexts import DistractorSampler
 from datamodules.world.entities import Entity, count_entities
 from datamodules.world.passages import WrittenPassage, write_passage
@@ -19,15 +20,34 @@ PARTS = 2  # further passages with the gold passage's title for single-hop quest
 
 @dataclass(frozen=True, slots=True)
 class WorldConfig:
-    """Seed and sizes of a world."""
+    """Seed and sizes of a world.
+
+    Args:
+        seed: The same seed and sizes give the same files.
+        questions: Train, validation and test questions in total; at least 50, so that every kind occurs.
+        singles: Single-hop questions of the three splits in total, for readers and relevance estimators.
+        open_singles: Additional single-hop questions, half without the gold passage.
+        web_questions: Questions whose passages are only in the web corpus.
+        manuals: Product manuals in Markdown.
+        entities_per_question: Entities of the world, relative to the number of questions.
+
+    Raises:
+        UserError: If a number is too small.
+    """
 
     seed: int = 1
-    questions: int = 1600  # train, validation and test in total
-    singles: int = 5000  # single-hop questions of the three splits in total, for readers and relevance estimators
-    open_singles: int = 1200  # additional single-hop questions, half without the gold passage
-    web_questions: int = 100  # questions whose passages are only in the web corpus
+    questions: int = 1600
+    singles: int = 5000
+    open_singles: int = 1200
+    web_questions: int = 100
     manuals: int = 12
     entities_per_question: float = 1.9
+
+    def __post_init__(self) -> None:
+        check_at_least(50, questions=self.questions)
+        check_at_least(
+            0, **{name: getattr(self, name) for name in ("singles", "open_singles", "web_questions", "manuals")}
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from common.checks import check_at_least
 from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from harness.interfaces import Strategy
@@ -161,8 +162,7 @@ def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, tem
     """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
-    if resamples < 1:
-        raise UserError(f"resamples is {resamples}; it must be at least 1.")
+    check_at_least(1, resamples=resamples)
     if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
         raise UserError(
             f"{out} exists and holds no earlier report of `infer.py answers`: not replaced. Choose another --out."

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from harness.evaluation.paper_figures import DrRagPaper
@@ -138,8 +139,7 @@ def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
     """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
         raise UserError(f"ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
-    if resamples < 1:
-        raise UserError(f"resamples is {resamples}; it must be at least 1.")
+    check_at_least(1, resamples=resamples)
     if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
         raise UserError(f"{out} exists and holds no earlier report: not replaced. Choose another --out.")
 

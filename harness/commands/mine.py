@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import UserError
+from common.checks import check_at_least
 from harness.interfaces import Retriever
 
 
@@ -35,8 +35,7 @@ def mine(
     from harness.retrievers.two_stage import concatenate
     from harness.runtime.progress import say, track
 
-    if min(per_question, anchors, depth) < 1:
-        raise UserError("per_question, anchors and depth must be at least 1.")
+    check_at_least(1, per_question=per_question, anchors=anchors, depth=depth)
     sources = [questions] if isinstance(questions, str) else questions
     all_questions = [question for source in sources for question in read_questions(layout, source)]
 

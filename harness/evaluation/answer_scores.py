@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from common.answer_metrics import Normalize, exact_match, f1, inclusion, re_rag, squad, triviaqa
+from common.checks import check_choice
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
@@ -49,8 +50,7 @@ def normalizer(normalization: Normalization) -> Normalize:
     Raises:
         UserError: If the name is unknown.
     """
-    if normalization not in NORMALIZATIONS:
-        raise UserError(f"normalization {normalization!r} is unknown; allowed: {', '.join(NORMALIZATIONS)}.")
+    check_choice(NORMALIZATIONS, normalization=normalization)
     return NORMALIZATIONS[normalization]
 
 

@@ -12,8 +12,9 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
+from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, read_json, verify, whole_folder, write_json
 from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT
@@ -151,8 +152,7 @@ def open_index(
         ArtifactError: If it is incomplete, corrupt, or of another format, kind, text format or corpus.
         UserError: If `verify_files` is not one of the three values.
     """
-    if verify_files not in ("full", "size", "off"):
-        raise UserError(f"verify {verify_files!r} is unknown. Choose full, size or off.")
+    check_choice(get_args(Verify), verify=verify_files)
     if not folder.is_dir():
         raise MissingInputError(f"{folder}: no such index. Build it: infer.py index --corpus FILE --out {folder}.")
     if not (folder / MANIFEST).is_file():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
+from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.records import clean
@@ -121,12 +122,10 @@ class SentenceEncoder:
         batch_tokens: int | None = None,
     ) -> None:
         self.name, self.device, self.dtype = name, resolve_device(device), dtype
-        if dtype not in ("float32", "bfloat16"):
-            raise UserError(f"dtype {dtype!r} is unknown. Choose float32 or bfloat16.")
+        check_choice(get_args(DType), dtype=dtype)
         if dtype == "bfloat16" and self.device.type != "cuda":
             raise UserError("dtype bfloat16 is for GPUs only: on a CPU it is slower and less exact. Choose float32.")
-        if batch_tokens is not None and batch_tokens < 1:
-            raise UserError(f"batch_tokens must be at least 1, got {batch_tokens}.")
+        check_at_least(1, batch_tokens=batch_tokens)
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
         self.tokenizer = AutoTokenizer.from_pretrained(self.modules.transformer)

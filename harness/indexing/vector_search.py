@@ -11,10 +11,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from harness.runtime.progress import say
 
@@ -67,15 +68,13 @@ def check_parameters(kind: FaissIndex, count: int, nlist: int | None, hnsw_links
     Raises:
         UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
     """
-    if kind not in ("flat", "ivf", "hnsw"):
-        raise UserError(f"faiss_index {kind!r} is unknown. Choose flat, ivf or hnsw.")
+    check_choice(get_args(FaissIndex), faiss_index=kind)
     if kind == "flat":
         return {"faiss_index": kind}
     if import_faiss() is None:
         raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
     if kind == "hnsw":
-        if hnsw_links < 2:
-            raise UserError(f"hnsw_links must be at least 2, got {hnsw_links}.")
+        check_at_least(2, hnsw_links=hnsw_links)
         return {"faiss_index": kind, "hnsw_links": hnsw_links}
     clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
     if not 1 <= clusters <= count:
@@ -147,8 +146,7 @@ class Vectors:
     def __init__(
         self, folder: Path, parameters: dict, device: str = "auto", nprobe: int = 16, ef_search: int = 64
     ) -> None:
-        if nprobe < 1 or ef_search < 1:
-            raise UserError(f"nprobe and ef_search must be at least 1, got {nprobe} and {ef_search}.")
+        check_at_least(1, nprobe=nprobe, ef_search=ef_search)
         try:
             self.vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError) as error:
@@ -177,8 +175,7 @@ class Vectors:
             self._index.hnsw.efSearch = ef_search
 
     def _wants_gpu(self, device: str, kind: FaissIndex) -> bool:
-        if device not in ("auto", "cpu", "cuda", "all"):
-            raise UserError(f"index device {device!r} is unknown. Choose auto, cpu, cuda or all.")
+        check_choice(("auto", "cpu", "cuda", "all"), index_device=device)
         gpus = self._faiss.get_num_gpus() if self._faiss is not None else 0
         possible = gpus > 0 and kind != "hnsw"
         if device in ("cuda", "all") and not possible:
@@ -210,8 +207,7 @@ class Vectors:
             UserError: If k is below 1 or above the GPU's limit.
             RuntimeError: In a forked process, where FAISS would hang because its threads are not copied.
         """
-        if k < 1:
-            raise UserError(f"k must be at least 1, got {k}.")
+        check_at_least(1, k=k)
         if os.getpid() != self._process:
             raise RuntimeError("A dense index cannot be searched in a forked process: open it there, or use spawn.")
         k = min(k, len(self))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel
@@ -36,8 +37,7 @@ class PackedReader:
     """
 
     def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
-        if max_passages is not None and max_passages < 1:
-            raise UserError(f"max_passages must be at least 1, or omitted to read all evidence; got {max_passages}.")
+        check_at_least(1, max_passages=max_passages)
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
@@ -87,7 +87,7 @@ class ContextReader:
     """
 
     def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
-        check_marginal(marginal)
+        check_choice(MARGINALS, marginal=marginal)
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
@@ -170,14 +170,6 @@ def explanation(
     ]
     best_first = sorted(reading.candidates.items(), key=lambda item: -item[1]) if reading else []
     return {"contexts": rows, "candidates": {text: exp(logprob) for text, logprob in best_first}}
-
-
-def check_marginal(marginal: str) -> None:
-    """Raises:
-    UserError: If `marginal` is not one of `MARGINALS`.
-    """
-    if marginal not in MARGINALS:
-        raise UserError(f"marginal is {marginal!r}; allowed: {', '.join(MARGINALS)}.")
 
 
 def check_one_context(generator: "Generator") -> None:

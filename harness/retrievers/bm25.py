@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
+from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, DataError, UserError
 from common.records import Passage, Ranked, clean
 from harness.indexing.index_folder import Verify, is_built, open_index, recipe_of, write_index
@@ -36,8 +37,7 @@ class Analyser:
     """
 
     def __init__(self, stop_words: StopWords = "english") -> None:
-        if stop_words not in ("english", "none"):
-            raise UserError(f"stop_words {stop_words!r} is unknown. Choose english or none.")
+        check_choice(get_args(StopWords), stop_words=stop_words)
         from bm25s.stopwords import STOPWORDS_EN
 
         self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())
@@ -144,8 +144,7 @@ class Bm25Retriever:
         Raises:
             UserError: If k is below 1.
         """
-        if k < 1:
-            raise UserError(f"k must be at least 1, got {k}.")
+        check_at_least(1, k=k)
         return [self._search_one(query, k) for query in queries]
 
     def _search_one(self, query: str, k: int) -> list[Ranked]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import ArtifactError, UserError
+from common.checks import check_at_least
+from common.errors import ArtifactError
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
@@ -53,8 +54,7 @@ def build_dense(
     from harness.indexing.vector_search import write_vectors
     from harness.runtime.distributed import join_process_group
 
-    if chunk_passages < 1:
-        raise UserError(f"chunk_passages must be at least 1, got {chunk_passages}.")
+    check_at_least(1, chunk_passages=chunk_passages)
     partial = partial_folder(out)
     processes = join_process_group()
     recipe: dict | None = None

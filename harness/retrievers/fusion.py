@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
+from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
@@ -126,7 +127,6 @@ class FusedRetriever:
         Raises:
             UserError: If k is below 1.
         """
-        if k < 1:
-            raise UserError(f"k must be at least 1, got {k}.")
+        check_at_least(1, k=k)
         found = [retriever.search(queries, max(k, self.candidates)) for retriever in self.retrievers]
         return [self._fuse(lists)[:k] for lists in zip(*found, strict=True)]

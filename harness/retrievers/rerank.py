@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.errors import UserError
+from common.checks import check_at_least
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
 
@@ -62,8 +62,7 @@ class RerankedRetriever:
     """
 
     def __init__(self, retriever: Retriever, serving: Path, candidates: int = 100, device: str = "auto") -> None:
-        if candidates < 1:
-            raise UserError(f"candidates must be at least 1, got {candidates}.")
+        check_at_least(1, candidates=candidates)
         from models.rerag.model import ESTIMATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,))
@@ -76,8 +75,7 @@ class RerankedRetriever:
         Raises:
             UserError: If k is below 1.
         """
-        if k < 1:
-            raise UserError(f"k must be at least 1, got {k}.")
+        check_at_least(1, k=k)
         if not queries:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))

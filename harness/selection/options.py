@@ -6,6 +6,7 @@ Standard library only: the command line builds them before any model is loaded.
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from common.checks import check_at_least, check_choice, check_share
 from common.errors import UserError
 from harness.selection import algorithms
 from harness.selection.algorithms import PairScore, Rankings, Scope, Source, Take
@@ -55,25 +56,17 @@ class SelectionOptions:
     symmetric: bool = False
 
     def __post_init__(self) -> None:
-        for name, allowed in (
-            ("method", get_args(Method)),
-            ("take", get_args(Take)),
-            ("scope", get_args(Scope)),
-            ("second_stage", ("qdc", "ranking")),
-            ("pool", get_args(Source)),
-        ):
-            if getattr(self, name) not in allowed:
-                raise UserError(f"{name} is {getattr(self, name)!r}; allowed: {', '.join(allowed)}.")
-        for name in "k", "k1", "depth", "anchors", "anchor_depth":
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{name} is {value}; it must be at least 1.")
+        check_choice(get_args(Method), method=self.method)
+        check_choice(get_args(Take), take=self.take)
+        check_choice(get_args(Scope), scope=self.scope)
+        check_choice(("qdc", "ranking"), second_stage=self.second_stage)
+        check_choice(get_args(Source), pool=self.pool)
+        check_at_least(1, k=self.k, k1=self.k1, depth=self.depth, anchors=self.anchors, anchor_depth=self.anchor_depth)
+        check_share(threshold=self.threshold)
         if self.k1 is not None and self.k1 > self.k:
             raise UserError(f"k1 is {self.k1}, above the budget k = {self.k}: lower k1 or raise k.")
         if not 0 <= self.keep_first <= self.k:
             raise UserError(f"keep_first is {self.keep_first}; allowed: 0 to k = {self.k}.")
-        if self.threshold is not None and not 0 <= self.threshold <= 1:
-            raise UserError(f"threshold is {self.threshold}; it is a probability: allowed: 0 to 1.")
 
     @property
     def first_size(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import PairScorer, Reader, Retriever
@@ -47,8 +48,7 @@ class DrRag:
         reader: Reader | None = None,
         device: str = "auto",
     ) -> None:
-        if lookahead < 1:
-            raise UserError(f"lookahead is {lookahead}; it must be at least 1.")
+        check_at_least(1, lookahead=lookahead)
         if serving is not None and scorer is not None:
             raise UserError("Both serving and scorer are given: give only one of them.")
         if selection.needs_classifier and serving is None and scorer is None:

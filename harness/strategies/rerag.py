@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from common.checks import check_at_least, check_choice, check_share
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel, Retriever
-from harness.readers.t5 import check_marginal, check_one_context, explanation, read_contexts
+from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
 
 if TYPE_CHECKING:
@@ -63,13 +64,11 @@ class ReRag:
         device: str = "auto",
         model: RelevanceModel | None = None,
     ) -> None:
-        if contexts < 1:
-            raise UserError(f"contexts must be at least 1, got {contexts}.")
+        check_at_least(1, contexts=contexts)
         if retriever is not None and candidates < contexts:
             raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
-        check_marginal(marginal)
-        if threshold is not None and not 0 <= threshold <= 1:
-            raise UserError(f"threshold must be a probability between 0 and 1, got {threshold}.")
+        check_choice(MARGINALS, marginal=marginal)
+        check_share(threshold=threshold)
         if not temperature > 0:
             raise UserError(f"temperature must be above 0, got {temperature}.")
         if (serving is None) == (model is None):

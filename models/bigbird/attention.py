@@ -7,7 +7,7 @@ with `torch.nn.functional.scaled_dot_product_attention`.
 Shape legend: B sequences, T tokens, H heads, D features per head, E features of all heads.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from transformers import BigBirdModel
 from transformers.models.big_bird.modeling_big_bird import BigBirdSelfAttention
 
+from common.checks import check_choice
 from common.errors import UserError
 
 AttentionKind = Literal["auto", "fused", "full", "block_sparse"]
@@ -32,8 +33,7 @@ def resolve_kind(kind: AttentionKind, max_tokens: int) -> Literal["fused", "full
     Raises:
         UserError: If the kind is unknown.
     """
-    if kind not in ("auto", "fused", "full", "block_sparse"):
-        raise UserError(f"attention {kind!r} is unknown; allowed: auto, fused, full, block_sparse.")
+    check_choice(get_args(AttentionKind), attention=kind)
     if kind == "auto":
         return "fused" if max_tokens <= FULL_UP_TO_TOKENS else "block_sparse"
     return kind

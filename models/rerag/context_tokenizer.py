@@ -15,6 +15,7 @@ from typing import Literal, get_args
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from common.checks import check_choice
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
@@ -31,8 +32,7 @@ def text_format(name: ContextFormat) -> str:
     Raises:
         UserError: If the format is unknown.
     """
-    if name not in get_args(ContextFormat):
-        raise UserError(f"text_format {name!r} is unknown; allowed: {', '.join(get_args(ContextFormat))}.")
+    check_choice(get_args(ContextFormat), text_format=name)
     return f"{name}; {VERSION}"
 
 

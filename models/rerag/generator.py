@@ -12,13 +12,12 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedModel
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import IGNORE, length_batches
-from models.pretrained import dropout_options, resolve
+from models.pretrained import load_seq2seq
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.estimator import TOKENS_PER_BATCH
 
@@ -74,17 +73,8 @@ class Generator(nn.Module):
             MissingInputError: If the model is not on this machine.
             UserError: If it is not an encoder-decoder model.
         """
-        folder = str(resolve(pretrained))
-        config = AutoConfig.from_pretrained(folder)
-        if not config.is_encoder_decoder:
-            raise UserError(f"generator {pretrained} is a {config.model_type!r}: name a T5-family model.")
-        options = {} if dropout is None else dropout_options(True, dropout)
-        network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
-        if gradient_checkpointing:
-            network.activation_checkpointing_enable({"use_reentrant": False})
-        return cls(
-            network, ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, text_format), answer_prefix
-        )
+        network, tokenizer = load_seq2seq(pretrained, "generator", dropout, gradient_checkpointing)
+        return cls(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
 
     def labels(self, answers: Sequence[str], max_tokens: int | None = None) -> Tensor:
         """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from common.checks import check_at_least
 from common.errors import MissingInputError, UserError
 
 if TYPE_CHECKING:
@@ -36,10 +37,9 @@ class Sizes:
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        for name in ("d_model", "layers", "decoder_layers", "heads", "d_ff"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise UserError(f"{name} must be at least 1, got {number}.")
+        check_at_least(
+            1, **{name: getattr(self, name) for name in ("d_model", "layers", "decoder_layers", "heads", "d_ff")}
+        )
         if self.d_model % self.heads:
             raise UserError(f"d_model {self.d_model} must be divisible by heads {self.heads}.")
         if not 0 <= self.dropout < 1:

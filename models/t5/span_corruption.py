@@ -12,6 +12,7 @@ import random
 from collections.abc import Sequence
 from itertools import groupby
 
+from common.checks import check_at_least
 from common.errors import UserError
 
 TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
@@ -38,10 +39,8 @@ def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels
     """
     if not 0 < noise_share < 1:
         raise UserError(f"noise_share must lie in (0, 1), got {noise_share}.")
-    if mean_span < 1:
-        raise UserError(f"mean_span must be at least 1 token, got {mean_span}.")
-    if max_tokens < 8:
-        raise UserError(f"max_tokens must be at least 8, got {max_tokens}.")
+    check_at_least(1, mean_span=mean_span)
+    check_at_least(8, max_tokens=max_tokens)
     length = max_tokens - 1
     while _input_length(length + 1, noise_share, mean_span) <= max_tokens:
         length += 1

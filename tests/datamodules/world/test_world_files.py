@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import exit_code
 from common.files import digests
 from datamodules.formats.reading import read_passages, read_questions
 from datamodules.world.__main__ import main
@@ -130,15 +131,18 @@ def test_supporting_sentences_say_the_fact(folder: Path) -> None:
 
 
 def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(folder: Path, *options: str) -> int:
+        return exit_code("world", lambda: main(["--out", str(folder), *options]))
+
     (tmp_path / "mine.txt").write_text("precious")
-    assert main(["--out", str(tmp_path), "--questions", "50"]) != 0
+    assert run(tmp_path, "--questions", "50") != 0
     assert "holds no world" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
-    assert main(["--out", str(tmp_path / "new"), "--questions", "3"]) != 0
-    assert "at least 50" in capsys.readouterr().err
-    assert main(["--out", str(tmp_path / "new"), "--open-singles=-1"]) != 0
-    assert "--open-singles -1: must not be negative" in capsys.readouterr().err
-    assert main(["--out", str(tmp_path / "new"), "--questions", "50", "--singles", "20", "--web-questions", "4"]) == 0
-    assert main(["--out", str(tmp_path / "new"), "--questions", "60", "--singles", "20", "--open-singles", "9"]) == 0
+    assert run(tmp_path / "new", "--questions", "3") == 2
+    assert capsys.readouterr().err == "world: questions must be at least 50, got 3.\n"
+    assert run(tmp_path / "new", "--open_singles=-1") == 2
+    assert capsys.readouterr().err == "world: open_singles must be at least 0, got -1.\n"
+    assert run(tmp_path / "new", "--questions", "50", "--singles", "20", "--web_questions", "4") == 0
+    assert run(tmp_path / "new", "--questions", "60", "--singles", "20", "--open_singles", "9") == 0
     recipe = json.loads((tmp_path / "new" / "world.json").read_text())["recipe"]
     assert (recipe["questions"], recipe["singles"], recipe["open_singles"]) == (60, 20, 9)

@@ -175,7 +175,7 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
         PackedReader(folders["estimator"], device="cpu")
     with pytest.raises(ArtifactError, match="holds no estimator"):
         ContextReader(folders["packed"], device="cpu")
-    with pytest.raises(UserError, match="marginal is 'slow'; allowed: thorough, fast"):
+    with pytest.raises(UserError, match="marginal 'slow' is unknown; allowed: thorough, fast"):
         ContextReader(folders["both"], "slow", "cpu")
     with pytest.raises(MissingInputError, match="nowhere"):
         PackedReader(tmp_path / "nowhere", device="cpu")

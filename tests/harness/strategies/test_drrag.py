@@ -159,7 +159,7 @@ def test_odd_questions_are_answered_with_what_there_is(retriever, selection):
 def test_refusals_come_before_any_search(retriever, tmp_path):
     with pytest.raises(UserError, match="selection cfs needs the trained classifier"):
         DrRag(retriever)
-    with pytest.raises(UserError, match="k is 0; it must be at least 1"):
+    with pytest.raises(UserError, match="k must be at least 1, got 0"):
         DrRag(retriever, selection=SelectionOptions("sm", k=0))
     with pytest.raises(UserError, match="lookahead is 0"):
         DrRag(retriever, lookahead=0, selection=SelectionOptions("sm"))

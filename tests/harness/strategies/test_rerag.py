@@ -207,7 +207,7 @@ def test_refusals_come_before_any_search(
         ReRag(bm25, folders["both"], contexts=0)
     with pytest.raises(UserError, match="candidates is 10, fewer than the 25 contexts"):
         ReRag(bm25, folders["both"], candidates=10)
-    with pytest.raises(UserError, match="marginal is 'exact'"):
+    with pytest.raises(UserError, match="marginal 'exact' is unknown"):
         ReRag(bm25, folders["both"], marginal="exact")
     with pytest.raises(UserError, match=r"between 0 and 1, got 1\.5"):
         ReRag(bm25, folders["both"], threshold=1.5)
