@@ -107,7 +107,7 @@ def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
     Bm25Retriever(folder, verify="off")
     with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
         Bm25Retriever(folder)
-    with pytest.raises(UserError, match="full, size or off"):
+    with pytest.raises(UserError, match="allowed: full, size, off"):
         Bm25Retriever(folder, verify="fully")
 
 

@@ -229,5 +229,5 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder,
     assert not partial_folder(tmp_path / "by-two").exists()
     # a build that the first process refuses ends in all of them, and harms nothing
     assert "taken exists and is not an index" in done.stderr
-    assert "rank 0 could not begin" in done.stderr
+    assert "rank 0 could not start" in done.stderr
     assert [p.name for p in (tmp_path / "taken").iterdir()] == ["thesis.txt"]

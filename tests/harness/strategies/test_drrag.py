@@ -161,7 +161,7 @@ def test_refusals_come_before_any_search(retriever, tmp_path):
         DrRag(retriever)
     with pytest.raises(UserError, match="k must be at least 1, got 0"):
         DrRag(retriever, selection=SelectionOptions("sm", k=0))
-    with pytest.raises(UserError, match="lookahead is 0"):
+    with pytest.raises(UserError, match="lookahead must be at least 1, got 0"):
         DrRag(retriever, lookahead=0, selection=SelectionOptions("sm"))
     with pytest.raises(UserError, match="Both serving and scorer"):
         DrRag(retriever, serving=tmp_path, scorer=gold_scorer())

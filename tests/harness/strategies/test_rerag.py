@@ -209,7 +209,7 @@ def test_refusals_come_before_any_search(
         ReRag(bm25, folders["both"], candidates=10)
     with pytest.raises(UserError, match="marginal 'exact' is unknown"):
         ReRag(bm25, folders["both"], marginal="exact")
-    with pytest.raises(UserError, match=r"between 0 and 1, got 1\.5"):
+    with pytest.raises(UserError, match=r"threshold must lie in \[0, 1\], got 1\.5"):
         ReRag(bm25, folders["both"], threshold=1.5)
     with pytest.raises(UserError, match=r"temperature must be above 0, got 0\.0"):
         ReRag(bm25, folders["both"], temperature=0.0)

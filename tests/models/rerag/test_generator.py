@@ -93,5 +93,5 @@ def test_answers_are_those_written_one_by_one(checkpoints: dict[str, Path]) -> N
 
 
 def test_an_encoder_only_generator_is_refused(checkpoints: dict[str, Path]) -> None:
-    with pytest.raises(UserError, match="is a 'bert': name a T5-family model"):
+    with pytest.raises(UserError, match="is a 'bert', not an encoder-decoder: name a T5-family model"):
         Generator.build(str(checkpoints["bert"]))
