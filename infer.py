@@ -32,7 +32,7 @@ COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, min
 
 
 class Parser(BriefErrors, ArgumentParser):
-    """jsonargparse's parser with brief errors."""
+    """ArgumentParser with one-line errors."""
 
     command = "infer.py"
 

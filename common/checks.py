@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from common.errors import UserError
 
 
-def check_at_least(least: float, **numbers: float | None) -> None:
-    """Raise UserError, with its name, for the first number below `least`; None passes."""
+def check_at_least(least: float, hint: str = "", **numbers: float | None) -> None:
+    """Raise UserError, with its name, for the first number below `least`; None passes.  `hint` follows the limit."""
     for name, number in numbers.items():
         if number is not None and number < least:
-            raise UserError(f"{name} must be at least {least}, got {number}.")
+            raise UserError(f"{name} must be at least {least}{hint}, got {number}.")
 
 
 def check_share(**shares: float | None) -> None:

@@ -35,17 +35,17 @@ class ArtifactError(UserError):
 class BriefErrors:
     """Mixin for argument parsers: errors are printed without the usage text."""
 
-    command: str  # what the user typed after `python`; set by the subclass
+    command: str  # what the user typed: "infer.py", or "python -m package.module"; set by the subclass
     prog: str
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Print the error in one line, then the command that lists all keys, and exit with code 2."""
-        subcommand = " ".join(self.prog.replace("[options]", "").split()[1:])
+        typed = ["python", self.command, *self.prog.replace("[options]", "").split()[1:]]
+        if self.command.startswith("python"):  # a module without sub-commands
+            typed = [self.command]
         line = " ".join(line.strip() for line in message.splitlines() if line.strip())
-        if moved := advice(line):
-            line = f"the configuration was written for an earlier release: {moved}."
-        print(f"{self.command}: {line}", file=sys.stderr)
-        print(f"All keys: python {self.command} {subcommand} --help".replace("  ", " "), file=sys.stderr)
+        print(f"{self.command}: {advice(line)}", file=sys.stderr)
+        print(f"All keys: {' '.join(typed)} --help", file=sys.stderr)
         raise SystemExit(UserError.exit_code)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from common.errors import ArtifactError, UserError
+from common.errors import UserError
+from common.files import write_errors
 
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
 
@@ -38,9 +39,8 @@ def exclusive(path: Path, busy: str) -> Iterator[None]:
         raise UserError(busy) from error
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            raise ArtifactError(
-                f"{lock_file(path)}: cannot write: {error.strerror or error}. Free space or choose another folder."
-            ) from error
+            with write_errors(lock_file(path)):
+                raise
     try:
         yield
     finally:

@@ -18,19 +18,20 @@ CLASSES = {  # class path in an earlier release -> class path today
 _GROUPED = (
     "k|k1|depth|threshold|take|scope|fill|second_stage|anchors|anchor_depth|pool|keep_first|prior_weight|symmetric"
 )
-OPTIONS = (  # pattern of the parser's error message, and what to write instead
-    (r"""Parser key "selection": Unable to load config '(\w+)'""", r"write selection: {method: \1, k: 4, ...}"),
-    (
-        rf"Option '({_GROUPED})' is not accepted",
-        r"an option of DR-RAG's selection goes inside it: selection: {\1: ...}",
-    ),
+OPTIONS = (  # pattern of the parser's error message, and the name of today; the option may be another class's own mistake
+    (r"""Parser key "selection": Unable to load config '(\w+)'""", r"selection: {method: \1, ...}"),
+    (rf"Option '({_GROUPED})' is not accepted", r"in DR-RAG selection: {\1: ...}"),
+    (r"unrecognized arguments: .*--protocol\b", "--normalization"),
+    (r"unrecognized arguments: .*--(open|web)-(singles|questions)\b", r"--\1_\2"),
 )
 
 
-def advice(message: str) -> str | None:
-    """What to write instead, if a parser's error message is about a name of an earlier release; else None."""
+def advice(message: str) -> str:
+    """A parser's error message, with today's name of what an earlier release called otherwise, if it is about that."""
     moved = [
         f"{old} is now {new}" for old, new in CLASSES.items() if re.search(rf"(?<![\w.]){re.escape(old)}\b", message)
     ]
-    moved += [match.expand(text) for pattern, text in OPTIONS if (match := re.search(pattern, message))]
-    return "; ".join(moved) or None
+    if moved:
+        return f"the configuration was written for an earlier release: {'; '.join(moved)}."
+    renamed = [match.expand(text) for pattern, text in OPTIONS if (match := re.search(pattern, message))]
+    return f"{message} (since an earlier release: {'; '.join(renamed)})" if renamed else message

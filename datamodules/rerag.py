@@ -267,6 +267,6 @@ class ReRagData(StepData):
             "relevant_contexts": f"{sum(relevant_counts)} of {sum(len(one.passages) for one in sets)} by {self.labels}",
             "answers_per_question": round(sum(len(q.answers) for q in self.questions) / len(self.questions), 2),
             "validation_questions": len(self.validation_sets),
-            "validation_questions_left_out": held_out - len(self.validation_sets),
+            "validation_questions_skipped": held_out - len(self.validation_sets),
             "steps_per_epoch": self.steps_per_epoch,
         }

@@ -103,7 +103,13 @@ def _download(name: str) -> Path:
 def load_seq2seq(
     pretrained: str, what: str, dropout: float | None, gradient_checkpointing: bool
 ) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
-    """An encoder-decoder in fp32 (autocast lowers the precision) and its tokenizer; `what` it is for stands in the error.
+    """Load an encoder-decoder in fp32 (autocast lowers the precision) and its tokenizer.
+
+    Args:
+        pretrained: Folder or hub id.
+        what: Name of the option, for the error message.
+        dropout: Rate of all dropout layers; the checkpoint's when None.
+        gradient_checkpointing: Recompute activations in the backward pass.
 
     Raises:
         MissingInputError: If the model is not on this machine.

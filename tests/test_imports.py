@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,7 +79,7 @@ def test_serving_loads_neither_lightning_nor_wandb() -> None:
     assert run.stdout.strip() == ""
 
 
-def test_plain_modules_need_the_standard_library_alone() -> None:
+def test_plain_modules_load_no_large_package() -> None:
     plain = [module for module in MODULES if module.startswith(("common.", "datamodules.formats."))]
     code = f"import sys, {', '.join(plain)}; print(*({{'torch', 'numpy', 'datasets', 'regex'}} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -88,15 +87,14 @@ def test_plain_modules_need_the_standard_library_alone() -> None:
 
 
 def test_help_is_quick() -> None:
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        run = subprocess.run(
-            [sys.executable, "infer.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-        seconds.append(time.perf_counter() - started)
+    """It loads none of the packages that take a second to import."""
+    code = (
+        "import sys, infer\ntry: infer.main(['--help'])\n"
+        "except SystemExit: print('loaded:', *({'torch', 'transformers', 'numpy', 'datasets', 'faiss'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "evaluate" in run.stdout
-    assert min(seconds) < 1.0
+    assert run.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_init_files_are_empty() -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from common.checks import check_share
+from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
@@ -91,6 +92,8 @@ class DrRagTrainer(RunModule):
     def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
         """Metrics and the decision threshold, from the log-odds and label of every validation triple."""
         log_odds_P, labels_P = (np.array(column) for column in zip(*results, strict=True))
+        if labels_P.all() or not labels_P.any():
+            raise UserError("validation saw triples of one class only: raise --trainer.limit_val_batches.")
         probabilities_P = 1 / (1 + np.exp(-log_odds_P))
         threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
         self.classifier.threshold = threshold

@@ -22,7 +22,7 @@ from common.files import whole_folder
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
 
-COMMAND = "-m trainers.t5_from_scratch"
+COMMAND = "python -m trainers.t5_from_scratch"
 
 
 def corpus_texts(layout: str, sources: Sequence[str], limit: int | None = None) -> Iterator[str]:
@@ -113,9 +113,15 @@ class Parser(BriefErrors, ArgumentParser):
 def main(args: list[str] | None = None) -> None:
     """Run the command."""
     auto_cli(
-        t5_from_scratch, args=args, as_positional=False, allow_abbrev=False, description=__doc__, parser_class=Parser
+        t5_from_scratch,
+        args=args,
+        as_positional=False,
+        allow_abbrev=False,
+        description=__doc__,
+        parser_class=Parser,
+        prog=COMMAND,
     )
 
 
 if __name__ == "__main__":
-    raise SystemExit(exit_code(f"python {COMMAND}", main))
+    raise SystemExit(exit_code(COMMAND, main))

@@ -9,18 +9,18 @@ from common.errors import BriefErrors, exit_code
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 
-COMMAND = "-m datamodules.world"
+COMMAND = "python -m datamodules.world"
 
 
 class Parser(BriefErrors, ArgumentParser):
-    """jsonargparse's parser with brief errors."""
+    """ArgumentParser with one-line errors."""
 
     command = COMMAND
 
 
 def main(args: list[str] | None = None) -> None:
     """Run the command."""
-    parser = Parser(description=__doc__, allow_abbrev=False)
+    parser = Parser(prog=COMMAND, description=__doc__, allow_abbrev=False)
     parser.add_argument("--out", type=Path, required=True, help="output folder; replaced if it holds a world")
     parser.add_class_arguments(WorldConfig)
     given = vars(parser.parse_args(args))
@@ -31,4 +31,4 @@ def main(args: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(exit_code(f"python {COMMAND}", main))
+    raise SystemExit(exit_code(COMMAND, main))

@@ -44,7 +44,8 @@ class WorldConfig:
     entities_per_question: float = 1.9
 
     def __post_init__(self) -> None:
-        check_at_least(50, questions=self.questions)
+        check_at_least(50, ", so that every kind occurs", questions=self.questions)
+        check_at_least(1, entities_per_question=self.entities_per_question)
         check_at_least(
             0, **{name: getattr(self, name) for name in ("singles", "open_singles", "web_questions", "manuals")}
         )

@@ -85,7 +85,7 @@ def read_chunks(
         if embeddings_CD is None:
             raise ArtifactError(
                 f"{_path(partial, chunk)} is missing although all processes finished. "
-                "Choose an --out on a file system that all nodes share, and run again."
+                "Choose an --out on a file system that all nodes share, and run again: existing chunks are reused."
             )
         yield embeddings_CD
 

@@ -37,7 +37,7 @@ class PackedReader:
     """
 
     def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
-        check_at_least(1, max_passages=max_passages)
+        check_at_least(1, ", or omitted to read all evidence", max_passages=max_passages)
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))

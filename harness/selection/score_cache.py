@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.errors import ArtifactError
+from common.files import write_errors
 from common.records import Passage
 from harness.interfaces import PairScorer
 from harness.runtime.progress import say
@@ -66,14 +67,10 @@ class ScoreCache:
         if self.file is None:
             return
         row = {"seconds": seconds, "pairs": [[*key, score] for key, score in zip(chunk, scores, strict=True)]}
-        try:
+        with write_errors(self.file, "Free space or choose another --out."):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-        except OSError as error:
-            raise ArtifactError(
-                f"{self.file}: cannot write: {error.strerror}. Free space or choose another --out."
-            ) from error
 
     def _resume(self, file: Path) -> None:
         end_bytes = 0

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import (
     AutoConfig,
-    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
@@ -25,7 +24,7 @@ from common.errors import UserError
 from common.records import Passage
 from models.bigbird.attention import fuse
 from models.length_batching import length_batches
-from models.pretrained import dropout_options, resolve
+from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.text_formats import single_token
 
@@ -112,9 +111,7 @@ class RelevanceEstimator(nn.Module):
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
         options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in; autocast lowers the precision
-        options |= {} if dropout is None else dropout_options(config.is_encoder_decoder, dropout)
         if layers is not None:
             if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
                 raise UserError(
@@ -123,9 +120,10 @@ class RelevanceEstimator(nn.Module):
                 )
             options["num_hidden_layers"] = layers
         if config.is_encoder_decoder:
-            network = AutoModelForSeq2SeqLM.from_pretrained(folder, **options)
+            network, tokenizer = load_seq2seq(pretrained, "estimator", dropout, gradient_checkpointing)
             encode = ContextEncoder(tokenizer, max_tokens, text_format)
         else:
+            options |= {} if dropout is None else dropout_options(False, dropout)
             if config.model_type == "big_bird":
                 options["attention_type"] = "original_full"
             labels = (
@@ -138,9 +136,9 @@ class RelevanceEstimator(nn.Module):
                 )
             if max_tokens > (room := positions(network.config)):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
-            encode = ContextEncoder(tokenizer, max_tokens, "sentence_pair")
-        if gradient_checkpointing:
-            network.activation_checkpointing_enable({"use_reentrant": False})
+            encode = ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, "sentence_pair")
+            if gradient_checkpointing:
+                network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:

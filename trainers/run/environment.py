@@ -2,7 +2,8 @@
 
 import platform
 import subprocess
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ def commit() -> str:
 
 def versions() -> dict[str, str]:
     """Installed versions of the packages that influence results."""
-    return {"python": platform.python_version(), **{package: version(package) for package in PACKAGES}}
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):  # installed without metadata, e.g. from a vendored copy
+            found[package] = version(package)
+    return found
 
 
 def data_digests(paths: list[str]) -> dict[str, str]:

@@ -58,7 +58,7 @@ class JsonlLogger(Logger):
 
 
 class RunWandbLogger(WandbLogger):
-    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; no crash, no prompt.
+    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; never a prompt.
 
     Args:
         project: W&B project.
@@ -97,7 +97,7 @@ class RunWandbLogger(WandbLogger):
     @property
     @rank_zero_only
     def experiment(self) -> Any:
-        """The W&B run; offline if W&B cannot be reached."""
+        """The W&B run; offline if the key is refused."""
         import wandb
 
         try:

@@ -139,7 +139,7 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Ca
     assert "holds no world" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
     assert run(tmp_path / "new", "--questions", "3") == 2
-    assert capsys.readouterr().err == "world: questions must be at least 50, got 3.\n"
+    assert capsys.readouterr().err == "world: questions must be at least 50, so that every kind occurs, got 3.\n"
     assert run(tmp_path / "new", "--open_singles=-1") == 2
     assert capsys.readouterr().err == "world: open_singles must be at least 0, got -1.\n"
     assert run(tmp_path / "new", "--questions", "50", "--singles", "20", "--web_questions", "4") == 0
