@@ -16,7 +16,7 @@ import train
 from common.errors import exit_code
 from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import ROOT, SAME_THREADS, done, fit, fit_here, largest_difference, metrics, weights
+from tests.helpers.runs import ROOT, SAME_THREADS, assert_repeated, done, fit, fit_here, metrics, weights
 from tests.helpers.tolerances import model_close
 
 CONFIG = """
@@ -81,7 +81,7 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
 
     shutil.copy(folder / "config.yaml", workplace / "config.yaml")
     done(fit(workplace, "--name", "again"))
-    assert largest_difference(weights(workplace, "again"), weights(workplace, "tiny")) == 0.0
+    assert_repeated(weights(workplace, "again"), weights(workplace, "tiny"))
 
 
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
@@ -98,7 +98,7 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
             done(fit(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept)))
         else:  # another process proves nothing more
             fit_here(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept))
-        assert largest_difference(weights(workplace, f"resumed-{step}"), weights(workplace, "whole")) == 0.0
+        assert_repeated(weights(workplace, f"resumed-{step}"), weights(workplace, "whole"))
 
 
 @pytest.mark.numeric
@@ -137,7 +137,7 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     assert "resume with --ckpt_path" in out
     assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
     done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
-    assert largest_difference(weights(workplace, "tiny"), weights(workplace, "whole")) == 0.0
+    assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
 
 
 def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(

@@ -14,7 +14,7 @@ from common.records import Passage
 from models.rerag.model import ReRagModel
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.rerag_data import fid_rows
-from tests.helpers.runs import done, fit, fit_here, largest_difference, metrics, weights
+from tests.helpers.runs import assert_repeated, done, fit, fit_here, metrics, weights
 from tests.helpers.tolerances import model_close
 
 CONFIG = """
@@ -90,7 +90,7 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     kept = workplace / "kept.ckpt"
     shutil.copy(workplace / "checkpoints/cut/step=2.ckpt", kept)
     done(fit(workplace, "--name", "resumed", "--ckpt_path", str(kept)))
-    assert largest_difference(weights(workplace, "resumed"), weights(workplace, "whole")) == 0.0
+    assert_repeated(weights(workplace, "resumed"), weights(workplace, "whole"))
 
 
 @pytest.mark.numeric
