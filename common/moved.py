@@ -18,7 +18,7 @@ CLASSES = {  # class path in an earlier release -> class path today
 _GROUPED = (
     "k|k1|depth|threshold|take|scope|fill|second_stage|anchors|anchor_depth|pool|keep_first|prior_weight|symmetric"
 )
-OPTIONS = (  # pattern of the parser's error message, and the name of today; the option may be another class's own mistake
+OPTIONS = (  # pattern of the parser's error message, and the new name; the message may also be about another class, so it stays
     (r"""Parser key "selection": Unable to load config '(\w+)'""", r"selection: {method: \1, ...}"),
     (rf"Option '({_GROUPED})' is not accepted", r"in DR-RAG selection: {\1: ...}"),
     (r"unrecognized arguments: .*--protocol\b", "--normalization"),
@@ -27,11 +27,11 @@ OPTIONS = (  # pattern of the parser's error message, and the name of today; the
 
 
 def advice(message: str) -> str:
-    """A parser's error message, with today's name of what an earlier release called otherwise, if it is about that."""
+    """A parser's error message; where it is about a name of an earlier release, with the new name."""
     moved = [
         f"{old} is now {new}" for old, new in CLASSES.items() if re.search(rf"(?<![\w.]){re.escape(old)}\b", message)
     ]
     if moved:
         return f"the configuration was written for an earlier release: {'; '.join(moved)}."
     renamed = [match.expand(text) for pattern, text in OPTIONS if (match := re.search(pattern, message))]
-    return f"{message} (since an earlier release: {'; '.join(renamed)})" if renamed else message
+    return f"{message} (renamed since an earlier release; now: {'; '.join(renamed)})" if renamed else message

@@ -8,8 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.errors import UserError
 from models.metrics import auroc
 from tests.helpers.tolerances import fp32_tolerance
+from trainers.drrag import DrRagTrainer
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 
@@ -129,3 +131,9 @@ def test_calibration_by_hand() -> None:
     assert metrics.expected_calibration_error(probabilities, labels) == pytest.approx(0.5 / 3)
     mean, share, counts = metrics.reliability(probabilities, labels)
     assert (mean.tolist(), share.tolist(), counts.tolist()) == ([0.25, 1.0], [0.5, 1.0], [2, 1])
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_a_validation_of_one_class_is_refused(label: float) -> None:
+    with pytest.raises(UserError, match=r"one class only: raise --trainer\.limit_val_batches"):
+        DrRagTrainer.summarize(None, [(0.5, label), (-0.5, label)])
