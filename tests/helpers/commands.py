@@ -1,0 +1,47 @@
+"""Running the command lines in this process as a shell would: exit code, output and error lines."""
+
+import io
+import os
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import infer
+import train
+from common.errors import exit_code
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+def command(folder: Path, program: str, *arguments: str) -> Ended:
+    """Run `program` (train.py or infer.py) in `folder`.  What a shell would see as a traceback is raised here."""
+    main = {"train.py": train.main, "infer.py": infer.main}[program]
+    out, err, before = io.StringIO(), io.StringIO(), Path.cwd()
+    os.chdir(folder)
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = exit_code(program, lambda: main(list(arguments)))
+            except SystemExit as error:
+                code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    finally:
+        os.chdir(before)
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def refused(ended: Ended, code: int, *parts: str) -> str:
+    """The one line of a refused command, which ends with `code`; `parts` are in it."""
+    lines = [line for line in ended.err.splitlines() if line.startswith(("train.py: ", "infer.py: "))]
+    assert ended.code == code, (ended.code, ended.err[-3000:])
+    assert len(lines) == 1, ended.err[-3000:]
+    assert "Traceback" not in ended.err
+    for part in parts:
+        assert part in lines[0], lines[0]
+    return lines[0]
