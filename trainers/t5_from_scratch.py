@@ -17,7 +17,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from jsonargparse import ArgumentParser, auto_cli
 
-from common.errors import BriefErrors, UserError, exit_code
+from common.command_line import CommandLine
+from common.errors import UserError, exit_code
 from common.files import whole_folder
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
@@ -104,7 +105,7 @@ def t5_from_scratch(
     print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
-class Parser(BriefErrors, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):
     """ArgumentParser with one-line errors."""
 
     command = COMMAND

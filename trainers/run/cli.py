@@ -2,14 +2,15 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytorch_lightning as pl
 import yaml
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 
-from common.errors import BriefErrors, UserError
+from common.command_line import CommandLine
+from common.errors import UserError
 from common.files import write_text
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
@@ -26,10 +27,11 @@ def run_folder(name: str) -> str:
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
-class BriefParser(BriefErrors, LightningArgumentParser):
+class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
+    built_in_checks: ClassVar = (pl.LightningDataModule,)
 
 
 class SaveRunConfig(SaveConfigCallback):
