@@ -22,6 +22,7 @@ from jsonargparse import ArgumentParser, auto_cli
 
 from common.command_line import CommandLine
 from common.errors import exit_code
+from common.version import VERSION
 from harness.commands.answers import answers
 from harness.commands.ask import ask, check_question
 from harness.commands.evaluate import evaluate
@@ -40,7 +41,7 @@ KEPT = {  # what is left of an interrupted command
 }
 
 
-class Parser(CommandLine, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = "infer.py"
@@ -56,6 +57,7 @@ def main(args: list[str] | None = None) -> None:
         instantiators=[(construct, object, True)],
         allow_abbrev=False,
         description=__doc__,
+        version=VERSION,
         parser_class=Parser,
     )
 

@@ -137,7 +137,7 @@ def _quoted(value: str) -> str:
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, known, 1, 0.7)
+    close = difflib.get_close_matches(name, known, 1, 0.6)
     return f"; close to it: {close[0]}" if close else ""
 
 

@@ -105,7 +105,7 @@ def t5_from_scratch(
     print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
-class Parser(CommandLine, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND

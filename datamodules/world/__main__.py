@@ -13,7 +13,7 @@ from datamodules.world.writing import write_world
 COMMAND = "python -m datamodules.world"
 
 
-class Parser(CommandLine, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND

@@ -14,6 +14,7 @@ from common.errors import UserError
 from common.files import write_text
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
+from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.throughput import Throughput
 
@@ -32,6 +33,7 @@ class BriefParser(CommandLine, LightningArgumentParser):
 
     command = "train.py"
     built_in_checks: ClassVar = (pl.LightningDataModule,)
+    explained_groups: ClassVar = tuple(GROUPS)
 
 
 class SaveRunConfig(SaveConfigCallback):
