@@ -56,6 +56,11 @@ class CommandLine:
         """The help, with the names of types as they are written in Python."""
         return as_typed(re.sub(r"<class\s+'([\w.]+)'>", r"\1", super().format_help()))  # type: ignore[misc]
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print; unlike argparse's, it does not hide that the reader of the output has gone."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
         """Parse the arguments; `--OPTION.help` without a class lists the classes that the option accepts, and exits."""
         given = self._given = sys.argv[1:] if args is None else args

@@ -3,6 +3,7 @@ type; the command exits with `exit_code` (BSD sysexits codes where one fits).  S
 
 import os
 import re
+import select
 import sys
 from collections.abc import Callable
 from typing import TextIO
@@ -81,9 +82,9 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
 
 def _closed(stream: TextIO) -> bool:
     """Whether the reader of a stream has gone.  Then what is left of the output goes nowhere, also when Python exits."""
-    try:
-        stream.flush()
-    except BrokenPipeError:
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return True
-    return False
+    return gone

@@ -71,7 +71,7 @@ class ReRagTrainer(ReRagValidation):
             position relative to the other words.
         dropout: Dropout rate of both models; the checkpoints' when null.
         learning_rate: Peak learning rate, per optimizer step.
-        estimator_learning_rate: The estimator's peak learning rate; `learning_rate` when null.
+        estimator_learning_rate: The estimator's peak learning rate, 0 to freeze it; `learning_rate` when null.
         weight_decay: Weight decay of AdamW, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant` (the paper) or `linear` decay to 0.
@@ -181,11 +181,9 @@ class ReRagTrainer(ReRagValidation):
         check_at_least(
             0, kl_weight=kl_weight, token_weight=token_weight, label_weight=label_weight,
             label_false_weight=label_false_weight, weight_decay=weight_decay, warmup_steps=warmup_steps,
+            estimator_learning_rate=estimator_learning_rate,
         )  # fmt: skip
-        check_above(
-            0, learning_rate=learning_rate, estimator_learning_rate=estimator_learning_rate,
-            repetition_penalty=repetition_penalty,
-        )  # fmt: skip
+        check_above(0, learning_rate=learning_rate, repetition_penalty=repetition_penalty)
         check_dropout(dropout=dropout)
 
     @property
