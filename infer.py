@@ -67,5 +67,10 @@ def kept() -> str:
     return KEPT.get(next((word for word in sys.argv[1:] if word in COMMANDS), ""), "Nothing was written.")
 
 
+def run() -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code("infer.py", main, kept)
+
+
 if __name__ == "__main__":
-    raise SystemExit(exit_code("infer.py", main, kept))
+    raise SystemExit(run())

@@ -48,5 +48,10 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
         raise SystemExit(PREEMPTED) from None
 
 
+def run() -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code("train.py", main)
+
+
 if __name__ == "__main__":
-    raise SystemExit(exit_code("train.py", main))
+    raise SystemExit(run())

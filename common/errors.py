@@ -38,12 +38,12 @@ class ArtifactError(UserError):
 
 
 def as_typed(text: str) -> str:
-    """A text that names commands as they are typed in a checkout; for a user of the installed package with their names."""
-    if os.path.basename(sys.argv[0]).removesuffix(".exe") not in SCRIPTS.values():
+    """A text that names commands as they are typed in a checkout; for users of the installed package as they type them."""
+    if "lightning_rag" not in sys.modules:
         return text
     for file, script in SCRIPTS.items():
-        text = re.sub(rf"\b(?:python )?(?<![/\w]){re.escape(file)}\b", script, text)
-    return text
+        text = re.sub(rf"(?<![/\w])(?:python )?\b{re.escape(file)}\b", script, text)
+    return re.sub(r"\bpython -m (?=trainers\.|datamodules\.)", "python -m lightning_rag ", text)
 
 
 def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] = lambda: "") -> int:
