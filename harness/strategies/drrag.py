@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.checks import check_at_least
 from common.errors import UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.selection.lazy_scoring import Decision, Pair, decide
@@ -73,8 +73,13 @@ class DrRag:
                 "(checkpoints/<name>/serving), or choose sm or qdc."
             )
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: two batched searches, batched pair scoring, one reader call."""
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: two batched searches, batched pair scoring, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
         options = self.selection
         retrieval = search_twice(
             self.retriever,

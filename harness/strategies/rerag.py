@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.checks import check_above, check_at_least, check_choice, check_share
 from common.errors import UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
 from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
@@ -106,8 +106,13 @@ class ReRag:
                 "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
             )
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: one batched search, batched scoring, batched reading."""
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one batched search, batched scoring, batched reading.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
         if not questions:
             return []
         times = [time.perf_counter()]

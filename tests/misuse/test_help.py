@@ -155,3 +155,16 @@ def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
 def test_after_ctrl_c_a_command_says_how_to_go_on(name: str, resumes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["infer.py", name, "--out", "x"])
     assert ("type the same command again" in infer.kept()) == resumes
+
+
+def test_shell_completion(tmp_path: Path) -> None:
+    """The script that docs/package.md has the shell read."""
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "infer.py"), "--print_completion=shtab-bash"],
+        env={**os.environ, "JSONARGPARSE_ADD_PRINT_COMPLETION_ARGUMENT": "true"}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    checked = subprocess.run(["bash", "-n"], input=run.stdout, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "--strategy.help" in run.stdout
