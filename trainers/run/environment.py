@@ -11,18 +11,27 @@ import torch
 
 from common.files import sha256
 
+ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
 
 
-def commit() -> str:
-    """The repository's commit, with "+changes" if files differ from it; "unknown" outside a git checkout."""
-    root = Path(__file__).parent
+def commit(root: Path = ROOT) -> str:
+    """The repository's commit, with "+changes" if files differ from it; "unknown" outside a checkout of this project.
+
+    Args:
+        root: The checkout.  The installed package may lie in an environment inside another project's repository.
+    """
+    commands = (
+        ["rev-parse", "--show-toplevel"], ["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"],
+    )  # fmt: skip
     try:
-        head, changes = (
+        top, head, changes = (
             subprocess.run(["git", *command], cwd=root, capture_output=True, text=True, check=True).stdout.strip()
-            for command in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"])
+            for command in commands
         )
     except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    if not Path(top).samefile(root):
         return "unknown"
     return head + ("+changes" if changes else "")
 
