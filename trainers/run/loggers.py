@@ -6,12 +6,14 @@ import os
 import secrets
 import sys
 from argparse import Namespace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
+from common.errors import ArtifactError
 from common.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
@@ -20,6 +22,9 @@ WANDB_ID_FILE = "wandb_run_id"
 
 class JsonlLogger(Logger):
     """Writes one JSON object per line and flushes every line, so that a killed run loses none.
+
+    Step k is the optimizer step that takes `trainer.global_step` from k to k + 1.  Its training metrics and those of the
+    validation that follows it are logged with k.  So a checkpoint of global step g goes with the lines below g.
 
     Args:
         folder: The run's folder; an existing file is continued, without an incomplete last line.
@@ -33,18 +38,51 @@ class JsonlLogger(Logger):
     name = "metrics"
     version = ""
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / METRICS_FILE
+
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Append {"step": ..., name: value, ...}."""
+        """Append {"step": ..., name: value, ...}; a value that is infinite or not a number is written as null."""
         if self._file is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / METRICS_FILE
-            if path.exists():
-                whole = path.read_bytes()
-                write_text(path, whole[: whole.rfind(b"\n") + 1].decode())
-            self._file = path.open("a", encoding="utf-8")
-        self._file.write(json.dumps({"step": step, **{k: float(v) for k, v in metrics.items()}}) + "\n")
+            if self.path.exists():
+                whole = self.path.read_bytes()
+                write_text(self.path, whole[: whole.rfind(b"\n") + 1].decode())
+            self._file = self.path.open("a", encoding="utf-8")
+        numbers = {name: float(value) for name, value in metrics.items()}
+        row = {"step": step, **{name: value if isfinite(value) else None for name, value in numbers.items()}}
+        self._file.write(json.dumps(row, allow_nan=False) + "\n")
         self._file.flush()
+
+    @rank_zero_only
+    def cut(self, step: int) -> None:
+        """Drop the lines that were logged after a checkpoint, before a run resumes from it.  The file is replaced atomically.
+
+        Args:
+            step: `global_step` of the checkpoint: lines with this step or a later one are dropped.
+
+        Raises:
+            ArtifactError: If a complete line is not a JSON object, or the file cannot be written.
+        """
+        self.finalize("cut")
+        if not self.path.exists():
+            return
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
+        kept = "".join(line for number, line in enumerate(lines, 1) if self._step(line, number) < step)
+        if kept != text:
+            write_text(self.path, kept)
+
+    def _step(self, line: str, number: int) -> int:
+        """The step of a line; -1 if it has none."""
+        try:
+            step = json.loads(line)["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
+        return -1 if step is None else step
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the run folder contains config.yaml."""
