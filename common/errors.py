@@ -7,6 +7,8 @@ from typing import NoReturn
 
 from common.moved import advice
 
+INTERRUPTED = 130  # exit code after Ctrl-C
+
 
 class UserError(Exception):
     """Invalid user input: base class of all errors that the commands report in one line."""
@@ -61,4 +63,7 @@ def exit_code(program: str, main: Callable[[], object]) -> int:
             raise
         print(f"{program}: {cause}", file=sys.stderr)
         return cause.exit_code
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted.", file=sys.stderr)
+        return INTERRUPTED
     return 0

@@ -134,7 +134,7 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     process.terminate()
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 75, out[-2000:]
-    assert "resume with --ckpt_path" in out
+    assert "--resume auto" in out
     assert json.loads((workplace / "checkpoints/tiny/state.json").read_text())["status"] == "preempted"
     done(fit(workplace, "--trainer.max_epochs", "6", "--ckpt_path", "checkpoints/tiny/last.ckpt"))
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
@@ -205,7 +205,7 @@ def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> N
     fit_here(workplace, "--trainer.max_epochs", "1")
     again = fit(workplace)
     assert again.returncode == 2
-    assert "resume it with --ckpt_path checkpoints/tiny/last.ckpt" in again.stderr
+    assert "or continue it with --resume auto" in again.stderr
     checkpoint = workplace / "checkpoints/tiny/last.ckpt"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
     torn = fit(workplace, "--ckpt_path", str(checkpoint))

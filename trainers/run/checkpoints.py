@@ -109,7 +109,7 @@ class RunCheckpoint(ModelCheckpoint):
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Let a run start that has made all its steps, if the validation after the last one is due."""
         if self._resumed[VALIDATION_DUE] and self._saved_step >= trainer.max_steps > 0:
-            self._max_steps, trainer.fit_loop.max_steps = trainer.max_steps, self._saved_step + 1
+            self._max_steps, trainer.fit_loop.epoch_loop.max_steps = trainer.max_steps, self._saved_step + 1
 
     def on_sanity_check_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Replace Lightning's signal handlers: its SIGTERM handler calls a collective on the signalled rank alone."""
@@ -133,7 +133,7 @@ class RunCheckpoint(ModelCheckpoint):
             validation._has_run = False
             trainer.training = True
         if self._max_steps is not None:
-            trainer.fit_loop.max_steps = self._max_steps
+            trainer.fit_loop.epoch_loop.max_steps = self._max_steps
 
     # Training
 

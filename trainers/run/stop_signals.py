@@ -5,9 +5,9 @@ import signal
 import threading
 from types import FrameType
 
-from common.errors import UserError
+from common.errors import INTERRUPTED, UserError
 
-INTERRUPTED, PREEMPTED = 130, 75  # exit codes: Ctrl-C; stopped by a scheduler and resumable
+PREEMPTED = 75  # exit code of a run that a scheduler stopped and that can be resumed
 _EXIT_CODES = {"SIGINT": INTERRUPTED, "SIGTERM": PREEMPTED, "SIGUSR1": PREEMPTED}  # SLURM sends SIGUSR1 if so asked
 _CODES = {
     getattr(signal, name): code for name, code in _EXIT_CODES.items() if hasattr(signal, name)
