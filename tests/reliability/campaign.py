@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,12 +70,13 @@ class Trial:
 
 
 def training(work: Path, trainer: str, ranks: int, total: int) -> Job:
-    """A tiny run of a trainer; `work/<trainer>` holds its config."""
-    folder = work / trainer
+    """A tiny run of a trainer."""
+    folder = work / f"{trainer}-{ranks}"
+    folder.mkdir()
     devices = ["--trainer.devices", "2", "--trainer.strategy", "ddp"] if ranks == 2 else []
 
     def command(run: str) -> list[str]:
-        return ["train.py", "fit", "--config", str(folder / "config.yaml"), "--name", run, "--resume", "auto",
+        return ["train.py", "fit", "--config", str(work / trainer / "config.yaml"), "--name", run, "--resume", "auto",
                 "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices]  # fmt: skip
 
     return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}", command, lambda run: folder / "checkpoints" / run,
@@ -202,10 +204,8 @@ def ended(process: subprocess.Popen[bytes]) -> int:
     try:
         return process.wait(GRACE_S)
     finally:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
 
 def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
@@ -218,7 +218,7 @@ def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
         process = start(job, run, log)
         if len(trial.signals) < stops:
             name = SIGNALS[(number + len(trial.signals)) % len(SIGNALS)]
-            at, pause_s = rng.randrange(job.total), rng.uniform(0.0, 1.5)
+            at, pause_s = rng.randrange(job.total), rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random()
             if stop(job, process, run, name, at, pause_s):
                 trial.signals.append(name)
                 trial.steps.append(job.steps(job.output(run)))

@@ -32,3 +32,18 @@ def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
             f"checkpoint.monitor is {monitor}, which this run's validation does not measure: type --checkpoint.monitor "
             f"{measured[0]} (others: {', '.join(measured[1:])})."
         )
+
+
+def refuse_late_validation(trainer: pl.Trainer) -> None:
+    """Check before the first step that an epoch reaches its first validation.
+
+    Raises:
+        UserError: If val_check_interval is a number of batches that an epoch does not have.
+    """
+    interval = trainer.val_check_interval
+    batches = trainer.datamodule.steps_per_epoch * trainer.accumulate_grad_batches
+    if isinstance(interval, int) and trainer.check_val_every_n_epoch is not None and interval > batches:
+        raise UserError(
+            f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches: lower it, or set "
+            "trainer.check_val_every_n_epoch to null, which counts batches over all epochs."
+        )
