@@ -86,7 +86,10 @@ class DrRagTrainer(RunModule):
         results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
 
-    test_step = validation_step
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "auc", "average_precision", "loss_nats", "calibration_error", self.hparams.threshold_criterion
 
     def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
         """Metrics and the decision threshold, from the log-odds and label of every validation triple."""

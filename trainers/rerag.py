@@ -32,7 +32,7 @@ from trainers.rerag_validation import ReRagValidation
 from trainers.run.memory_estimate import memory_plan
 from trainers.run.model_card import RERAG_CARD
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
+from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 
@@ -182,10 +182,9 @@ class ReRagTrainer(ReRagValidation):
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def on_fit_start(self) -> None:
-        """Check precision and the monitored metric, and print the memory that a step needs."""
+        """Check the precision and print the memory that a step needs."""
         refuse_fp16(self.trainer)
         parts = {"estimator": self.estimator, "generator": self.generator}
-        refuse_absent_metric(self.trainer, parts)
         if self.trainer.is_global_zero:
             data, hparams = self.trainer.datamodule, self.hparams
             questions = -(-data.questions_per_step // self.backward_passes)

@@ -96,7 +96,10 @@ class SpanCorruptionTrainer(RunModule):
         sums = zip(nll_P.tolist(), correct_PA.sum(dim=1).tolist(), real_PA.sum(dim=1).tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), sums, strict=True)
 
-    test_step = validation_step
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "loss_nats", "accuracy"
 
     def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
         """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and number of tokens."""

@@ -58,11 +58,13 @@ class JsonlLogger(Logger):
         self._file.flush()
 
     @rank_zero_only
-    def cut(self, step: int) -> None:
+    def cut(self, step: int, validation_due: bool = False) -> None:
         """Drop the lines that were logged after a checkpoint, before a run resumes from it.  The file is replaced atomically.
 
         Args:
             step: `global_step` of the checkpoint: lines with this step or a later one are dropped.
+            validation_due: Whether the checkpoint was written before a validation, which will be repeated: its lines are
+                dropped too.
 
         Raises:
             ArtifactError: If a complete line is not a JSON object, or the file cannot be written.
@@ -72,17 +74,24 @@ class JsonlLogger(Logger):
             return
         text = self.path.read_text(encoding="utf-8", errors="replace")
         lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
-        kept = "".join(line for number, line in enumerate(lines, 1) if self._step(line, number) < step)
+        rows = [(line, self._row(line, number)) for number, line in enumerate(lines, 1)]
+        kept = "".join(
+            line
+            for line, (logged, names) in rows
+            if logged < step
+            and not (validation_due and logged == step - 1 and any(n.startswith("val/") for n in names))
+        )
         if kept != text:
             write_text(self.path, kept)
 
-    def _step(self, line: str, number: int) -> int:
-        """The step of a line; -1 if it has none."""
+    def _row(self, line: str, number: int) -> tuple[int, list[str]]:
+        """The step of a line, -1 if it has none, and the names in it."""
         try:
-            step = json.loads(line)["step"]
+            row = json.loads(line)
+            step = row["step"]
         except (ValueError, KeyError, TypeError) as error:
             raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
-        return -1 if step is None else step
+        return -1 if step is None else step, list(row)
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the run folder contains config.yaml."""

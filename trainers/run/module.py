@@ -11,14 +11,16 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim import Optimizer
 
+from common.errors import ArtifactError
 from trainers.run.model_card import model_card
 
 
 class RunModule(pl.LightningModule):
     """Metrics that do not depend on the number of ranks, nor on accumulation.
 
-    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example results by row number in `validated` (in `validation_step`), implements `summarize`, and
-    ends its constructor with `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
+    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example results by
+    row number in `validated` (in `validation_step`), implements `summarize` and `metric_names`, and ends its constructor with
+    `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
     without dropout.
     """
 
@@ -35,6 +37,11 @@ class RunModule(pl.LightningModule):
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""
+        raise NotImplementedError
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics of `summarize` that can choose a checkpoint; the one to propose comes first."""
         raise NotImplementedError
 
     @property
@@ -104,8 +111,6 @@ class RunModule(pl.LightningModule):
         # For callbacks.  The ranks have equal values: their maximum is exact, their mean might be rounded.
         self.log_dict(named, logger=not fitting, sync_dist=True, reduce_fx="max")
 
-    on_test_epoch_end = on_validation_epoch_end
-
     def write_card(self, folder: Path, template: str, values: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
         """Write a model card (`trainers.run.model_card`) as README.md of a serving folder."""
         text = model_card(template, {**self.hparams, **values}, self.validation_metrics, provenance)
@@ -119,3 +124,18 @@ class RunModule(pl.LightningModule):
         """Restore the validation results."""
         for key, name in self.checkpoint_keys.items():
             setattr(self, name, checkpoint[key])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Load weights.
+
+        Raises:
+            ArtifactError: If they belong to another model.
+        """
+        try:
+            return super().load_state_dict(state_dict, *args, **kwargs)
+        except RuntimeError as error:
+            lines = [line.strip() for line in str(error).splitlines()[1:]]
+            raise ArtifactError(
+                f"the checkpoint holds another model ({lines[0] if lines else error}; {len(lines)} such differences): resume "
+                "with the config.yaml of the run that wrote it."
+            ) from error
