@@ -77,8 +77,7 @@ class DrRagTrainer(RunModule):
         share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
         agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
-        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
-        self.log("train/accuracy", agree_P.sum() * self.backward_passes / batch.step_triples)
+        self.add_shares({"train/loss_nats": share, "train/accuracy": agree_P.sum() / batch.step_triples})
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:

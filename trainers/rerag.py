@@ -231,8 +231,7 @@ class ReRagTrainer(ReRagValidation):
         }  # fmt: skip
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
-        self.log("train/loss", loss.detach() * self.backward_passes, prog_bar=True)
-        self.log_dict({f"train/{units[name]}": term.detach() * self.backward_passes for name, term in terms.items()})
+        self.add_shares({"train/loss": loss, **{f"train/{units[name]}": term for name, term in terms.items()}})
         return loss * self.backward_passes
 
     def _flops(self, batch: ContextBatch) -> int:

@@ -84,7 +84,7 @@ class SpanCorruptionTrainer(RunModule):
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
-        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
+        self.add_shares({"train/loss_nats": share})
         return share * self.backward_passes
 
     def validation_step(self, batch: SpanBatch, batch_index: int) -> None:

@@ -16,7 +16,18 @@ import train
 from common.errors import exit_code
 from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import ROOT, SAME_THREADS, assert_repeated, done, fit, fit_here, metrics, weights
+from tests.helpers.runs import (
+    ROOT,
+    SAME_THREADS,
+    assert_repeated,
+    assert_same_logs,
+    done,
+    fit,
+    fit_here,
+    metrics,
+    trained,
+    weights,
+)
 from tests.helpers.tolerances import model_close
 
 CONFIG = """
@@ -99,6 +110,17 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
         else:  # another process proves nothing more
             fit_here(workplace, "--name", f"resumed-{step}", "--ckpt_path", str(kept))
         assert_repeated(weights(workplace, f"resumed-{step}"), weights(workplace, "whole"))
+        rows, whole = trained(metrics(workplace, f"resumed-{step}")), trained(metrics(workplace, "whole"))
+        assert [row["step"] for row in rows] == [row["step"] for row in whole[step:]]
+
+
+def test_a_run_shorter_than_the_logging_interval_logs_its_first_and_last_step(workplace: Path) -> None:
+    fit_here(workplace, "--trainer.log_every_n_steps", "50", "--trainer.max_steps", "5",
+             "--trainer.check_val_every_n_epoch", "null", "--trainer.val_check_interval", "2")  # fmt: skip
+    rows = metrics(workplace)
+    assert [row["step"] for row in trained(rows)] == [0, 4]
+    assert [row["step"] for row in rows if "val/auc" in row] == [1, 3]  # after the second and the fourth step
+    assert [row["step"] for row in rows if "train/device/samples_per_sec" in row] == [4]
 
 
 @pytest.mark.numeric
@@ -108,9 +130,12 @@ def test_two_processes_and_accumulation_train_as_one(
     write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.0)
     options = (*RECORDED, "--model.learning_rate", HARDLY, "--model.head_learning_rate", HARDLY)
     fit_here(tmp_path, "--name", "one", *options)
-    done(fit(tmp_path, "--name", "two", *options, torchrun=2))
+    two = fit(tmp_path, "--name", "two", *options, torchrun=2)
+    done(two)
+    assert "sync_dist" not in two.stderr  # the metrics of all ranks are gathered before they are logged
     fit_here(tmp_path, "--name", "accumulated", *options, "--trainer.accumulate_grad_batches", "3")
     for name in ("two", "accumulated"):
+        assert_same_logs(metrics(tmp_path, name), metrics(tmp_path, "one"))
         assert_same_steps(tmp_path / "checkpoints" / name, tmp_path / "checkpoints/one", rows=500 // 20)
         for key in ("val/loss_nats", "val/triples"):
             ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))

@@ -23,8 +23,9 @@ from models.rerag.generator import Generator
 from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
+from tests.helpers import runs
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, largest_difference
+from tests.helpers.runs import assert_repeated, assert_same_logs, largest_difference
 from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
@@ -171,13 +172,16 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
 
 
 @pytest.mark.numeric
-def test_accumulation_trains_as_one(workplace: Path) -> None:
+def test_two_processes_and_accumulation_train_as_one(workplace: Path) -> None:
     options = (*RECORDED, "--model.dropout", "0", "--model.learning_rate", HARDLY)
     one = fit("one", *options)
     several = fit("several", *options, "--trainer.accumulate_grad_batches", "3")
-    assert_same_steps(several, one, rows=8)
-    ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (several, one))
-    assert ours == model_close(theirs)
+    runs.done(runs.fit(workplace, "--name", "two", *options, torchrun=2))
+    for other in (several, Path("checkpoints/two")):
+        assert_same_steps(other, one, rows=8)
+        assert_same_logs(metrics(other), metrics(one))
+        ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (other, one))
+        assert ours == model_close(theirs)
 
 
 class _Bench:

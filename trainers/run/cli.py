@@ -18,7 +18,7 @@ from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
-from trainers.run.loggers import JsonlLogger, RunWandbLogger
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
 
@@ -120,6 +120,7 @@ class TrainCLI(LightningCLI):
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
+        parser.link_arguments("name", "trainer.logger.init_args.save_dir", compute_fn=run_folder)  # of CSV, TensorBoard
 
     def _parse_ckpt_path(self) -> None:
         """Do nothing: Lightning would load the checkpoint unverified and let it override the user's options."""
@@ -150,11 +151,28 @@ class TrainCLI(LightningCLI):
         if options.ckpt_path:
             verify_checkpoint(Path(options.ckpt_path))
 
+    def instantiate_classes(self) -> None:
+        """Create what the config names.
+
+        Raises:
+            UserError: If a class, such as TensorBoard's logger, needs a package that is not installed.
+        """
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            cause: BaseException | None = error  # the parser wraps what constructors raise
+            while cause is not None and not isinstance(cause, ModuleNotFoundError):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise UserError(f"a package is missing: {' '.join(str(cause).split())}") from error
+
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""
         config = self._get(self.config_init, "trainer")
+        late = LateLoggers()
         always: dict[str, list[Any]] = {
-            "callbacks": [RunRecord(), Throughput(), RandomState(), ServingExport()],
+            "callbacks": [late, RunRecord(), Throughput(), RandomState(), ServingExport()],
             "plugins": [DurableCheckpointIO()],
         }
         for key, ours in always.items():
@@ -168,5 +186,7 @@ class TrainCLI(LightningCLI):
         for logger in trainer.loggers:
             if isinstance(logger, RunWandbLogger):
                 logger.attach(folder)
-        trainer.loggers = [*trainer.loggers, JsonlLogger(folder)]
+        late.hold(trainer)
+        if self.subcommand == "fit":  # a validation of its own belongs to no step of the run
+            trainer.loggers = [JsonlLogger(folder)]
         return trainer

@@ -1,7 +1,6 @@
-"""Loggers: metrics.jsonl, written by every run, and W&B."""
+"""Loggers: metrics.jsonl, written by every run, and W&B; they start when training does."""
 
 import json
-import netrc
 import os
 import secrets
 import sys
@@ -10,6 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -18,6 +19,9 @@ from common.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
 WANDB_ID_FILE = "wandb_run_id"
+WANDB_START_SECONDS = (
+    15.0  # longest wait for a W&B run to be created; W&B's check of the key before it takes at most 10 s
+)
 
 
 class JsonlLogger(Logger):
@@ -105,7 +109,9 @@ class JsonlLogger(Logger):
 
 
 class RunWandbLogger(WandbLogger):
-    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; never a prompt.
+    """W&B for a run folder: offline without a key or a server, one run under DDP, the same run on resume; never a prompt.
+
+    The W&B run is created when the first thing is logged.
 
     Args:
         project: W&B project.
@@ -125,41 +131,73 @@ class RunWandbLogger(WandbLogger):
     ) -> None:
         import wandb
 
-        chosen = os.environ.get("WANDB_MODE", "") if mode == "auto" else mode
-        self.mode = chosen or ("online" if has_key() else "offline")
-        settings = wandb.Settings(x_transaction_log_flush_interval=1.0)  # the default loses 15 s of a killed run
-        super().__init__(project=project, entity=entity, group=group, tags=tags, mode=self.mode, settings=settings)
+        chosen = (os.environ.get("WANDB_MODE") if mode == "auto" else mode) or "online"
+        settings = wandb.Settings(
+            x_transaction_log_flush_interval=1.0,  # the default loses 15 s of a killed run
+            init_timeout=WANDB_START_SECONDS,
+        )
+        super().__init__(project=project, entity=entity, group=group, tags=tags, mode=chosen, settings=settings)
+        self._folder = Path()
 
     def attach(self, folder: Path) -> None:
         """Use a run folder for W&B's files and for the run id, which a resumed run keeps."""
-        file = folder / WANDB_ID_FILE
-        if rank_zero_only.rank == 0 and not file.exists():
-            write_text(file, secrets.token_hex(4))
-            if self.mode == "offline":
-                print(f"W&B offline (no key set): later `wandb sync {folder}/wandb/offline-run-*`", file=sys.stderr)
+        self._folder = folder
         self._wandb_init.update(name=folder.name, dir=str(folder), resume="allow")
-        if file.exists():
-            self._wandb_init["id"] = file.read_text().strip()
 
     @property
     @rank_zero_only
     def experiment(self) -> Any:
-        """The W&B run; offline if the key is refused."""
+        """The W&B run; offline if there is no key, or if the server refuses it or cannot be reached."""
+        if self._experiment is None:
+            self._start()
+        return super().experiment
+
+    def _start(self) -> None:
+        """Create the W&B run, online if that is possible within half a minute."""
         import wandb
 
+        file = self._folder / WANDB_ID_FILE
+        if not file.exists():
+            write_text(file, os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4))  # a sweep names its trials
+        self._wandb_init["id"] = file.read_text().strip()
         try:
-            return super().experiment
-        except (wandb.errors.UsageError, wandb.errors.CommError) as error:
-            print(f"W&B stays offline: {str(error).splitlines()[0]}", file=sys.stderr)
+            if self._wandb_init["mode"] == "online" and not wandb.login(prompt=False, verify=True):
+                raise wandb.errors.UsageError("no key set")
+            _ = super().experiment
+        except wandb.errors.Error as error:
+            wandb.teardown()  # its service would keep the run's id in use
+            reason = str(error).splitlines()[0].rstrip(".")
+            print(
+                f"W&B offline ({reason}): later `wandb sync {self._folder}/wandb/offline-run-*`",
+                file=sys.stderr,
+                flush=True,
+            )
             self._wandb_init["mode"] = "offline"
-            return super().experiment
+            _ = super().experiment
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Finish the W&B run, so that what W&B has buffered is written or sent also when the run was stopped."""
+        super().finalize(status)
+        if self._experiment is not None:
+            self._experiment.finish(exit_code=int(status != "success"))
 
 
-def has_key() -> bool:
-    """Whether a W&B key is set in the environment or in ~/.netrc."""
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    try:
-        return netrc.netrc().authenticators("api.wandb.ai") is not None
-    except (FileNotFoundError, netrc.NetrcParseError):
-        return False
+class LateLoggers(Callback):
+    """Keeps loggers from a trainer until training starts: some create files or a W&B run when they are first touched.
+
+    So a run that is refused, or whose data have an error, leaves nothing behind.  They also receive the module's arguments.
+    """
+
+    def __init__(self) -> None:
+        self._loggers: list[Logger] = []
+
+    def hold(self, trainer: pl.Trainer) -> None:
+        """Take the trainer's loggers."""
+        self._loggers, trainer.loggers = trainer.loggers, []
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Give them back."""
+        for logger in self._loggers:
+            logger.log_hyperparams({name: value for name, value in module.hparams.items() if not name.startswith("_")})
+        trainer.loggers = [*self._loggers, *trainer.loggers]
