@@ -17,12 +17,19 @@ from typing import Literal, get_args
 from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, read_json, verify, whole_folder, write_json
+from common.outputs import OutputFolder, known_files
 from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT
 from harness.runtime.progress import say
 from harness.runtime.provenance import differences, fingerprint
 
 MANIFEST = "index.json"
 FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
+
+INDEX = OutputFolder(
+    "`infer.py index`",
+    "an index",
+    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*"),
+)
 
 Verify = Literal["full", "size", "off"]
 
@@ -73,10 +80,9 @@ def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
         UserError: If the folder holds something that is not an index, or an index of another recipe without `overwrite`.
         ArtifactError: If the index of this recipe is corrupt, without `overwrite`.
     """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return False
+    INDEX.check(folder)
     if not (folder / MANIFEST).is_file():
-        raise UserError(f"{folder} exists and is not an index (no {MANIFEST}): not replaced. Choose another --out.")
+        return False
     try:
         index = open_index(folder)
     except ArtifactError:

@@ -26,6 +26,12 @@ def run_folder(name: str) -> str:
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
+def check_name(name: str) -> None:
+    """Raise UserError if a run's name is empty or leaves checkpoints/."""
+    if not Path(name).parts or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+
+
 class BriefParser(BriefErrors, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
@@ -100,6 +106,7 @@ class TrainCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Check the run's name and checkpoint before anything is loaded."""
         options = self.config[self.subcommand]
+        check_name(options.name)
         folder = Path(run_folder(options.name))
         last = folder / "last.ckpt"
         if options.ckpt_path:
