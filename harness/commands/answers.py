@@ -224,7 +224,8 @@ def question_records(
                 "f1": scored.f1_N[number],
                 "accuracy": scored.inclusion_N[number],
                 "evidence": [
-                    {"id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in answer.evidence
+                    {"id": hit.passage.id, **hit.passage.labels, "title": hit.passage.title, "score": hit.score}
+                    for hit in answer.evidence
                 ],
                 "costs": answer.costs,
                 "notes": answer.notes,

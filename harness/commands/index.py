@@ -61,7 +61,7 @@ def index(
 
     if not corpus:
         raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
-    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus)
+    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True)
     check_at_least(1, chunk_passages=chunk_passages, nlist=nlist, max_tokens=max_tokens, batch_tokens=batch_tokens)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)

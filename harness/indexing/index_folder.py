@@ -18,7 +18,7 @@ from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, read_json, verify, whole_folder, write_json
 from common.outputs import OutputFolder, known_files
-from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT
+from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
 from harness.runtime.progress import say
 from harness.runtime.provenance import differences, fingerprint
 
@@ -50,15 +50,21 @@ class Index:
         return self.recipe["corpus"]
 
 
-def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
+def recipe_of(kind: str, corpus: Corpus, **parts: object) -> dict:
     """The recipe of an index.
 
     Args:
         kind: `bm25` or `dense`.
-        corpus: Corpus fingerprint.
+        corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
         parts: Everything else that determines the content, JSON types only.
     """
-    return {"kind": kind, "corpus": corpus, "text": TEXT_FORMAT, **parts}
+    if corpus.other_ids:
+        say(
+            f"Passages with the title and text of an earlier one under another id: {corpus.other_ids:,}. "
+            "They are not indexed again; the first id and its metadata are returned."
+        )
+    labels = {"labels": corpus.labels} if corpus.labels else {}
+    return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **parts}
 
 
 def _rebuild(folder: Path) -> str:

@@ -75,13 +75,15 @@ def build_bm25(
         raise UserError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, got k1 = {k1}, b = {b}.")
     analyser = Analyser(stop_words)
     with INDEX.locked(out), scratch_folder(out) as staging:
-        count, corpus = write_passages(staging, track(passages, None, "reading passages"))
+        corpus = write_passages(staging, track(passages, None, "reading passages"))
         recipe = recipe_of("bm25", corpus, k1=k1, b=b, analyser=analyser.recipe)
         if is_built(out, recipe, overwrite):
             return
         engine = _fit(PassageStore(staging), analyser, k1, b)
-        write_index(out, recipe, count, staging, lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"])
-    say(f"{out}: BM25 index of {count:,} passages, {len(engine.vocab_dict):,} words.")
+        write_index(
+            out, recipe, corpus.passages, staging, lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
+        )
+    say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(engine.vocab_dict):,} words.")
 
 
 def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":

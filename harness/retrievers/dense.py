@@ -127,13 +127,13 @@ def _prepare(
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
-        count, corpus = write_passages(partial, track(passages, None, "reading passages"))
+        corpus = write_passages(partial, track(passages, None, "reading passages"))
         recipe = recipe_of(
             "dense",
             corpus,
             encoder=encoder.recipe,
             dtype=encoder.dtype,
-            vectors=check_parameters(kind[0], count, kind[1], kind[2]),
+            vectors=check_parameters(kind[0], corpus.passages, kind[1], kind[2]),
         )
         if is_built(out, recipe, overwrite):
             if fresh:
