@@ -179,6 +179,25 @@ def whole_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(previous, ignore_errors=True)
 
 
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder for intermediate files beside `path`, deleted at the end, with those that killed processes left behind.
+
+    Raises:
+        ArtifactError: If it cannot be created.
+    """
+    scratch = path.with_name(f"{path.name}.scratch")
+    temporary = _temporary_path(scratch)
+    with write_errors(path):
+        create_parents(path)
+        _remove_leftovers(scratch)
+        temporary.mkdir()
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def sha256(path: Path) -> str:
     """Hexadecimal SHA-256 digest of a file's bytes."""
     with path.open("rb") as file:

@@ -46,7 +46,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
 
     Args:
         serving: Folder that training exported.
-        out: Folder to write; an existing one is replaced.
+        out: Folder to write; an existing one is replaced: `infer.py export` checks that it is an earlier export.
         tolerance_nats: Maximum difference in log-odds on the probe triples.
 
     Returns:

@@ -32,6 +32,12 @@ def run_folder(name: str) -> str:
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
+def check_name(name: str) -> None:
+    """Raise UserError if a run's name is empty or leaves checkpoints/."""
+    if not Path(name).parts or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+
+
 class BriefParser(BriefErrors, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
@@ -134,6 +140,7 @@ class TrainCLI(LightningCLI):
             ArtifactError: If it is corrupt.
         """
         options = self.config[self.subcommand]
+        check_name(options.name)
         folder = Path(run_folder(options.name))
         if self.subcommand == "fit":
             if rank_zero_only.rank == 0:
