@@ -104,8 +104,8 @@ class DrRagData(StepData):
         self.print_audit()
 
     def _validation_groups(self) -> list[list[int]]:
-        lengths = self._lengths(self.validation_triples)
-        return length_batches(lengths, self.tokens_per_validation_batch, self._classifier.pad_to)
+        lengths = [self._classifier.padded_length(length) for length in self._lengths(self.validation_triples)]
+        return length_batches(lengths, self.tokens_per_validation_batch)
 
     def _validation_batch(self, rows: list[int]) -> TripleBatch:
         return self._batch(self.validation_triples, rows, len(rows))
@@ -140,7 +140,7 @@ class DrRagData(StepData):
 
     def _batch(self, triples: list[Triple], rows: list[int], step_triples: int, weight: float = 1.0) -> TripleBatch:
         encode: TripleEncoder = self.encode
-        ids_PT, attention_PT = encode.pad([encode(*triples[row].texts) for row in rows], self._classifier.pad_to)
+        ids_PT, attention_PT = self._classifier.pad([encode(*triples[row].texts) for row in rows])
         labels_P = torch.tensor([float(triples[row].positive) for row in rows])
         weights_P = torch.full((len(rows),), weight)
         return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, step_triples, torch.tensor(rows))
