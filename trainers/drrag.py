@@ -10,7 +10,7 @@ from torch import Tensor
 from common.checks import check_share
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
-from models.bigbird.attention import AttentionKind
+from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.metrics import auroc
@@ -81,8 +81,17 @@ class DrRagTrainer(RunModule):
     def setup(self, stage: str) -> None:
         """Print the memory that a step needs, and refuse what cannot fit."""
         if stage == "fit":
-            rows, tokens = self.trainer.datamodule.largest_batch()
-            check_memory(self.trainer, {"classifier": self.classifier.network}, [(rows, tokens)], LOWER)
+            data = self.trainer.datamodule
+            check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
+            longest = data.audit["tokens"]["max"]
+            unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
+            if unneeded and self.trainer.is_global_zero:
+                print(
+                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every triple to "
+                    f"{self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: --model.max_tokens "
+                    f"{FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
+                    flush=True,
+                )
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
