@@ -10,18 +10,25 @@ from torch import Tensor
 from common.checks import check_share
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
-from models.bigbird.attention import AttentionKind
+from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
+from trainers.run.card_usage import classifier_usage
+from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
+
+LOWER = (
+    "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.gradient_checkpointing"
+)
 
 
 class DrRagTrainer(RunModule):
@@ -70,6 +77,21 @@ class DrRagTrainer(RunModule):
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.classifier.network)
         self.train()
+
+    def setup(self, stage: str) -> None:
+        """Print the memory that a step needs, and refuse what cannot fit."""
+        if stage == "fit":
+            data = self.trainer.datamodule
+            check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
+            longest = data.audit["tokens"]["max"]
+            unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
+            if unneeded and self.trainer.is_global_zero:
+                print(
+                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every triple to "
+                    f"{self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: --model.max_tokens "
+                    f"{FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
+                    flush=True,
+                )
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
@@ -147,8 +169,12 @@ class DrRagTrainer(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         self.classifier.save(folder)
-        values = {"text_format": TEXT_FORMAT, "threshold": self.classifier.threshold}
-        self.write_card(folder, DRRAG_CARD, values, provenance)
+        values = {
+            "text_format": TEXT_FORMAT,
+            "threshold": self.classifier.threshold,
+            "usage": classifier_usage(self.classifier),
+        }
+        self.write_card(folder, DRRAG_CARD, "text-ranking", values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,

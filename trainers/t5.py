@@ -19,6 +19,8 @@ from models.length_batching import IGNORE
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
+from trainers.run.card_usage import t5_usage
+from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
@@ -27,6 +29,10 @@ from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
 PART = "t5"
+LOWER = (
+    "lower data.sequences_per_step or data.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.gradient_checkpointing"
+)
 Schedule = Literal["inverse_sqrt", "linear"]
 
 
@@ -67,8 +73,18 @@ class SpanCorruptionTrainer(RunModule):
         self.train()
 
     def setup(self, stage: str) -> None:
-        """Refuse fp16 before the data is read."""
+        """Refuse fp16, print the memory that a step needs, and refuse what cannot fit."""
         refuse_fp16(self.trainer)
+        if stage == "fit":
+            facts, parts = self.trainer.datamodule.audit, self.backward_passes
+            rows = -(-facts["sequences_per_step"] // parts)
+            check_memory(
+                self.trainer,
+                {"t5": self.network},
+                [(rows, facts["input_tokens"])],
+                LOWER,
+                {"t5": facts["target_tokens"]},
+            )
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Logits of every target token, (P, A, V)."""
@@ -123,7 +139,7 @@ class SpanCorruptionTrainer(RunModule):
         """
         self.network.save_pretrained(folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
-        self.write_card(folder, T5_CARD, {}, provenance)
+        self.write_card(folder, T5_CARD, "text2text-generation", {"usage": t5_usage(PART)}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 

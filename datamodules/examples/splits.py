@@ -17,11 +17,15 @@ class Source:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
+        dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
+        language: Language of the texts (ISO 639-1), for the model card.
     """
 
     layout: str
     path: str
     limit: int | None = None
+    dataset: str | None = None
+    language: str = "en"
 
 
 def check_split(train: Sequence[Source], validation: Sequence[Source], fraction: float) -> None:

@@ -16,11 +16,12 @@ from typing import Literal, get_args
 
 from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import digests, read_json, verify, whole_folder, write_json
+from common.files import digests, read_json, verify, whole_folder
 from common.outputs import OutputFolder, known_files
+from common.seals import unsealed, write_sealed
 from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
 from harness.runtime.progress import say
-from harness.runtime.provenance import differences, fingerprint
+from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
 FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
@@ -145,7 +146,7 @@ def write_index(
             "versions": {name: importlib.metadata.version(name) for name in libraries},
             "files": files,
         }
-        write_json(temporary / MANIFEST, {**manifest, "seal": fingerprint(manifest)})
+        write_sealed(temporary / MANIFEST, manifest)
 
 
 def open_index(
@@ -174,8 +175,7 @@ def open_index(
         raise ArtifactError(
             f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild(folder)}"
         )
-    if manifest.pop("seal", None) != fingerprint(manifest):
-        raise ArtifactError(f"{folder / MANIFEST} is corrupt: its sha256 (seal) does not match. {_rebuild(folder)}")
+    manifest = unsealed(folder / MANIFEST, manifest, _rebuild(folder))
     recipe, files = manifest["recipe"], manifest["files"]
     if kind is not None and recipe["kind"] != kind:
         raise ArtifactError(

@@ -15,10 +15,10 @@ from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, DataError, UserError
 from common.files import scratch_folder
 from common.records import Passage, Ranked, clean
+from common.seals import fingerprint
 from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.runtime.progress import in_bytes, say, track
-from harness.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
     import bm25s

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import train
@@ -142,7 +144,9 @@ def weights(folder: Path, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
     return torch.load(folder / file, weights_only=True)["state_dict"]
 
 
-def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path) -> None:
+def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = fit("tiny", "--trainer.max_epochs", "16")
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
     assert losses[0] > 2.5
@@ -157,6 +161,12 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path)
         torch.testing.assert_close(value, state[f"network.{name}"], rtol=0, atol=0)
     assert Generator.build(str(folder / "serving/t5")).labels(["name3"]).shape == (1, 2)
     assert AutoTokenizer.from_pretrained(folder / "serving/t5").eos_token_id == 1
+    card = ModelCard.load(folder / "serving/README.md")
+    assert card.data.to_dict()["pipeline_tag"] == "text2text-generation"
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    monkeypatch.chdir(folder / "serving")
+    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    assert found["filled"].startswith("<pad>")
 
 
 @pytest.mark.numeric

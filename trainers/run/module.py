@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from common.errors import ArtifactError
-from trainers.run.model_card import model_card
+from models.serving_manifest import CARD
+from trainers.run.model_card import Card, model_card
 
 
 class RunModule(pl.LightningModule):
@@ -111,10 +112,13 @@ class RunModule(pl.LightningModule):
         # For callbacks.  The ranks have equal values: their maximum is exact, their mean might be rounded.
         self.log_dict(named, logger=not fitting, sync_dist=True, reduce_fx="max")
 
-    def write_card(self, folder: Path, template: str, values: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    def write_card(
+        self, folder: Path, card: Card, task: str, values: Mapping[str, Any], provenance: Mapping[str, Any]
+    ) -> None:
         """Write a model card (`trainers.run.model_card`) as README.md of a serving folder."""
-        text = model_card(template, {**self.hparams, **values}, self.validation_metrics, provenance)
-        (folder / "README.md").write_text(text, encoding="utf-8")
+        values, sources = {**self.hparams, **values}, self.trainer.datamodule.sources
+        text = model_card(card, task, values, sources, self.validation_metrics, provenance)
+        (folder / CARD).write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the validation results with the weights."""
