@@ -11,25 +11,36 @@ constructor parameter: a misspelt key or a wrong type is an error before anythin
 """
 
 import os
+import sys
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
 from contextlib import ExitStack
-
-from pytorch_lightning.utilities.exceptions import MisconfigurationException
+from typing import TYPE_CHECKING
 
 from common.errors import UserError, exit_code
-from trainers.run.cli import TrainCLI
+from trainers.run.help import quick_answer
+
+if TYPE_CHECKING:
+    from trainers.run.cli import TrainCLI
 
 
-def main(args: list[str] | None = None) -> TrainCLI:
-    """Run a command.
+def main(args: list[str] | None = None) -> "TrainCLI | None":
+    """Run a command; help and version are printed without importing Lightning, and None is returned.
 
     Raises:
         UserError: For what Lightning finds wrong with the options.
         KeyboardInterrupt: At a second Ctrl-C, or one before training; Lightning would exit with 1.
     """
+    text = quick_answer(sys.argv[1:] if args is None else args, __doc__ or "")
+    if text is not None:
+        print(text)
+        return None
+    from pytorch_lightning.utilities.exceptions import MisconfigurationException
+
+    from trainers.run.cli import TrainCLI
+
     with ExitStack() as locks:
         try:
             return TrainCLI(args, locks=locks)
@@ -41,5 +52,10 @@ def main(args: list[str] | None = None) -> TrainCLI:
             raise
 
 
+def run() -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code("train.py", main)
+
+
 if __name__ == "__main__":
-    raise SystemExit(exit_code("train.py", main))
+    raise SystemExit(run())

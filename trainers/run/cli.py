@@ -4,7 +4,7 @@ import os
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytorch_lightning as pl
 import yaml
@@ -12,12 +12,14 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
-from common.errors import BriefErrors, UserError
+from common.command_line import CommandLine
+from common.errors import UserError
 from common.files import write_text
 from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
+from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
@@ -38,10 +40,12 @@ def check_name(name: str) -> None:
         raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
 
 
-class BriefParser(BriefErrors, LightningArgumentParser):
+class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
+    built_in_checks: ClassVar = (pl.LightningDataModule,)
+    explained_groups: ClassVar = tuple(GROUPS)
 
 
 class SaveRunConfig(SaveConfigCallback):
