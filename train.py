@@ -3,7 +3,7 @@
     python train.py fit --config configs/train/drrag_hotpotqa.yaml
     python train.py fit --config configs/train/drrag_hotpotqa.yaml --model.learning_rate 5e-5 --name try-2
     torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_hotpotqa.yaml --trainer.devices 8
-    python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --ckpt_path checkpoints/drrag-hotpotqa/last.ckpt
+    python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --resume auto
     python train.py fit --model.help trainers.drrag.DrRagTrainer
 
 A config names a trainer (`trainers/`), a data module (`datamodules/`) and options of Lightning's Trainer.  Every key is a
@@ -16,36 +16,40 @@ import sys
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from common.errors import exit_code
+from common.errors import UserError, exit_code
 from trainers.run.help import quick_answer
 
 if TYPE_CHECKING:
     from trainers.run.cli import TrainCLI
-
-PREEMPTED = 75  # exit code of a run that was stopped by SIGTERM and can be resumed
 
 
 def main(args: list[str] | None = None) -> "TrainCLI | None":
     """Run a command; help and version are printed without importing Lightning, and None is returned.
 
     Raises:
-        SystemExit: With PREEMPTED after SIGTERM; Lightning would exit with 0.
+        UserError: For what Lightning finds wrong with the options.
+        KeyboardInterrupt: At a second Ctrl-C, or one before training; Lightning would exit with 1.
     """
     text = quick_answer(sys.argv[1:] if args is None else args, __doc__ or "")
     if text is not None:
         print(text)
         return None
-    from pytorch_lightning.utilities.exceptions import SIGTERMException
+    from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
     from trainers.run.cli import TrainCLI
 
-    try:
-        return TrainCLI(args)
-    except SIGTERMException:
-        print("train.py: stopped by SIGTERM; resume with --ckpt_path checkpoints/<name>/last.ckpt", file=sys.stderr)
-        raise SystemExit(PREEMPTED) from None
+    with ExitStack() as locks:
+        try:
+            return TrainCLI(args, locks=locks)
+        except MisconfigurationException as error:
+            raise UserError(" ".join(str(error).split())) from error
+        except SystemExit as stop:
+            if isinstance(stop.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            raise
 
 
 def run() -> int:

@@ -80,7 +80,7 @@ def main() -> None:
     concatenated = [(q, f"{passage_text(a)} {sep} {passage_text(b)}") for q, a, b in triples]
     with tempfile.TemporaryDirectory() as folder:
         classifier.save(Path(folder))
-        cross = CrossEncoder(str(Path(folder) / PART), max_length=arguments.max_tokens, device=device.type)
+        cross = CrossEncoder(str(Path(folder) / PART), device=device.type)
 
         def ours(model: TripleClassifier) -> None:
             model.encode._ids.clear()  # so that each repetition tokenizes again

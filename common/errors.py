@@ -12,6 +12,8 @@ INTERRUPTED = 130  # exit code after Ctrl-C, as of a shell: 128 + SIGINT
 CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a shell: 128 + SIGPIPE
 SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
 
+INTERRUPTED = 130  # exit code after Ctrl-C
+
 
 class UserError(Exception):
     """Invalid user input: base class of all errors that the commands report in one line."""

@@ -70,6 +70,21 @@ def write_errors(path: Path, cure: str = "Free space or choose another folder.")
         raise ArtifactError(f"{path}: cannot write: {error.strerror or error}. {cure}") from error
 
 
+def create_parents(path: Path) -> list[Path]:
+    """Create the missing folders above `path`; returns them, the innermost first.
+
+    Raises:
+        ArtifactError: If that fails, or one of them is a file.
+    """
+    with write_errors(path):
+        missing = [folder for folder in path.parents if not folder.exists()]
+        for existing in path.parents[len(missing) : len(missing) + 1]:
+            if not existing.is_dir():
+                raise ArtifactError(f"{path}: cannot write: {existing} is a file. Choose another folder.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write(temporary)` and rename the result to `path`, so that `path` is never half-written.
 
@@ -83,7 +98,7 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     temporary = _temporary_path(path)
     try:
         with write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_parents(path)
             _remove_leftovers(path)
             write(temporary)
             with temporary.open("rb+") as file:
@@ -142,7 +157,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
     previous = _temporary_path(path, _OLD)
     try:
         with write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            create_parents(path)
             _remove_leftovers(path)
             temporary.mkdir()
             yield temporary
@@ -162,6 +177,25 @@ def whole_folder(path: Path) -> Iterator[Path]:
             os.replace(previous, path)
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(previous, ignore_errors=True)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder for intermediate files beside `path`, deleted at the end, with those that killed processes left behind.
+
+    Raises:
+        ArtifactError: If it cannot be created.
+    """
+    scratch = path.with_name(f"{path.name}.scratch")
+    temporary = _temporary_path(scratch)
+    with write_errors(path):
+        create_parents(path)
+        _remove_leftovers(scratch)
+        temporary.mkdir()
+    try:
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sha256(path: Path) -> str:

@@ -1,6 +1,9 @@
-"""File locks between processes.  Standard library and filelock only."""
+"""File locks between processes; a lock file says which process holds it.  Standard library and filelock only."""
 
 import errno
+import os
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -8,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from common.errors import UserError
-from common.files import write_errors
+from common.files import create_parents, write_errors
 
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
 
@@ -19,29 +22,33 @@ def lock_file(path: Path) -> Path:
 
 
 @contextmanager
-def exclusive(path: Path, busy: str) -> Iterator[None]:
+def exclusive(path: Path, cure: str = "Wait for it, or choose another --out.") -> Iterator[None]:
     """Lock `path` for this process without waiting; nothing is locked on a file system without locks.
 
-    A killed process releases its lock; the lock file that it leaves behind can be locked again.
+    A killed process releases its lock; the lock file that it leaves behind can be locked again.  Child processes do not
+    hold the lock.  Missing parent folders are created, and removed again if they are empty afterwards.
 
     Args:
-        path: The file or folder to work on; its parent folder must exist, the path itself need not.
-        busy: The error line when another process holds the lock.
+        path: The file or folder to work on; it need not exist.
+        cure: What to do when another process holds the lock; ends the error line.
 
     Raises:
-        UserError: If another process holds the lock.
-        ArtifactError: If the lock file cannot be created.
+        UserError: If another process holds the lock; the line names that process, its host and its starting time.
+        ArtifactError: If the lock file, or its folder, cannot be created.
     """
     lock = FileLock(lock_file(path), blocking=False, fallback_to_soft=False)
+    created = create_parents(path)
     try:
         lock.acquire()
     except Timeout as error:
-        raise UserError(busy) from error
+        raise UserError(f"{path} is in use by {_holder(path)}. {cure}") from error
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             with write_errors(lock_file(path)):
                 raise
     try:
+        if lock.is_locked:
+            _record_holder(path)
         yield
     finally:
         # Removed while still locked: filelock does not accept a lock on a removed file, so no two processes get in.
@@ -49,3 +56,21 @@ def exclusive(path: Path, busy: str) -> Iterator[None]:
         with suppress(OSError):
             lock_file(path).unlink()
         lock.release()
+        for folder in created:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+def _record_holder(path: Path) -> None:
+    """Write this process into the lock file that it holds."""
+    since = time.strftime("%Y-%m-%d %H:%M:%S")
+    with suppress(OSError):  # a full disk: the lock holds, only its text is missing
+        lock_file(path).write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}\n", encoding="utf-8")
+
+
+def _holder(path: Path) -> str:
+    """The process that holds a lock, as it wrote itself into the lock file."""
+    try:
+        return lock_file(path).read_text(encoding="utf-8").strip() or "another process"
+    except (OSError, UnicodeDecodeError):  # released in the meantime; Windows does not let others read a locked file
+        return "another process"

@@ -31,18 +31,32 @@ def passage_id(title: str, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A retrievable piece of text.  `id` is normally `passage_id(title, text)`."""
+    """A retrievable piece of text.  `id` is normally `passage_id(title, text)`.
+
+    `corpus_id` and `metadata` come from the passage's row in its corpus and are returned with answers.  They do not identify
+    the passage: they do not count when passages are compared.
+    """
 
     id: str
     text: str
     title: str = ""
     source: str = ""  # origin, e.g. web or llm; empty for a corpus passage
+    corpus_id: str = field(default="", compare=False, repr=False)  # the corpus's own id, e.g. doc-17; empty without one
+    metadata: dict[str, object] | None = field(default=None, compare=False, repr=False)  # JSON types; None without any
 
     @classmethod
-    def of(cls, title: str, text: str, source: str = "") -> Self:
+    def of(
+        cls, title: str, text: str, source: str = "", corpus_id: str = "", metadata: dict[str, object] | None = None
+    ) -> Self:
         """A passage with cleaned title and text, and the id computed from them."""
         title, text = clean(title), clean(text)
-        return cls(passage_id(title, text), text, title, source)
+        return cls(passage_id(title, text), text, title, source, corpus_id, metadata)
+
+    @property
+    def labels(self) -> dict[str, object]:
+        """`corpus_id` and `metadata` for a JSON record, each only where the corpus has it."""
+        labels: dict[str, object] = {"corpus_id": self.corpus_id} if self.corpus_id else {}
+        return labels | ({"metadata": self.metadata} if self.metadata else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from common.errors import DataError
 from common.records import Question
 from datamodules.examples.audit import audit
 from datamodules.examples.splits import Source, check_split, split_questions
-from datamodules.examples.step_loader import StepData, TripleBatch, plan_steps
+from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
 from models.drrag.triple_tokenizer import SPECIAL_TOKENS, TripleEncoder
@@ -63,6 +63,7 @@ class DrRagData(StepData):
         check_split(train, validation_fraction)
         check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
         self.train_sources, self.validation_sources = train, validation or []
+        self.sources = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
@@ -72,7 +73,7 @@ class DrRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.mined_files
+        return [source.path for source in self.sources] + self.mined_files
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, sample the first epoch, print its statistics (once).
@@ -109,11 +110,20 @@ class DrRagData(StepData):
         self.print_audit()
 
     def _validation_groups(self) -> list[list[int]]:
-        lengths = self._lengths(self.validation_triples)
-        return length_batches(lengths, self.tokens_per_validation_batch, self._classifier.pad_to)
+        lengths = [self._classifier.padded_length(length) for length in self._lengths(self.validation_triples)]
+        return length_batches(lengths, self.tokens_per_validation_batch)
 
     def _validation_batch(self, rows: list[int]) -> TripleBatch:
         return self._batch(self.validation_triples, rows, len(rows))
+
+    def largest_batch(self) -> tuple[int, int]:
+        """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulated batches."""
+        lengths = self._lengths(self._epoch(0))
+        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
+        batches = [part(step, index, parts) for step in self._plan(0) for index in range(parts)]
+        padded = self._classifier.padded_length
+        shapes = [(len(rows), padded(max(lengths[row] for row in rows))) for rows in batches if rows]
+        return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
 
     @property
     def _classifier(self) -> "TripleClassifier":
@@ -145,7 +155,7 @@ class DrRagData(StepData):
 
     def _batch(self, triples: list[Triple], rows: list[int], step_triples: int, weight: float = 1.0) -> TripleBatch:
         encode: TripleEncoder = self.encode
-        ids_PT, attention_PT = encode.pad([encode(*triples[row].texts) for row in rows], self._classifier.pad_to)
+        ids_PT, attention_PT = self._classifier.pad([encode(*triples[row].texts) for row in rows])
         labels_P = torch.tensor([float(triples[row].positive) for row in rows])
         weights_P = torch.full((len(rows),), weight)
         return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, step_triples, torch.tensor(rows))

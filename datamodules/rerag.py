@@ -99,6 +99,7 @@ class ReRagData(StepData):
         )  # fmt: skip
         check_share(substitution=substitution, word_swaps=word_swaps)
         self.train_sources, self.validation_sources = train, validation or []
+        self.sources = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.more_files = validation_fraction, more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
@@ -116,7 +117,7 @@ class ReRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [source.path for source in (*self.train_sources, *self.validation_sources)] + self.more_files
+        return [source.path for source in self.sources] + self.more_files
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, print statistics of the training data (once).

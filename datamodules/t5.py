@@ -95,7 +95,7 @@ class SpanCorruptionData(StepData):
             validation_sequences=validation_sequences, block_passages=block_passages,
             sequences_per_validation_batch=sequences_per_validation_batch,
         )  # fmt: skip
-        self.corpora, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
+        self.sources, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
         self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
         self.validation_fraction, self.validation_sequences = validation_fraction, validation_sequences
         self.sequences_per_validation_batch = sequences_per_validation_batch
@@ -105,7 +105,7 @@ class SpanCorruptionData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [corpus.path for corpus in self.corpora]
+        return [source.path for source in self.sources]
 
     def setup(self, stage: str) -> None:
         """Compute the sequence length and read the validation sequences (once).
@@ -124,7 +124,7 @@ class SpanCorruptionData(StepData):
         noise, spans = span_counts(self.length, self.noise_share, self.mean_span)
         self.target_tokens = noise + spans + 1
         self.stream = CorpusStream(
-            self.corpora, self.validation_fraction, self.encode, self.length,
+            self.sources, self.validation_fraction, self.encode, self.length,
             self.streams, self.block_passages, self.sampling_seed, self._owned(),
         )  # fmt: skip
         self.audit = {
@@ -157,7 +157,7 @@ class SpanCorruptionData(StepData):
 
     def _read_held_out(self) -> list[list[int]]:
         wanted, tokens = self.validation_sequences * self.length, list[int]()
-        for passage in read_corpora(self.corpora):
+        for passage in read_corpora(self.sources):
             if held_out_share(passage) < self.validation_fraction:
                 tokens += self.encode([passage])[0]
                 if len(tokens) >= wanted:

@@ -9,20 +9,19 @@ PAD_TO_MULTIPLE = 8
 IGNORE = -100  # label of a padded target token, as in torch.nn.functional.cross_entropy
 
 
-def length_batches(lengths: Sequence[int], tokens_per_batch: int, pad_to: int | None = None) -> list[list[int]]:
+def length_batches(lengths: Sequence[int], tokens_per_batch: int) -> list[list[int]]:
     """Row indices in batches, longest rows first, so that each batch's padded size stays within a token budget.
 
     Args:
-        lengths: Tokens of each sequence.
+        lengths: Tokens of each sequence, padding included where it is known.
         tokens_per_batch: Maximum of rows times longest row; a sequence that exceeds it gets its own batch.
-        pad_to: Length that every row is padded to, if fixed.
     """
     batches: list[list[int]] = []
     width = 0
     for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
         if not batches or (len(batches[-1]) + 1) * width > tokens_per_batch:
             batches.append([])
-            width = pad_to or lengths[row]
+            width = lengths[row]
         batches[-1].append(row)
     return batches
 

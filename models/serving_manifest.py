@@ -1,22 +1,27 @@
 """The manifest of a serving folder: kind of model, text format, thresholds, metrics, and the SHA-256 of every file.
 
-serving/serving.json            this manifest
-serving/README.md               model card
+serving/serving.json            this manifest, sealed (`common.seals`)
+serving/README.md               model card: for people, to be edited, and so not in the manifest
 serving/<part>/                 config.json, model.safetensors, tokenizer.json: loadable by transformers alone
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from common.errors import ArtifactError, MissingInputError
-from common.files import digests, read_json, verify, write_json
+from common.files import digests, read_json, verify
+from common.seals import SEAL, check_fields, unsealed, write_sealed
 
 MANIFEST = "serving.json"
+CARD = "README.md"
+FORMAT = 2  # version of the manifest; releases before the seal wrote none
+HEAD = {"kind": str, "text_format": str, "max_tokens": int, "sha256": dict}
 CURE = "Export again: python train.py fit (its end writes serving/), or fetch the folder again."
 
 
 def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, **facts: Any) -> None:
-    """Write `serving.json`: what serving needs to know, and the SHA-256 of every other file of the folder.
+    """Write `serving.json`: what serving needs to know, and the SHA-256 of every other file but the model card.
 
     Args:
         folder: The serving folder; all other files must already be written.
@@ -25,29 +30,39 @@ def write_manifest(folder: Path, kind: str, text_format: str, max_tokens: int, *
         max_tokens: Maximum input length, in tokens.
         facts: Thresholds, calibration, metrics, versions, commit, data digests; JSON types only.
     """
-    head = {"kind": kind, "text_format": text_format, "max_tokens": max_tokens}
-    write_json(folder / MANIFEST, {**head, **facts, "sha256": digests(folder)})
+    head = {"format": FORMAT, "kind": kind, "text_format": text_format, "max_tokens": max_tokens}
+    sealed = {name: digest for name, digest in digests(folder).items() if name not in (CARD, MANIFEST)}
+    write_sealed(folder / MANIFEST, {**head, **facts, "sha256": sealed})
 
 
 def read_manifest(
-    folder: Path, kind: str, text_format: str | tuple[str, ...], check_files: bool = True
+    folder: Path,
+    kind: str,
+    text_format: str | tuple[str, ...],
+    fields: Mapping[str, Any] | None = None,
+    check_files: bool = True,
 ) -> dict[str, Any]:
-    """Read and check the manifest of a serving folder.
+    """Read and check the manifest of a serving folder; one of an earlier release has no seal.
 
     Args:
         folder: The serving folder.
         kind: Required kind of model.
         text_format: Required text format, or several allowed ones.
+        fields: Further fields that it must have, with their types: see `common.seals.check_fields`.
         check_files: Whether to compare every file with its SHA-256.
 
     Raises:
         MissingInputError: If the folder or its manifest is missing.
-        ArtifactError: If the kind or the text format differ, or a file is missing or corrupt.
+        ArtifactError: If it is corrupt or edited, the kind or the text format differ, or a file is missing or corrupt.
     """
     if not folder.is_dir():
         raise MissingInputError(f"{folder} does not exist: no serving folder there. {CURE}")
-    manifest = read_json(folder / MANIFEST, CURE)
-    if manifest.get("kind") != kind:
+    file = folder / MANIFEST
+    manifest = read_json(file, CURE)
+    if SEAL in manifest or "format" in manifest:
+        manifest = unsealed(file, manifest, CURE)
+    check_fields(str(file), manifest, HEAD, CURE)
+    if manifest["kind"] != kind:
         raise ArtifactError(f"{folder} holds a {manifest.get('kind')!r}, not a {kind!r}: give another folder.")
     allowed = (text_format,) if isinstance(text_format, str) else text_format
     if manifest["text_format"] not in allowed:
@@ -55,6 +70,8 @@ def read_manifest(
             f"{folder} was trained on the text format {manifest['text_format']!r}, this release writes {text_format!r}: "
             "use the release that exported it, or train again."
         )
+    check_fields(str(file), manifest, fields or {}, CURE)
+    check_fields(f"{file}: sha256", manifest["sha256"], dict.fromkeys(manifest["sha256"], str), CURE)
     if check_files:
-        verify(folder, manifest["sha256"], CURE)
+        verify(folder, {name: digest for name, digest in manifest["sha256"].items() if name != CARD}, CURE)
     return manifest

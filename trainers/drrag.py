@@ -10,18 +10,25 @@ from torch import Tensor
 from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
-from models.bigbird.attention import AttentionKind
+from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import MIN_TOKENS, TEXT_FORMAT
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
+from trainers.run.card_usage import classifier_usage
+from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
+
+LOWER = (
+    "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.gradient_checkpointing"
+)
 
 
 class DrRagTrainer(RunModule):
@@ -73,6 +80,21 @@ class DrRagTrainer(RunModule):
         self.flops_per_token, _ = flops_per_token(self.classifier.network)
         self.train()
 
+    def setup(self, stage: str) -> None:
+        """Print the memory that a step needs, and refuse what cannot fit."""
+        if stage == "fit":
+            data = self.trainer.datamodule
+            check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
+            longest = data.audit["tokens"]["max"]
+            unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
+            if unneeded and self.trainer.is_global_zero:
+                print(
+                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every triple to "
+                    f"{self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: --model.max_tokens "
+                    f"{FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
+                    flush=True,
+                )
+
     @staticmethod
     def check_options(
         max_tokens: int,
@@ -97,8 +119,7 @@ class DrRagTrainer(RunModule):
         share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
         agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
-        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
-        self.log("train/accuracy", agree_P.sum() * self.backward_passes / batch.step_triples)
+        self.add_shares({"train/loss_nats": share, "train/accuracy": agree_P.sum() / batch.step_triples})
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
@@ -107,7 +128,10 @@ class DrRagTrainer(RunModule):
         results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
 
-    test_step = validation_step
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "auc", "average_precision", "loss_nats", "calibration_error", self.hparams.threshold_criterion
 
     def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
         """Metrics and the decision threshold, from the log-odds and label of every validation triple."""
@@ -165,8 +189,12 @@ class DrRagTrainer(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         self.classifier.save(folder)
-        values = {"text_format": TEXT_FORMAT, "threshold": self.classifier.threshold}
-        self.write_card(folder, DRRAG_CARD, values, provenance)
+        values = {
+            "text_format": TEXT_FORMAT,
+            "threshold": self.classifier.threshold,
+            "usage": classifier_usage(self.classifier),
+        }
+        self.write_card(folder, DRRAG_CARD, "text-ranking", values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,

@@ -30,11 +30,17 @@ from trainers.rerag_losses import (
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import ReRagValidation
-from trainers.run.memory_estimate import memory_plan
+from trainers.run.card_usage import rerag_usage
+from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import RERAG_CARD
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.preflight_checks import refuse_absent_metric, refuse_fp16
+from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
+
+LOWER = (
+    "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.bucket_checkpointing"
+)
 
 
 class ReRagTrainer(ReRagValidation):
@@ -208,25 +214,21 @@ class ReRagTrainer(ReRagValidation):
         part = self.parts[0]
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
-    def on_fit_start(self) -> None:
-        """Check precision and the monitored metric, and print the memory that a step needs."""
+    def setup(self, stage: str) -> None:
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        if stage != "fit":
+            return
         refuse_fp16(self.trainer)
         parts = {"estimator": self.estimator, "generator": self.generator}
-        refuse_absent_metric(self.trainer, parts)
-        if self.trainer.is_global_zero:
-            data, hparams = self.trainer.datamodule, self.hparams
-            questions = -(-data.questions_per_step // self.backward_passes)
-            plan = memory_plan(
-                {name: part.network for name, part in parts.items() if part is not None},
-                rows=questions * (1 if self.packed else data.contexts),
-                rows_per_bucket=max(1, data.tokens_per_bucket // hparams.max_tokens),
-                tokens=hparams.max_tokens,
-                answer_tokens=hparams.max_answer_tokens,
-                half=str(self.trainer.precision).startswith("bf16"),
-                one_bucket=hparams.bucket_checkpointing,
-                device=self.trainer.strategy.root_device,
-            )
-            print("\n".join(plan), flush=True)
+        first: ContextBatch = next(iter(self.trainer.datamodule.train_dataloader()))
+        check_memory(
+            self.trainer,
+            {name: part.network for name, part in parts.items() if part is not None},
+            [(len(bucket.ids_MT), bucket.ids_MT.shape[1]) for bucket in first.buckets],
+            LOWER,
+            {"estimator": 1, "generator": self.hparams.max_answer_tokens},
+            one_batch=self.hparams.bucket_checkpointing,
+        )
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
@@ -259,8 +261,7 @@ class ReRagTrainer(ReRagValidation):
         }  # fmt: skip
         loss = torch.stack([weights[name] * term for name, term in terms.items()]).sum()
         units = {"gen": "gen_nats", "re": "re_nats", "tok": "tok", "label": "label_nats"}
-        self.log("train/loss", loss.detach() * self.backward_passes, prog_bar=True)
-        self.log_dict({f"train/{units[name]}": term.detach() * self.backward_passes for name, term in terms.items()})
+        self.add_shares({"train/loss": loss, **{f"train/{units[name]}": term for name, term in terms.items()}})
         return loss * self.backward_passes
 
     def _flops(self, batch: ContextBatch) -> int:
@@ -308,8 +309,10 @@ class ReRagTrainer(ReRagValidation):
             "weights": f"; contexts are weighted by softmax(score / {temperature:.4g}) (`thorough`)"
             if temperature
             else "",
+            "usage": rerag_usage(self.estimator, self.generator, self.hparams.max_answer_tokens),
         }
-        self.write_card(folder, RERAG_CARD, values, provenance)
+        task = "text2text-generation" if self.generator else "text-ranking"
+        self.write_card(folder, RERAG_CARD, task, values, provenance)
         self.model().save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:

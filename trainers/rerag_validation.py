@@ -207,7 +207,13 @@ class ReRagValidation(RunModule):
         )  # fmt: skip
         self.validated |= {question.row: question for question in scored}
 
-    test_step = validation_step
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`; calibration and refusal are measured where validation has both kinds of contexts or questions."""
+        read = ("em", "f1", "gen_nats") if self.generator is not None else ()
+        recall = tuple(f"recall_{k}" for k in RECALL_AT)
+        ranked = (*recall, "mrr", "context_auroc", "calibration_error", "refusal_f1", "answerable_auroc")
+        return read + (ranked if self.estimator is not None else ())
 
     def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
         """Metrics; also sets the calibration, threshold and temperature that an export stores."""

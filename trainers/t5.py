@@ -18,6 +18,8 @@ from models.length_batching import IGNORE
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
+from trainers.run.card_usage import t5_usage
+from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
@@ -26,6 +28,10 @@ from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
 PART = "t5"
+LOWER = (
+    "lower data.sequences_per_step or data.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.gradient_checkpointing"
+)
 Schedule = Literal["inverse_sqrt", "linear"]
 
 
@@ -72,8 +78,18 @@ class SpanCorruptionTrainer(RunModule):
         check_dropout(dropout=dropout)
 
     def setup(self, stage: str) -> None:
-        """Refuse fp16 before the data is read."""
+        """Refuse fp16, print the memory that a step needs, and refuse what cannot fit."""
         refuse_fp16(self.trainer)
+        if stage == "fit":
+            facts, parts = self.trainer.datamodule.audit, self.backward_passes
+            rows = -(-facts["sequences_per_step"] // parts)
+            check_memory(
+                self.trainer,
+                {"t5": self.network},
+                [(rows, facts["input_tokens"])],
+                LOWER,
+                {"t5": facts["target_tokens"]},
+            )
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Logits of every target token, (P, A, V)."""
@@ -89,7 +105,7 @@ class SpanCorruptionTrainer(RunModule):
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
-        self.log("train/loss_nats", share.detach() * self.backward_passes, prog_bar=True)
+        self.add_shares({"train/loss_nats": share})
         return share * self.backward_passes
 
     def validation_step(self, batch: SpanBatch, batch_index: int) -> None:
@@ -101,7 +117,10 @@ class SpanCorruptionTrainer(RunModule):
         sums = zip(nll_P.tolist(), correct_PA.sum(dim=1).tolist(), real_PA.sum(dim=1).tolist(), strict=True)
         self.validated |= zip(batch.rows_P.tolist(), sums, strict=True)
 
-    test_step = validation_step
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "loss_nats", "accuracy"
 
     def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
         """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and number of tokens."""
@@ -125,7 +144,7 @@ class SpanCorruptionTrainer(RunModule):
         """
         self.network.save_pretrained(folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
-        self.write_card(folder, T5_CARD, {}, provenance)
+        self.write_card(folder, T5_CARD, "text2text-generation", {"usage": t5_usage(PART)}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 

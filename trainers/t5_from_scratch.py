@@ -9,6 +9,7 @@ A trainer's `estimator` or `generator` names the folder.  Train the network on a
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -19,11 +20,16 @@ from jsonargparse import ArgumentParser, auto_cli
 
 from common.command_line import CommandLine
 from common.errors import UserError, exit_code
-from common.files import whole_folder
+from common.files import digests, whole_folder, write_json
+from common.outputs import OutputFolder, listed_files
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
 from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
 
 COMMAND = "python -m trainers.t5_from_scratch"
+RECORD = (
+    "t5_from_scratch.json"  # seed, sizes and the sha256 of every other file; by it the command knows its own folders
+)
+OUTPUT = OutputFolder(f"`{COMMAND}`", "a model", listed_files(RECORD))
 
 
 def corpus_texts(layout: str, sources: Sequence[str], limit: int | None = None) -> Iterator[str]:
@@ -60,7 +66,7 @@ def t5_from_scratch(
     """Write config.json, model.safetensors and the tokenizer of a randomly initialized T5 into a folder, atomically.
 
     Args:
-        out: The folder; an existing model is replaced.
+        out: The folder; an earlier output of this command is replaced, anything else is refused.
         corpus: File to train the tokenizer on, or several as '[FILE, FILE]'; not with `tokenizer`.
         layout: Layout of the files: jsonl, hotpotqa, fid, ...
         limit: Most passages, and questions per file, to read; all when null.
@@ -72,7 +78,7 @@ def t5_from_scratch(
         copying: Whether to initialize attention so that it copies tokens of the context.
 
     Raises:
-        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` is not a model folder.
+        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds anything else.
         MissingInputError: If a file or a model is missing.
     """
     files = [corpus] if isinstance(corpus, str) else corpus or []
@@ -80,8 +86,22 @@ def t5_from_scratch(
         raise UserError(
             "give either --corpus '[FILE, ...]' to train a tokenizer on, or --tokenizer FOLDER_or_spiece.model."
         )
-    if out.exists() and not (out.is_dir() and ((out / "config.json").is_file() or not any(out.iterdir()))):
-        raise UserError(f"--out {out} exists and is not a model folder: name another folder.")
+    with OUTPUT.locked(out):
+        _write(out, files, layout, limit, vocabulary, tokenizer, seed, sizes, embeddings, copying)
+
+
+def _write(
+    out: Path,
+    files: Sequence[str],
+    layout: str,
+    limit: int | None,
+    vocabulary: int,
+    tokenizer: str | None,
+    seed: int,
+    sizes: Sizes,
+    embeddings: str | None,
+    copying: bool,
+) -> None:
     if tokenizer:
         made = load_tokenizer(tokenizer)
     else:
@@ -102,6 +122,7 @@ def t5_from_scratch(
     with whole_folder(out) as folder:
         network.save_pretrained(folder)
         made.save_pretrained(folder)
+        write_json(folder / RECORD, {"seed": seed, "sizes": asdict(sizes), "sha256": digests(folder)})
     print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 

@@ -18,6 +18,8 @@ class Source:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
+        dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
+        language: Language of the texts (ISO 639-1), for the model card.
 
     Raises:
         UserError: If `limit` is below 1.
@@ -26,6 +28,8 @@ class Source:
     layout: str
     path: str
     limit: int | None = None
+    dataset: str | None = None
+    language: str = "en"
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)

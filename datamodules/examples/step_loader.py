@@ -14,6 +14,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 
 from datamodules.examples.audit import lines
+from datamodules.examples.splits import Source
 
 Batch = TypeVar("Batch")
 
@@ -136,6 +137,7 @@ class StepData(pl.LightningDataModule):
 
     steps_per_epoch: int
     audit: dict[str, Any]  # what `setup` found in the files
+    sources: list[Source]  # files of questions or passages that training and validation read
     _plan: Any  # epoch -> its steps, each a list of positions
     _collate: Any  # (epoch, this rank's positions, positions of the whole step) -> batch
     _validation_groups: Any  # () -> positions of every validation batch, over all ranks

@@ -12,6 +12,15 @@ from common.files import write_text
 from common.records import Passage
 
 
+def is_mined(path: Path) -> bool:
+    """Whether a file is one of mined negatives, by its first line."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return json.loads(file.readline()).keys() == {"question_id", "passages"}
+    except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
+        return False
+
+
 def write_mined(path: Path, mined: Iterable[tuple[str, Sequence[Passage]]]) -> None:
     """Write (question id, passages) rows atomically.  Raises as `write_text`."""
     rows = ({"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found]} for id, found in mined)

@@ -54,12 +54,13 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
     return islice(_records(module, source, module.question), limit)
 
 
-def read_passages(layout: str, sources: Sequence[str]) -> Iterator[Passage]:
+def read_passages(layout: str, sources: Sequence[str], repeated: bool = False) -> Iterator[Passage]:
     """The distinct passages of a corpus, or of the questions of a data set, from all sources, in file order.
 
     Args:
         layout: One of `layouts()`, the same for all sources.
         sources: Files or data sets, at least one.
+        repeated: Whether passages with the title and text of an earlier one are yielded too, for a caller that drops them.
 
     Raises:
         UserError: Immediately, if the layout is unknown or no source is given.
@@ -71,9 +72,11 @@ def read_passages(layout: str, sources: Sequence[str]) -> Iterator[Passage]:
         raise UserError("no source of passages is given: give at least one file")
     if _has_questions(module):
         questions = [_records(module, source, module.question) for source in sources]
-        return _distinct((p for each in questions for question in each for p in question.passages), layout, sources)
-    passages = [_records(module, source, module.passage) for source in sources]
-    return _distinct((p for each in passages for p in each), layout, sources)
+        found = (p for each in questions for question in each for p in question.passages)
+    else:
+        passages = [_records(module, source, module.passage) for source in sources]
+        found = (p for each in passages for p in each)
+    return _filled(found if repeated else _distinct(found), layout, sources)
 
 
 def question_layouts() -> list[str]:
@@ -81,13 +84,20 @@ def question_layouts() -> list[str]:
     return [name for name in layouts() if _has_questions(_layout(name))]
 
 
-def _distinct(passages: Iterator[Passage], layout: str, sources: Sequence[str]) -> Iterator[Passage]:
+def _distinct(passages: Iterator[Passage]) -> Iterator[Passage]:
     seen: set[str] = set()
     for passage in passages:
         if passage.id not in seen:
             seen.add(passage.id)
             yield passage
-    if not seen:
+
+
+def _filled(passages: Iterator[Passage], layout: str, sources: Sequence[str]) -> Iterator[Passage]:
+    empty = True
+    for passage in passages:
+        empty = False
+        yield passage
+    if empty:
         raise DataError(f"{_list_of(sources)}: {layout} questions without passages: give files that contain passages")
 
 

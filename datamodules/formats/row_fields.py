@@ -6,7 +6,8 @@ Face copies fill absent fields with null.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Container, Iterable, Mapping
 
 from common.errors import DataError
 from common.records import Passage, clean
@@ -128,6 +129,31 @@ def id_or_hash(row: Row, field: str, question: str) -> str:
     if key(row, field) is not None:
         return identity(row, field)
     return hashlib.sha256(clean(question).encode()).hexdigest()[:16]
+
+
+def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
+    """A passage's own id in its corpus, unchanged, and the name of its field; ("", None) without a string or an integer."""
+    name = key(row, field)
+    value = None if name is None else row[name]
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return "", None
+    return as_text(str(value), f"field '{name}'"), name
+
+
+def metadata(row: Row, used: Container[str | None]) -> dict[str, object] | None:
+    """The row's other fields, unchanged; those that are null or empty are omitted; None if there are none.
+
+    What JSON cannot express (dates and numbers of Parquet files, NaN) becomes a string.
+
+    Raises:
+        DataError: If a string cannot be encoded as UTF-8.
+    """
+    found = {name: value for name, value in row.items() if name not in used and value not in (None, "", [], {})}
+    if not found:
+        return None
+    text = json.dumps(found, ensure_ascii=False, default=str)
+    as_text(text, "a field of the row")
+    return json.loads(text, parse_constant=str)
 
 
 def answers(texts: Iterable[str]) -> tuple[str, ...]:

@@ -6,14 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from common.errors import ArtifactError
 from common.files import digests, whole_folder
+from common.outputs import OutputFolder, listed_files
 from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
 from datamodules.world.world import VERSION, World, WorldConfig, generate
 
 RECORD = "world.json"
+WORLD = OutputFolder("`python -m datamodules.world`", "a world", listed_files(RECORD))
 
 
 def write_world(config: WorldConfig, out: Path) -> dict:
@@ -27,11 +28,14 @@ def write_world(config: WorldConfig, out: Path) -> dict:
         The content of `world.json`: configuration, generator version, counts, sha256 of every other file.
 
     Raises:
-        ArtifactError: If `out` holds something else, or writing fails; no incomplete folder is left.
+        UserError: If `out` holds anything else, or another process is writing it.
+        ArtifactError: If writing fails; no incomplete folder is left.
     """
-    if out.exists() and not (out / RECORD).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise ArtifactError(f"{out} exists and holds no world ({RECORD} is missing). Give --out a new folder.")
-    world = generate(config)
+    with WORLD.locked(out):
+        return _write(generate(config), config, out)
+
+
+def _write(world: World, config: WorldConfig, out: Path) -> dict:
     with whole_folder(out) as folder:
         _write_questions(world, folder)
         rest = [world.passages[e] for split in SPLITS for e in world.entities[split]]

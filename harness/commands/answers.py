@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from common.checks import check_at_least
 from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
+from common.outputs import OutputFolder, known_files
 from harness.interfaces import Strategy
 from harness.runtime.progress import say
 from harness.runtime.resumable import ResumableBatches, remove_saved
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from harness.evaluation.tables import Table
 
 REPORT = "answers.json"
+OUTPUT = OutputFolder(
+    "`infer.py answers`",
+    "a report",
+    known_files(
+        REPORT, "answers.csv", "answers.md", "questions.jsonl", "contexts.png", "quality.png", "risk_coverage.png"
+    ),
+)
 QUESTIONS_AT_ONCE = 64
 NOTES = """\
 Brackets: 95% bootstrap intervals over questions. EM, F1, Acc (the answer contains a gold answer): in per cent; answers and gold
@@ -69,7 +77,7 @@ def answers(
         seed: Of the bootstrap.
     """
     started = time.perf_counter()
-    _check(strategy, out, ks, resamples, temperature_questions)
+    _check(strategy, ks, resamples, temperature_questions)
     from datamodules.formats.reading import read_questions
     from harness.evaluation import paper_figures
     from harness.evaluation.answer_scores import (
@@ -81,92 +89,93 @@ def answers(
         with_answers,
     )
 
-    normalizer(normalization)
-    bootstrap = Bootstrap(resamples, seed)
-    loaded = list(read_questions(layout, questions, limit=limit))
-    usable = with_answers(loaded)
-    if len(usable) < len(loaded):
-        say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (no gold answer).")
-    training = None
-    if temperature_questions is not None:
-        training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
+    with OUTPUT.locked(out):
+        normalizer(normalization)
+        bootstrap = Bootstrap(resamples, seed)
+        loaded = list(read_questions(layout, questions, limit=limit))
+        usable = with_answers(loaded)
+        if len(usable) < len(loaded):
+            say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (no gold answer).")
+        training = None
+        if temperature_questions is not None:
+            training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
 
-    rerag = None
-    predicted: Sequence[Answer] | None
-    partial = out.with_name(out.name + ".partial")
-    if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
-        from harness.evaluation.rerag import report as rerag_report
+        rerag = None
+        predicted: Sequence[Answer] | None
+        partial = out.with_name(out.name + ".partial")
+        if isinstance(strategy, ReRag) and strategy.model.estimator is not None:
+            from harness.evaluation.rerag import report as rerag_report
 
-        rerag = rerag_report.evaluate(strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial)
-        predicted, seconds_before = rerag.answers, rerag.seconds_before
-    else:
-        predicted, seconds_before = _predict(strategy, usable, partial)
-        if not any(answer.text for answer in predicted):
-            raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
-    yes_no_rule = layout in YES_NO_LAYOUTS
-    tables: list[Table] = []
-    scored = None
-    if predicted is not None:
-        tables = answer_tables(usable, predicted, normalization, yes_no_rule, bootstrap)
-        scored = score_answers([answer.text for answer in predicted], usable, normalization, yes_no_rule)
-        if paper is not None:
-            tables[0].paper = paper_figures.answers(
-                paper, strategy.selection.k if isinstance(strategy, DrRag) else None
+            rerag = rerag_report.evaluate(
+                strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial
             )
-    tables += rerag.tables if rerag else []
+            predicted, seconds_before = rerag.answers, rerag.seconds_before
+        else:
+            predicted, seconds_before = _predict(strategy, usable, partial)
+            if not any(answer.text for answer in predicted):
+                raise UserError(f"{type(strategy).__name__} answered none of the questions: configure its reader.")
+        yes_no_rule = layout in YES_NO_LAYOUTS
+        tables: list[Table] = []
+        scored = None
+        if predicted is not None:
+            tables = answer_tables(usable, predicted, normalization, yes_no_rule, bootstrap)
+            scored = score_answers([answer.text for answer in predicted], usable, normalization, yes_no_rule)
+            if paper is not None:
+                tables[0].paper = paper_figures.answers(
+                    paper, strategy.selection.k if isinstance(strategy, DrRag) else None
+                )
+        tables += rerag.tables if rerag else []
 
-    seconds = seconds_before + time.perf_counter() - started
-    source = Path(questions).name
-    facts = [
-        f"questions: {source} ({layout}), {len(usable):,} evaluated, {len(loaded) - len(usable):,} skipped (no gold answer)",
-        f"strategy: {type(strategy).__name__}; normalization: {normalization}"
-        + (", HotpotQA's yes/no rule" * yes_no_rule),
-        *(rerag.facts if rerag else []),
-        f"bootstrap: {resamples:,} resamples, seed {seed}; total time {seconds:.0f} s",
-    ]
-    report = {
-        "questions": {
-            "source": questions,
-            "layout": layout,
-            "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
-            "asked": len(loaded),
-            "measured": len(usable),
-        },
-        "strategy": type(strategy).__name__,
-        "normalization": normalization,
-        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
-        "temperature questions": temperature_questions,
-        "study": rerag.settings if rerag else None,
-        "seconds": seconds,
-    }
-    notes = NOTES.format(paper=paper_figures.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
-    with whole_folder(out) as folder:
-        from harness.evaluation.tables import tables_csv, tables_markdown
-
-        write_text(folder / "answers.csv", tables_csv(tables))
-        write_text(
-            folder / "answers.md",
-            tables_markdown(f"Answers: {len(usable):,} questions of {source}", facts, tables, notes),
+        seconds = seconds_before + time.perf_counter() - started
+        source = Path(questions).name
+        facts = [
+            f"questions: {source} ({layout}), {len(usable):,} evaluated, {len(loaded) - len(usable):,} skipped (no gold answer)",
+            f"strategy: {type(strategy).__name__}; normalization: {normalization}"
+            + (", HotpotQA's yes/no rule" * yes_no_rule),
+            *(rerag.facts if rerag else []),
+            f"bootstrap: {resamples:,} resamples, seed {seed}; total time {seconds:.0f} s",
+        ]
+        report = {
+            "questions": {
+                "source": questions,
+                "layout": layout,
+                "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
+                "asked": len(loaded),
+                "measured": len(usable),
+            },
+            "strategy": type(strategy).__name__,
+            "normalization": normalization,
+            "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
+            "temperature questions": temperature_questions,
+            "study": rerag.settings if rerag else None,
+            "seconds": seconds,
+        }
+        notes = (
+            NOTES.format(paper=paper_figures.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
         )
-        lines = question_records(usable, predicted, scored, rerag.extras if rerag else None)
-        write_text(folder / "questions.jsonl", "".join(line + "\n" for line in lines))
-        write_json(folder / REPORT, report)
-        if rerag:
-            rerag.plot(folder)
-    remove_saved(*partial.glob("answers-*.jsonl"))
-    print((out / "answers.md").read_text(encoding="utf-8"))
-    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
+        with whole_folder(out) as folder:
+            from harness.evaluation.tables import tables_csv, tables_markdown
+
+            write_text(folder / "answers.csv", tables_csv(tables))
+            write_text(
+                folder / "answers.md",
+                tables_markdown(f"Answers: {len(usable):,} questions of {source}", facts, tables, notes),
+            )
+            lines = question_records(usable, predicted, scored, rerag.extras if rerag else None)
+            write_text(folder / "questions.jsonl", "".join(line + "\n" for line in lines))
+            write_json(folder / REPORT, report)
+            if rerag:
+                rerag.plot(folder)
+        remove_saved(*partial.glob("answers-*.jsonl"))
+        print((out / "answers.md").read_text(encoding="utf-8"))
+        say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
 
 
-def _check(strategy: Strategy, out: Path, ks: Sequence[int], resamples: int, temperature_questions: str | None) -> None:
+def _check(strategy: Strategy, ks: Sequence[int], resamples: int, temperature_questions: str | None) -> None:
     """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     check_at_least(1, resamples=resamples)
-    if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
-        raise UserError(
-            f"{out} exists and holds no earlier report of `infer.py answers`: not replaced. Choose another --out."
-        )
     if isinstance(strategy, DrRag) and strategy.reader is None:
         raise UserError("DrRag has no reader, so it gives no answers: configure --strategy.init_args.reader.")
     if temperature_questions is not None and not (isinstance(strategy, ReRag) and strategy.model.estimator is not None):
@@ -215,7 +224,8 @@ def question_records(
                 "f1": scored.f1_N[number],
                 "accuracy": scored.inclusion_N[number],
                 "evidence": [
-                    {"id": hit.passage.id, "title": hit.passage.title, "score": hit.score} for hit in answer.evidence
+                    {"id": hit.passage.id, **hit.passage.labels, "title": hit.passage.title, "score": hit.score}
+                    for hit in answer.evidence
                 ],
                 "costs": answer.costs,
                 "notes": answer.notes,

@@ -54,13 +54,20 @@ def readable(question: str, answer: Answer) -> str:
         if context.get("share") is not None:
             facts.append(f"share {context['share']:.3f} of the answer, answer from it alone {context['alone']!r}")
         body = hit.passage.text
-        lines.append(f"{number}. {hit.passage.title}  ({', '.join(facts)})")
-        lines.append(f"   {body[:_TEXT_CHARACTERS]}{'...' if len(body) > _TEXT_CHARACTERS else ''}")
+        own_id = f"[{hit.passage.corpus_id}] " if hit.passage.corpus_id else ""
+        lines.append(f"{number}. {own_id}{hit.passage.title}  ({', '.join(facts)})")
+        lines.append(f"   {_shortened(body)}")
+        if hit.passage.metadata:
+            lines.append(f"   {_shortened(json_format.dumps(hit.passage.metadata, ensure_ascii=False))}")
     if not answer.evidence:
         lines.append("No document was found.")
     lines += ["", *_answer_lines(answer)]
     lines.append("; ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in answer.costs.items()))
     return "\n".join(lines)
+
+
+def _shortened(text: str) -> str:
+    return text[:_TEXT_CHARACTERS] + ("..." if len(text) > _TEXT_CHARACTERS else "")
 
 
 def _by_id(notes: object) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
+from common.outputs import OutputFolder, known_files
 from harness.evaluation.paper_figures import DrRagPaper
 from harness.interfaces import Reader, Retriever
 from harness.runtime.progress import say
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from harness.runtime.resumable import ResumableBatches
 
 REPORT = "report.json"
+OUTPUT = OutputFolder(
+    "`infer.py evaluate`",
+    "a report",
+    known_files(REPORT, "table.csv", "table.md", "answers.csv", "answers.md", "questions.jsonl", "recall.png"),
+)
 ANSWER_NOTES = """\
 Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold answer) in
 per cent, the same reader for all rows; a selection without documents counts as wrong. The oracles use the gold passages. Rows
@@ -66,82 +72,81 @@ def evaluate(
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
     """
     started = time.perf_counter()
-    _check(out, ks, resamples)
+    _check(ks, resamples)
     from datamodules.formats.reading import read_questions
     from harness.evaluation.drrag import recall
     from harness.selection.score_cache import ScoreCache
 
-    selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
-    loaded = list(read_questions(layout, questions, limit=limit))
-    usable = recall.with_gold(loaded)
-    if len(usable) < len(loaded):
-        say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (gold passages missing in the file).")
-    if strategy.reader is not None:
-        from harness.evaluation.drrag.answers import check_answers
+    with OUTPUT.locked(out):
+        selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
+        loaded = list(read_questions(layout, questions, limit=limit))
+        usable = recall.with_gold(loaded)
+        if len(usable) < len(loaded):
+            say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (gold passages missing in the file).")
+        if strategy.reader is not None:
+            from harness.evaluation.drrag.answers import check_answers
 
-        check_answers(usable)
-    absent = _gold_not_in_index(strategy.retriever, usable)
-    baselines = _baselines(strategy.retriever, bm25)
+            check_answers(usable)
+        absent = _gold_not_in_index(strategy.retriever, usable)
+        baselines = _baselines(strategy.retriever, bm25)
 
-    cache, classifier = None, None
-    partial = scores or out.with_name(out.name + ".partial")
-    if strategy.scorer is not None:
-        if strategy.serving is not None:
-            classifier = sha256(Path(strategy.serving) / "serving.json")
-        cache = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
-    evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
-    measured = recall.measure(evaluation, resamples, seed)
-    tables: list[Table] = []
-    texts: list[list[str]] | None = None
-    if strategy.reader is not None:
-        from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
-        from harness.evaluation.drrag.answers import read_selections, selection_tables
+        cache, classifier = None, None
+        partial = scores or out.with_name(out.name + ".partial")
+        if strategy.scorer is not None:
+            if strategy.serving is not None:
+                classifier = sha256(Path(strategy.serving) / "serving.json")
+            cache = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+        evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
+        measured = recall.measure(evaluation, resamples, seed)
+        tables: list[Table] = []
+        texts: list[list[str]] | None = None
+        if strategy.reader is not None:
+            from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
+            from harness.evaluation.drrag.answers import read_selections, selection_tables
 
-        reading = time.perf_counter()
-        saved = _saved_answers(partial / "reading.jsonl", strategy.reader, evaluation)
-        texts = read_selections(evaluation, strategy.reader, saved)
-        evaluation.seconds["reading"] = time.perf_counter() - reading + saved.seconds
-        tables = selection_tables(
-            evaluation, texts, normalization, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
-        )
+            reading = time.perf_counter()
+            saved = _saved_answers(partial / "reading.jsonl", strategy.reader, evaluation)
+            texts = read_selections(evaluation, strategy.reader, saved)
+            evaluation.seconds["reading"] = time.perf_counter() - reading + saved.seconds
+            tables = selection_tables(
+                evaluation, texts, normalization, layout in YES_NO_LAYOUTS, paper, Bootstrap(resamples, seed)
+            )
 
-    seconds = {**evaluation.seconds, "all": time.perf_counter() - started}
-    report = {
-        "questions": {
-            "source": questions,
-            "layout": layout,
-            "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
-            "asked": len(loaded),
-            "measured": len(usable),
-            "without all gold passages": len(loaded) - len(usable),
-            "gold passages not in the index": absent,
-        },
-        "indexes": _index_records({"strategy": strategy.retriever, **baselines}),
-        "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
-        "selection": asdict(strategy.selection),
-        "reader": {"class": type(strategy.reader).__name__, "normalization": normalization}
-        if strategy.reader
-        else None,
-        "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
-        "pairs scored": cache.scored if cache else 0,
-        "seconds": seconds,
-    }
-    _write(out, evaluation, measured, texts, tables, paper, report)
-    from harness.runtime.resumable import remove_saved
+        seconds = {**evaluation.seconds, "all": time.perf_counter() - started}
+        report = {
+            "questions": {
+                "source": questions,
+                "layout": layout,
+                "sha256": sha256(Path(questions)) if Path(questions).is_file() else None,
+                "asked": len(loaded),
+                "measured": len(usable),
+                "without all gold passages": len(loaded) - len(usable),
+                "gold passages not in the index": absent,
+            },
+            "indexes": _index_records({"strategy": strategy.retriever, **baselines}),
+            "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
+            "selection": asdict(strategy.selection),
+            "reader": {"class": type(strategy.reader).__name__, "normalization": normalization}
+            if strategy.reader
+            else None,
+            "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
+            "pairs scored": cache.scored if cache else 0,
+            "seconds": seconds,
+        }
+        _write(out, evaluation, measured, texts, tables, paper, report)
+        from harness.runtime.resumable import remove_saved
 
-    remove_saved(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
-    for shown in ["table.md"] + ["answers.md"] * bool(tables):
-        print((out / shown).read_text(encoding="utf-8"))
-    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
+        remove_saved(partial / "reading.jsonl", *(partial.glob("scores-*.jsonl") if scores is None else ()))
+        for shown in ["table.md"] + ["answers.md"] * bool(tables):
+            print((out / shown).read_text(encoding="utf-8"))
+        say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
 
 
-def _check(out: Path, ks: Sequence[int], resamples: int) -> None:
+def _check(ks: Sequence[int], resamples: int) -> None:
     """Check the arguments before anything is computed."""
     if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
         raise UserError(f"ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
     check_at_least(1, resamples=resamples)
-    if out.exists() and not (out.is_dir() and ((out / REPORT).is_file() or not any(out.iterdir()))):
-        raise UserError(f"{out} exists and holds no earlier report: not replaced. Choose another --out.")
 
 
 def _selected_rows(selections: dict, rows: Sequence[str] | None) -> dict:

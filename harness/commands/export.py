@@ -3,16 +3,27 @@
 from pathlib import Path
 from typing import Literal
 
+from common.checks import check_at_least
+from common.outputs import OutputFolder, listed_files
+from models.serving_manifest import MANIFEST
+
+ONNX = "_onnx"  # end of the manifest's `kind`
+EXPORT = OutputFolder(
+    "`infer.py export`", "an export", listed_files(MANIFEST, lambda manifest: str(manifest.get("kind")).endswith(ONNX))
+)
+
 
 def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: float = 1e-4) -> None:
     """Export a serving folder's classifier to ONNX (dynamic batch size and length), with tokenizer and manifest.
 
     Args:
         serving: Folder that training exported.
-        out: Folder to write; an existing one is replaced.
+        out: Folder to write; an earlier export there is replaced, anything else is refused.
         form: Output format.
         tolerance: Maximum difference in log-odds (nats) between ONNX and PyTorch on probe triples.
     """
-    from harness.serving.onnx_export import export_onnx
+    check_at_least(0, tolerance=tolerance)
+    with EXPORT.locked(out):
+        from harness.serving.onnx_export import export_onnx
 
-    export_onnx(serving, out, tolerance)
+        export_onnx(serving, out, tolerance)

@@ -1,9 +1,12 @@
 """`infer.py index`: build an index folder from a corpus."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
+from common.checks import check_at_least
 from common.errors import UserError
+from harness.indexing.index_folder import INDEX
 from models.pretrained import MINILM
 
 
@@ -58,8 +61,13 @@ def index(
 
     if not corpus:
         raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
-    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus)
+    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True)
+    check_at_least(1, chunk_passages=chunk_passages, nlist=nlist, max_tokens=max_tokens, batch_tokens=batch_tokens)
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
+        INDEX.check_writable(out)
     if kind == "bm25":
+        if os.environ.get("RANK", "0") != "0":  # one process builds it
+            return
         from harness.retrievers.bm25 import build_bm25
 
         build_bm25(passages, out, k1, b, stop_words, overwrite)

@@ -23,9 +23,15 @@ def digest(questions: Iterable[Question]) -> str:
 
 
 def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
-    """Each passage as its position in the question's shipped passages, or as [id, text, title, source]."""
+    """Each passage as its position in the question's shipped passages, or as the list of its fields."""
     places = {passage: place for place, passage in enumerate(question.passages)}
-    return [places.get(p, [p.id, p.text, p.title, p.source]) for p in passages]
+    packed: list[Any] = []
+    for p in passages:
+        place = places.get(p)
+        # an index has the corpus's own ids and metadata, the question's file often has not
+        same = place is not None and question.passages[place].labels == p.labels
+        packed.append(place if same else [p.id, p.text, p.title, p.source, p.corpus_id, p.metadata])
+    return packed
 
 
 def unpack_passages(question: Question, packed: Sequence[Any]) -> tuple[Passage, ...]:

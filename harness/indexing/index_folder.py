@@ -16,13 +16,21 @@ from typing import Literal, get_args
 
 from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import digests, read_json, verify, whole_folder, write_json
-from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT
+from common.files import digests, read_json, verify, whole_folder
+from common.outputs import OutputFolder, known_files
+from common.seals import unsealed, write_sealed
+from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
 from harness.runtime.progress import say
-from harness.runtime.provenance import differences, fingerprint
+from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
 FORMAT = 1  # version of the folder format; increase it when older code could not read the folder
+
+INDEX = OutputFolder(
+    "`infer.py index`",
+    "an index",
+    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*"),
+)
 
 Verify = Literal["full", "size", "off"]
 
@@ -43,15 +51,21 @@ class Index:
         return self.recipe["corpus"]
 
 
-def recipe_of(kind: str, corpus: str, **parts: object) -> dict:
+def recipe_of(kind: str, corpus: Corpus, **parts: object) -> dict:
     """The recipe of an index.
 
     Args:
         kind: `bm25` or `dense`.
-        corpus: Corpus fingerprint.
+        corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
         parts: Everything else that determines the content, JSON types only.
     """
-    return {"kind": kind, "corpus": corpus, "text": TEXT_FORMAT, **parts}
+    if corpus.other_ids:
+        say(
+            f"Passages with the title and text of an earlier one under another id: {corpus.other_ids:,}. "
+            "They are not indexed again; the first id and its metadata are returned."
+        )
+    labels = {"labels": corpus.labels} if corpus.labels else {}
+    return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **parts}
 
 
 def _rebuild(folder: Path) -> str:
@@ -73,10 +87,9 @@ def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
         UserError: If the folder holds something that is not an index, or an index of another recipe without `overwrite`.
         ArtifactError: If the index of this recipe is corrupt, without `overwrite`.
     """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return False
+    INDEX.check(folder)
     if not (folder / MANIFEST).is_file():
-        raise UserError(f"{folder} exists and is not an index (no {MANIFEST}): not replaced. Choose another --out.")
+        return False
     try:
         index = open_index(folder)
     except ArtifactError:
@@ -133,7 +146,7 @@ def write_index(
             "versions": {name: importlib.metadata.version(name) for name in libraries},
             "files": files,
         }
-        write_json(temporary / MANIFEST, {**manifest, "seal": fingerprint(manifest)})
+        write_sealed(temporary / MANIFEST, manifest)
 
 
 def open_index(
@@ -162,8 +175,7 @@ def open_index(
         raise ArtifactError(
             f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild(folder)}"
         )
-    if manifest.pop("seal", None) != fingerprint(manifest):
-        raise ArtifactError(f"{folder / MANIFEST} is corrupt: its sha256 (seal) does not match. {_rebuild(folder)}")
+    manifest = unsealed(folder / MANIFEST, manifest, _rebuild(folder))
     recipe, files = manifest["recipe"], manifest["files"]
     if kind is not None and recipe["kind"] != kind:
         raise ArtifactError(

@@ -7,6 +7,7 @@ import mmap
 import sys
 from array import array
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.errors import ArtifactError, DataError
@@ -24,33 +25,50 @@ def indexed_text(passage: Passage) -> str:
 TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
 
 
-def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]:
-    """Write a corpus; of passages with the same id only the first is written.
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A corpus that was written."""
+
+    passages: int
+    fingerprint: str  # sha256 over the passage ids in order, one per line: the content, not the corpus's own ids
+    labels: str | None  # sha256 over the corpus's own ids and metadata; None if it has neither
+    other_ids: int  # passages not written because an earlier one has their title and text, under another own id
+
+
+def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
+    """Write a corpus; of passages with the same title and text only the first is written, with its own id and metadata.
 
     Args:
         folder: Receives `PASSAGES` and `OFFSETS`, each written atomically.
         passages: Read once, as a stream.
 
-    Returns:
-        The number of passages written and the corpus fingerprint: sha256 over the passage ids in order, one per line.
-
     Raises:
         DataError: If there is no passage.
         ArtifactError: If writing to disk fails.
     """
-    seen: set[str] = set()  # about 100 bytes per id: 2 GB for Wikipedia's 21 million passages
-    digest, offsets = hashlib.sha256(), array("Q")
+    seen: dict[
+        str, int
+    ] = {}  # id -> hash of the own id; about 150 bytes each: 3 GB for Wikipedia's 21 million passages
+    digest, labels, offsets = hashlib.sha256(), hashlib.sha256(), array("Q")
+    labelled, other_ids = False, 0
 
     def write(temporary: Path) -> None:
+        nonlocal labelled, other_ids
         position = 0
         with temporary.open("wb") as file:
             for passage in passages:
+                own = hash(passage.corpus_id)
                 if passage.id in seen:
+                    other_ids += seen[passage.id] != own
                     continue
-                seen.add(passage.id)
+                seen[passage.id] = own
                 digest.update(passage.id.encode() + b"\n")
                 offsets.append(position)
-                row = {"id": passage.id, "title": passage.title, "text": passage.text, "source": passage.source}
+                row: dict[str, object] = {key: getattr(passage, key) for key in ("id", "title", "text", "source")}
+                if passage.labels:
+                    labelled = True
+                    labels.update(json.dumps([passage.id, passage.labels], sort_keys=True).encode() + b"\n")
+                    row |= passage.labels
                 position += file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
         if sys.byteorder == "big":
@@ -60,7 +78,7 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> tuple[int, str]
 
     write_atomically(folder / PASSAGES, write)
     write_atomically(folder / OFFSETS, lambda temporary: temporary.write_bytes(offsets.tobytes()))
-    return len(seen), digest.hexdigest()
+    return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled else None, other_ids)
 
 
 class PassageStore:
@@ -93,7 +111,9 @@ class PassageStore:
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} of {len(self)} passages")
         row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])
-        return Passage(row["id"], row["text"], row["title"], row["source"])
+        return Passage(
+            row["id"], row["text"], row["title"], row["source"], row.get("corpus_id", ""), row.get("metadata")
+        )
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[position] for position in range(len(self)))

@@ -20,7 +20,7 @@ from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.records import clean
-from harness.runtime.provenance import fingerprint
+from common.seals import fingerprint
 from models.devices import resolve_device
 from models.length_batching import length_batches
 from models.pretrained import MINILM, resolve

@@ -7,18 +7,18 @@ with f the frequency of w in d and n_w the number of passages that contain w.  R
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, DataError, UserError
+from common.files import scratch_folder
 from common.records import Passage, Ranked, clean
-from harness.indexing.index_folder import Verify, is_built, open_index, recipe_of, write_index
+from common.seals import fingerprint
+from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.runtime.progress import in_bytes, say, track
-from harness.runtime.provenance import fingerprint
 
 if TYPE_CHECKING:
     import bm25s
@@ -67,24 +67,23 @@ def build_bm25(
         overwrite: Whether an index of another recipe may be replaced.
 
     Raises:
-        UserError: If a parameter is out of range, or `out` holds something else.
+        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
         DataError: If the corpus is empty or contains no word.
         ArtifactError: If writing to disk fails.
     """
     if k1 < 0 or not 0 <= b <= 1:
         raise UserError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, got k1 = {k1}, b = {b}.")
     analyser = Analyser(stop_words)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".tmp-bm25-", dir=out.parent) as staging:
-        count, corpus = write_passages(Path(staging), track(passages, None, "reading passages"))
+    with INDEX.locked(out), scratch_folder(out) as staging:
+        corpus = write_passages(staging, track(passages, None, "reading passages"))
         recipe = recipe_of("bm25", corpus, k1=k1, b=b, analyser=analyser.recipe)
         if is_built(out, recipe, overwrite):
             return
-        engine = _fit(PassageStore(Path(staging)), analyser, k1, b)
+        engine = _fit(PassageStore(staging), analyser, k1, b)
         write_index(
-            out, recipe, count, Path(staging), lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
+            out, recipe, corpus.passages, staging, lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
         )
-    say(f"{out}: BM25 index of {count:,} passages, {len(engine.vocab_dict):,} words.")
+    say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(engine.vocab_dict):,} words.")
 
 
 def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":

@@ -1,13 +1,14 @@
 """Dense retrieval: passages and queries are embedded by one sentence encoder and ranked by inner product."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.checks import check_at_least
 from common.errors import ArtifactError
 from common.records import Passage, Ranked
-from harness.indexing.index_folder import Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.runtime.progress import in_bytes, say, track
 
@@ -46,7 +47,7 @@ def build_dense(
         overwrite: Whether another index, or another unfinished build, may be replaced.
 
     Raises:
-        UserError: If a parameter is out of range, or `out` holds something else.
+        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
         DataError: If the corpus is empty.
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
@@ -57,50 +58,52 @@ def build_dense(
     check_at_least(1, chunk_passages=chunk_passages)
     partial = partial_folder(out)
     processes = join_process_group()
-    recipe: dict | None = None
-    status = "failed"
-    if processes.rank == 0:
-        try:
-            recipe = _prepare(
-                passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
-            )
-            status = "encode" if recipe is not None else "up to date"
-        finally:
-            processes.broadcast(status)
-    else:
-        status = processes.broadcast(status)
-    if status == "failed":
-        raise ArtifactError(f"{out}: rank 0 could not start the build; see its error message.")
-    if status == "up to date":
-        return
-    store = PassageStore(partial)
-    chunks = chunk_count(len(store), chunk_passages)
-    vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
-    say(
-        f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-        f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {processes.size} process(es)."
-    )
-    encode_chunks(store, partial, encoder, chunk_passages, processes)
-    processes.barrier()
-    if processes.rank != 0 or recipe is None:
-        return
-    write_index(
-        out,
-        recipe,
-        len(store),
-        partial,
-        lambda folder: write_vectors(
-            folder,
-            read_chunks(store, partial, encoder, chunk_passages),
+    with ExitStack() as held:
+        recipe: dict | None = None
+        status = "failed"
+        if processes.rank == 0:
+            try:
+                held.enter_context(INDEX.locked(out))  # for all ranks, until the index is written
+                recipe = _prepare(
+                    passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
+                )
+                status = "encode" if recipe is not None else "up to date"
+            finally:
+                processes.broadcast(status)
+        else:
+            status = processes.broadcast(status)
+        if status == "failed":
+            raise ArtifactError(f"{out}: rank 0 could not start the build; see its error message.")
+        if status == "up to date":
+            return
+        store = PassageStore(partial)
+        chunks = chunk_count(len(store), chunk_passages)
+        vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
+        say(
+            f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
+            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {processes.size} process(es)."
+        )
+        encode_chunks(store, partial, encoder, chunk_passages, processes)
+        processes.barrier()
+        if processes.rank != 0 or recipe is None:
+            return
+        write_index(
+            out,
+            recipe,
             len(store),
-            encoder.dimensions,
-            recipe["vectors"],
-        ),
-        ["torch", "transformers", "numpy"],
-        origin={"encoder": encoder.name},
-    )
-    discard(partial)
-    say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
+            partial,
+            lambda folder: write_vectors(
+                folder,
+                read_chunks(store, partial, encoder, chunk_passages),
+                len(store),
+                encoder.dimensions,
+                recipe["vectors"],
+            ),
+            ["torch", "transformers", "numpy"],
+            origin={"encoder": encoder.name},
+        )
+        discard(partial)
+        say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
 
 
 def _prepare(
@@ -117,19 +120,20 @@ def _prepare(
     Returns:
         The recipe, or None if the index is up to date.
     """
-    from harness.indexing.corpus_encoding import discard, start_or_resume
+    from harness.indexing.corpus_encoding import PARTIAL, discard, start_or_resume
     from harness.indexing.vector_search import check_parameters
 
+    PARTIAL.check(partial)
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
-        count, corpus = write_passages(partial, track(passages, None, "reading passages"))
+        corpus = write_passages(partial, track(passages, None, "reading passages"))
         recipe = recipe_of(
             "dense",
             corpus,
             encoder=encoder.recipe,
             dtype=encoder.dtype,
-            vectors=check_parameters(kind[0], count, kind[1], kind[2]),
+            vectors=check_parameters(kind[0], corpus.passages, kind[1], kind[2]),
         )
         if is_built(out, recipe, overwrite):
             if fresh:

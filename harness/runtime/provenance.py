@@ -1,8 +1,6 @@
 """Provenance: records the arguments that the command line built an object from, so that saved results are reused only for
 the same configuration.  Folders are identified by their content, not by their names."""
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -71,11 +69,6 @@ def _describe_path(path: Path) -> object:
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     stats = ((each, each.stat()) for each in files)
     return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in stats]
-
-
-def fingerprint(value: object) -> str:
-    """sha256 of a JSON value in canonical form (sorted keys, no blanks)."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def differences(recorded: dict, wanted: dict) -> str:

@@ -85,7 +85,7 @@ def _locked(file: Path) -> Iterator[BinaryIO]:
     with _write_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with exclusive(file, f"{file}: in use by another run. Wait for it, or choose another --out."):
+        with exclusive(file):
             with _write_errors(file):
                 stored = file.open("a+b")
             try:

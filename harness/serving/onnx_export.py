@@ -12,6 +12,7 @@ from common.files import whole_folder
 from common.records import Passage
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.pair_export import log_odds_of
 from models.serving_manifest import read_manifest, write_manifest
 
 if TYPE_CHECKING:
@@ -37,8 +38,7 @@ class _LogOdds(nn.Module):
         self.network = classifier.network
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        logits_P2 = self.network(input_ids=input_ids, attention_mask=attention_mask).logits
-        return logits_P2[:, 1] - logits_P2[:, 0]
+        return log_odds_of(self.network(input_ids=input_ids, attention_mask=attention_mask).logits)
 
 
 def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float:
@@ -46,7 +46,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
 
     Args:
         serving: Folder that training exported.
-        out: Folder to write; an existing one is replaced.
+        out: Folder to write; an existing one is replaced: `infer.py export` checks that it is an earlier export.
         tolerance_nats: Maximum difference in log-odds on the probe triples.
 
     Returns:

@@ -6,7 +6,7 @@ Shape legend: P triples, T tokens.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BigBirdForSequenceClassification,
+    PretrainedConfig,
     PreTrainedModel,
 )
 
@@ -27,11 +28,13 @@ from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.length_batching import length_batches
+from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.pretrained import resolve
 from models.serving_manifest import read_manifest
 
 KIND = "triple_classifier"
 PART = "classifier"
+FIELDS = {"attention": list(get_args(AttentionKind)), "threshold": float}  # of the manifest
 LABELS = {0: "negative", 1: "positive"}
 TOKENS_PER_BATCH = {"cpu": 2048}  # fits CPU caches: 25-33% faster than 8,192; GPUs need more
 
@@ -40,7 +43,7 @@ class TripleClassifier(nn.Module):
     """Scores (question, document, document) triples.  Create it with `build` (training) or `load` (serving).
 
     Args:
-        network: A two-label sequence classifier.
+        network: A sequence classifier of two labels (training, earlier exports) or one (exports); see `log_odds_of`.
         encode: Turns triples into token ids.
         attention: BigBird's attention kind, see `build`; ignored for other models.
     """
@@ -51,18 +54,12 @@ class TripleClassifier(nn.Module):
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
         super().__init__()
         self.network, self.encode = network, encode
-        self.pad_to: int | None = None
         self.sparse = False
         if network.config.model_type == "big_bird":
             kind = resolve_kind(attention, encode.max_tokens)
             self.sparse = kind == "block_sparse"
             if kind == "fused":
                 fuse(network.bert)
-            if self.sparse:
-                # The last block is global: scores depend on padding unless it is all padding, hence one fixed length.
-                block = network.config.block_size
-                minimum = sparse_minimum_tokens(block, network.config.num_random_blocks)
-                self.pad_to = -(-max(encode.max_tokens + 1, minimum) // block) * block + block
             for unused in network.bert.pooler.parameters():
                 unused.requires_grad_(False)  # DDP fails on parameters without gradient
 
@@ -96,6 +93,9 @@ class TripleClassifier(nn.Module):
         labels = {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
         rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
         dropouts = {} if dropout is None else dict.fromkeys(rates, dropout)
+        pair_tokenizer(
+            encode.tokenizer, max_tokens, token_types=False, separator_inside=True
+        )  # refuse it now, not at export
         if convertible(config):
             body = to_bigbird(AutoModel.from_pretrained(folder), positions_for(max_tokens, attention), layers)
             for key, value in {**labels, **dropouts}.items():
@@ -108,19 +108,22 @@ class TripleClassifier(nn.Module):
                 f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: remove the option."
             )
         elif config.model_type == "big_bird":
-            network = AutoModelForSequenceClassification.from_pretrained(
-                folder, attention_type=_attention_type(attention, max_tokens), **labels, **dropouts
-            )
+            kind = _attention_type(attention, max_tokens)
+            network = _with_two_labels(folder, config, attention_type=kind, **labels, **dropouts)
         elif config.model_type == "longformer":
-            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **dropouts)
+            network = _with_two_labels(folder, config, **labels, **dropouts)
         else:
             raise UserError(
                 f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, camembert."
             )
+        classifier = cls(network, encode, attention)
         room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)
-        if max_tokens > room:
-            raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
-        return cls(network, encode, attention)
+        if (needed := classifier.padded_length(max_tokens)) > room:
+            padded = "" if needed == max_tokens else f" (padded to {needed})"
+            raise UserError(
+                f"max_tokens {max_tokens}{padded} is beyond the {room} positions of {pretrained}: lower it."
+            )
+        return classifier
 
     @classmethod
     def load(cls, serving: Path, device: str = "auto", attention: AttentionKind | None = None) -> Self:
@@ -135,7 +138,7 @@ class TripleClassifier(nn.Module):
             MissingInputError: If the folder does not exist.
             ArtifactError: If it is corrupt or was made for another text format.
         """
-        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT, FIELDS)
         kind = attention or manifest["attention"]
         folder = str(Path(serving) / PART)
         config = AutoConfig.from_pretrained(folder)
@@ -148,15 +151,39 @@ class TripleClassifier(nn.Module):
         return classifier.to(resolve_device(device)).eval()
 
     def save(self, folder: Path) -> None:
-        """Write the network and its tokenizer to `folder/classifier`, loadable by transformers' Auto classes alone."""
-        self.network.save_pretrained(folder / PART)
-        self.encode.tokenizer.save_pretrained(folder / PART)
+        """Write network and tokenizer to `folder/classifier` for transformers' Auto classes and CrossEncoder.
+
+        There, the pair (question, "title. text [SEP] title. text") scores the log-odds, in one label.
+        """
+        encode = self.encode
+        save_one_score(self.network, folder / PART)
+        pair_tokenizer(encode.tokenizer, encode.max_tokens, token_types=False, separator_inside=True).save_pretrained(
+            folder / PART
+        )
+        if self.sparse:
+            pad_always_to(folder / PART, self.padded_length(encode.max_tokens))
+
+    def padded_length(self, tokens: int) -> int:
+        """Length to which a batch is padded whose longest row has `tokens` tokens.
+
+        With block-sparse attention the last block is global, so scores depend on padding unless that block is all padding:
+        a whole block is added.  Any larger multiple of the block gives the same scores.
+        """
+        if not self.sparse:
+            return tokens
+        block = self.network.config.block_size
+        minimum = sparse_minimum_tokens(block, self.network.config.num_random_blocks)
+        return -(-max(tokens + 1, minimum) // block) * block + block
+
+    def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Right-padded token ids and attention mask of a batch, both (P, T) int64."""
+        return self.encode.pad(sequences, self.padded_length(max(map(len, sequences))) if self.sparse else None)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
-        """Log-odds of "positive", (P,), nats, fp32: logit of label 1 minus logit of label 0."""
+        """Log-odds of "positive", (P,), nats, fp32."""
         with _preserved_numpy_state() if self.sparse else nullcontext():
-            logits_P2 = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
-        return logits_P2[:, 1] - logits_P2[:, 0]
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+        return log_odds_of(logits_PL)
 
     @torch.inference_mode()
     def log_odds(
@@ -171,8 +198,8 @@ class TripleClassifier(nn.Module):
         tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(device.type, 65_536)
         self.encode.remember_triples(triples)
         sequences = [self.encode(*triple) for triple in triples]
-        for rows in length_batches([len(s) for s in sequences], tokens_per_batch, self.pad_to):
-            ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows], self.pad_to)
+        for rows in length_batches([self.padded_length(len(s)) for s in sequences], tokens_per_batch):
+            ids_PT, attention_PT = self.pad([sequences[row] for row in rows])
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
                 scores_P = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
             yield rows, scores_P.tolist()
@@ -196,6 +223,18 @@ def positions_for(max_tokens: int, attention: AttentionKind) -> int:
 
 def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
     return "block_sparse" if resolve_kind(kind, max_tokens) == "block_sparse" else "original_full"
+
+
+def _with_two_labels(folder: str, config: PretrainedConfig, **options: Any) -> PreTrainedModel:
+    """Load a sequence classifier with two labels: an exported head of one label is widened, another one starts anew."""
+    exported = config.num_labels == 1 and (config.architectures or [""])[0].endswith("ForSequenceClassification")
+    if not exported:
+        return AutoModelForSequenceClassification.from_pretrained(folder, ignore_mismatched_sizes=True, **options)
+    labels = {name: options.pop(name) for name in ("num_labels", "id2label", "label2id")}
+    network = AutoModelForSequenceClassification.from_pretrained(folder, **options)
+    widen(network)
+    network.config.id2label, network.config.label2id = labels["id2label"], labels["label2id"]
+    return network
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from common.errors import UserError
 from common.records import Passage
 from models.bigbird.attention import fuse
 from models.length_batching import length_batches
+from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.text_formats import single_token
@@ -146,9 +147,7 @@ class RelevanceEstimator(nn.Module):
         if not self.generative:
             segments = {"token_type_ids": self._segments(ids_PT, attention_PT)} if self.segmented else {}
             logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits.float()
-            if logits_PL.shape[1] == 2:
-                return Relevance(logits_PL[:, 1] - logits_PL[:, 0], None)
-            return Relevance(logits_PL[:, 0], None)
+            return Relevance(log_odds_of(logits_PL), None)
         start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
         logits_PV = self.network(
             input_ids=ids_PT, attention_mask=attention_PT, decoder_input_ids=start_P1, use_cache=False
@@ -179,9 +178,17 @@ class RelevanceEstimator(nn.Module):
         return scores.tolist()
 
     def save(self, folder: Path) -> None:
-        """Write config.json, model.safetensors and the tokenizer."""
-        self.network.save_pretrained(folder)
-        self.encode.tokenizer.save_pretrained(folder)
+        """Write config.json, model.safetensors and the tokenizer for transformers' Auto classes.
+
+        Without a decoder also for CrossEncoder: there, the pair (question, "title. text") scores the relevance logit.
+        """
+        tokenizer, max_tokens = self.encode.tokenizer, self.encode.max_tokens
+        if self.generative:
+            self.network.save_pretrained(folder)
+            with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)
+        else:
+            save_one_score(self.network, folder)
+            pair_tokenizer(tokenizer, max_tokens, self.segmented, separator_inside=False).save_pretrained(folder)
 
 
 def positions(config: PretrainedConfig) -> int:

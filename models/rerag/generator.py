@@ -17,6 +17,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.records import Passage, clean
 from models.length_batching import IGNORE, length_batches
+from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.estimator import TOKENS_PER_BATCH
@@ -142,7 +143,7 @@ class Generator(nn.Module):
     def save(self, folder: Path) -> None:
         """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
         self.network.save_pretrained(folder)
-        self.encode.tokenizer.save_pretrained(folder)
+        with_max_tokens(self.encode.tokenizer, self.encode.max_tokens).save_pretrained(folder)
 
     def _shifted(self, labels_PA: Tensor) -> Tensor:
         """Decoder input ids: the start token, then every label but the last."""

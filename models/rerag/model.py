@@ -7,18 +7,28 @@ serving/generator/     generates answers from one context at a time, or, in the 
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, Self, get_args
 
 from common.errors import ArtifactError
+from common.seals import check_fields
 from models.devices import resolve_device
 from models.rerag.calibration import Calibration
 from models.rerag.context_tokenizer import ContextFormat, text_format
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
-from models.serving_manifest import read_manifest, write_manifest
+from models.serving_manifest import CURE, read_manifest, write_manifest
 
 KIND = "re_rag"
 ESTIMATOR, GENERATOR = "estimator", "generator"
+FIELDS = {
+    "parts": dict,
+    "answer_prefix": str,
+    "calibration": {"scale": float, "offset": float},
+    "refusal_threshold": (float, NoneType),
+    "max_answer_tokens": int,
+}
+PART_FIELDS = {"text_format": str, "max_tokens": int}
 FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
 
 
@@ -90,8 +100,11 @@ class ReRagModel:
         """
         serving = Path(serving)
         where = resolve_device(device)
-        manifest = read_manifest(serving, KIND, tuple(FORMATS))
+        manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
         parts = manifest["parts"]
+        check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
+        temperature = {"relevance_temperature": manifest.get("relevance_temperature", 1.0)}  # earlier releases had none
+        check_fields(str(serving), temperature, {"relevance_temperature": float}, CURE)
         for name in needs:
             if name not in parts:
                 raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
@@ -110,7 +123,7 @@ class ReRagModel:
             Calibration(**manifest["calibration"]),
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
-            manifest.get("relevance_temperature", 1.0),  # 1 in folders of releases without it
+            temperature["relevance_temperature"],
         )
 
 

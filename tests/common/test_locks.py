@@ -1,5 +1,7 @@
 """Locks between processes, their clean-up, and no module that Windows lacks where serving starts."""
 
+import re
+import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +19,7 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from common.locks import exclusive
-with exclusive(Path(sys.argv[2]), "busy"):
+with exclusive(Path(sys.argv[2])):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -36,12 +38,18 @@ def holder(path: Path) -> subprocess.Popen[str]:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "folder"  # it need not exist
     process = holder(path)
-    with pytest.raises(UserError, match="someone else is busy"), exclusive(path, "someone else is busy"):
+    with pytest.raises(UserError) as refused, exclusive(path, "Wait."):
         pass
+    line = str(refused.value)
+    started = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    assert re.fullmatch(
+        rf"{re.escape(str(path))} is in use by process {process.pid} on {re.escape(socket.gethostname())} {started}. Wait.",
+        line,
+    )
     assert lock_file(path).exists()  # it is still held
     process.communicate("\n", timeout=30)
     assert not list(tmp_path.iterdir())
-    with exclusive(path, "busy"), exclusive(tmp_path / "another", "busy"):
+    with exclusive(path), exclusive(tmp_path / "another"):
         pass
     assert not list(tmp_path.iterdir())
 
@@ -51,7 +59,7 @@ def test_a_killed_process_releases_its_lock(tmp_path: Path) -> None:
     process.kill()
     process.communicate(timeout=30)
     assert lock_file(tmp_path / "work").exists()
-    with exclusive(tmp_path / "work", "busy"):
+    with exclusive(tmp_path / "work"):
         pass
     assert not list(tmp_path.iterdir())
 
@@ -64,7 +72,7 @@ def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
         nonlocal inside, most, entered
         for _ in range(300):
             try:
-                with exclusive(tmp_path / "work", "busy"):
+                with exclusive(tmp_path / "work"):
                     with counting:
                         inside, entered = inside + 1, entered + 1
                         most = max(most, inside)
@@ -79,13 +87,33 @@ def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert entered > 100
+    assert entered > 30
     assert most == 1
+
+
+def test_a_lock_whose_holder_cannot_be_read_is_still_refused(tmp_path: Path) -> None:
+    process = holder(tmp_path / "work")
+    lock_file(tmp_path / "work").write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"work is in use by another process\. Wait"), exclusive(tmp_path / "work"):
+        pass
+    process.communicate("\n", timeout=30)
+
+
+def test_missing_folders_are_created_and_removed_when_empty(tmp_path: Path) -> None:
+    with exclusive(tmp_path / "a" / "b" / "work"):
+        assert lock_file(tmp_path / "a" / "b" / "work").is_file()
+    assert not list(tmp_path.iterdir())
+    with exclusive(tmp_path / "a" / "b" / "work"):
+        (tmp_path / "a" / "kept").write_text("")
+    assert [path.name for path in tmp_path.rglob("*")] == ["a", "kept"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match=r"work\.lock: cannot write"), exclusive(tmp_path / "file" / "work", "busy"):
+    with (
+        pytest.raises(ArtifactError, match=r"work: cannot write: .*/file is a file\."),
+        exclusive(tmp_path / "file" / "work"),
+    ):
         pass
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import train
@@ -44,6 +45,18 @@ def done(run: subprocess.CompletedProcess[str]) -> str:
 
 def metrics(folder: Path, name: str = "tiny") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "checkpoints" / name / "metrics.jsonl").read_text().splitlines()]
+
+
+def trained(rows: list[dict[str, Any]]) -> list[dict[str, float]]:
+    """The lines of losses, metrics and gradient norms of training; rates depend on the machine."""
+    return [row for row in rows if "train/grad_norm" in row]
+
+
+def assert_same_logs(ours: list[dict[str, Any]], theirs: list[dict[str, Any]], relative: float = 1e-6) -> None:
+    """Two runs that divided the same steps differently logged the same steps with the same values, at least three."""
+    assert len(trained(theirs)) >= 3
+    for one, other in zip(trained(ours), trained(theirs), strict=True):
+        assert one == pytest.approx(other, rel=relative), one["step"]
 
 
 def weights(folder: Path, name: str, file: str = "last.ckpt") -> dict[str, torch.Tensor]:

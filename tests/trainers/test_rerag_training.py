@@ -14,7 +14,7 @@ from common.records import Passage
 from models.rerag.model import ReRagModel
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.rerag_data import fid_rows
-from tests.helpers.runs import assert_repeated, done, fit, fit_here, metrics, weights
+from tests.helpers.runs import assert_repeated, assert_same_logs, done, fit, fit_here, metrics, weights
 from tests.helpers.tolerances import model_close
 
 CONFIG = """
@@ -102,6 +102,7 @@ def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints
     done(fit(tmp_path, "--name", "two", *options, torchrun=2))
     fit_here(tmp_path, "--name", "accumulated", *options, "--trainer.accumulate_grad_batches", "3")
     for name in ("two", "accumulated"):
+        assert_same_logs(metrics(tmp_path, name), metrics(tmp_path, "one"))
         assert_same_steps(tmp_path / "checkpoints" / name, tmp_path / "checkpoints/one", rows=8 * 4)
         for key in ("val/questions", "val/em", "val/gen_nats", "val/recall_1"):  # each question once
             ours, theirs = ([row[key] for row in metrics(tmp_path, run) if key in row] for run in (name, "one"))

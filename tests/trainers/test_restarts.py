@@ -76,7 +76,9 @@ def test_a_run_that_nothing_restarted_is_refused(
         for name in RESTARTS:
             monkeypatch.setenv(name, count)
     before = (workplace / "checkpoints/tiny/last.ckpt").read_bytes()
-    with pytest.raises(UserError, match=r"already holds a run: choose another --name, or resume it with --ckpt_path"):
+    with pytest.raises(
+        UserError, match=r"already holds a run: choose another --name, or continue it with --resume auto"
+    ):
         fit_here(workplace)
     assert (workplace / "checkpoints/tiny/last.ckpt").read_bytes() == before
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 import train
@@ -23,8 +25,9 @@ from models.rerag.generator import Generator
 from models.serving_manifest import read_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from tests.conftest import NAMES
+from tests.helpers import runs
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, largest_difference
+from tests.helpers.runs import assert_repeated, assert_same_logs, largest_difference
 from tests.helpers.tolerances import fp32_tolerance, model_close
 from trainers.t5 import KIND, SpanCorruptionTrainer, token_nll
 
@@ -141,7 +144,9 @@ def weights(folder: Path, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
     return torch.load(folder / file, weights_only=True)["state_dict"]
 
 
-def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path) -> None:
+def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = fit("tiny", "--trainer.max_epochs", "16")
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
     assert losses[0] > 2.5
@@ -156,6 +161,12 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(workplace: Path)
         torch.testing.assert_close(value, state[f"network.{name}"], rtol=0, atol=0)
     assert Generator.build(str(folder / "serving/t5")).labels(["name3"]).shape == (1, 2)
     assert AutoTokenizer.from_pretrained(folder / "serving/t5").eos_token_id == 1
+    card = ModelCard.load(folder / "serving/README.md")
+    assert card.data.to_dict()["pipeline_tag"] == "text2text-generation"
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    monkeypatch.chdir(folder / "serving")
+    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    assert found["filled"].startswith("<pad>")
 
 
 @pytest.mark.numeric
@@ -171,13 +182,16 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
 
 
 @pytest.mark.numeric
-def test_accumulation_trains_as_one(workplace: Path) -> None:
+def test_two_processes_and_accumulation_train_as_one(workplace: Path) -> None:
     options = (*RECORDED, "--model.dropout", "0", "--model.learning_rate", HARDLY)
     one = fit("one", *options)
     several = fit("several", *options, "--trainer.accumulate_grad_batches", "3")
-    assert_same_steps(several, one, rows=8)
-    ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (several, one))
-    assert ours == model_close(theirs)
+    runs.done(runs.fit(workplace, "--name", "two", *options, torchrun=2))
+    for other in (several, Path("checkpoints/two")):
+        assert_same_steps(other, one, rows=8)
+        assert_same_logs(metrics(other), metrics(one))
+        ours, theirs = ([row["val/loss_nats"] for row in metrics(f) if "val/loss_nats" in row] for f in (other, one))
+        assert ours == model_close(theirs)
 
 
 class _Bench:

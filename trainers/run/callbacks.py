@@ -9,12 +9,14 @@ import pytorch_lightning as pl
 import torch
 import torch.distributed as dist
 from pytorch_lightning.callbacks import Callback
-from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from common.errors import ArtifactError
 from common.files import whole_folder, write_json
+from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
-from trainers.run.loggers import RunWandbLogger
+from trainers.run.loggers import JsonlLogger, RunWandbLogger
+from trainers.run.preflight_checks import refuse_late_validation, refuse_unknown_metric
+from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
 EXPORT_TOLERANCE_NATS = 1e-5
@@ -24,13 +26,30 @@ EXAMPLES = 16  # validation examples shown in W&B, always the same ones
 class RunRecord(Callback):
     """Writes env.json, audit.json, state.json and plots/; sends plots and a table of examples to W&B."""
 
+    def __init__(self) -> None:
+        self._resumed_step, self._validation_due, self._begun = 0, False, False
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep the position in metrics.jsonl."""
+        self._resumed_step = checkpoint["global_step"]
+        self._validation_due = checkpoint.get(VALIDATION_DUE, False)
+
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Record environment and data."""
+        """Check the monitored metric and the validation interval."""
+        refuse_unknown_metric(trainer, module)
+        refuse_late_validation(trainer)
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Record environment and data, and cut metrics.jsonl back to the checkpoint."""
+        self._begun = True
         self._state(trainer, "running")
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
             write_json(folder / "env.json", {**provenance(trainer), "hardware": hardware()})
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
+            for logger in trainer.loggers:
+                if isinstance(logger, JsonlLogger):
+                    logger.cut(self._resumed_step, self._validation_due)
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Save and send the plots and examples of this validation."""
@@ -51,11 +70,10 @@ class RunRecord(Callback):
         self._state(trainer, "done")
 
     def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
-        """Record the failure; save a checkpoint on SIGTERM, which all ranks receive, and on one rank also on Ctrl-C."""
-        interrupted = isinstance(exception, (KeyboardInterrupt, SIGTERMException))
-        if isinstance(exception, SIGTERMException) or (interrupted and trainer.world_size == 1):
-            trainer.save_checkpoint(Path(trainer.default_root_dir) / "last.ckpt")
-        self._state(trainer, "preempted" if interrupted else "failed")
+        """Record the failure of a run that had begun."""
+        if self._begun:
+            stopped = isinstance(exception, (KeyboardInterrupt, RunStoppedError))
+            self._state(trainer, "preempted" if stopped else "failed")
 
     def _state(self, trainer: pl.Trainer, status: str) -> None:
         if trainer.is_global_zero:

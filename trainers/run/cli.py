@@ -1,21 +1,27 @@
 """Command line of train.py: LightningCLI with run folders, strict keys, a saved config and the callbacks of every run."""
 
 import os
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytorch_lightning as pl
 import yaml
-from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
+from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
+from pytorch_lightning.utilities import rank_zero_only
 
 from common.command_line import CommandLine
 from common.errors import UserError
 from common.files import write_text
+from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
+from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
 from trainers.run.help import GROUPS
-from trainers.run.loggers import JsonlLogger, RunWandbLogger
+from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
+from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
@@ -28,6 +34,12 @@ def run_folder(name: str) -> str:
     return str(Path("checkpoints", name, *([trial] if trial else [])))
 
 
+def check_name(name: str) -> None:
+    """Raise UserError if a run's name is empty or leaves checkpoints/."""
+    if not Path(name).parts or Path(name).is_absolute() or ".." in Path(name).parts:
+        raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+
+
 class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
@@ -37,10 +49,21 @@ class BriefParser(CommandLine, LightningArgumentParser):
 
 
 class SaveRunConfig(SaveConfigCallback):
-    """Writes the complete config beside the checkpoints and sends it to the loggers."""
+    """Writes the complete config beside the checkpoints and sends it to the loggers, once training starts.
+
+    Not in `setup`, as Lightning does: a run that is refused before its first step must leave nothing behind.
+    """
+
+    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
+        """Do nothing yet."""
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Save the config."""
+        if trainer.is_global_zero:
+            self.save_config(trainer, pl_module, "fit")
 
     def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Save the config; called on rank 0 before training."""
+        """Write the file and tell the loggers."""
         text = self.parser.dump(self.config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)
         for logger in trainer.loggers:
@@ -48,9 +71,16 @@ class SaveRunConfig(SaveConfigCallback):
 
 
 class TrainCLI(LightningCLI):
-    """`train.py {fit,validate,test}` for any trainer and data module."""
+    """`train.py {fit,validate}` for any trainer and data module.
 
-    def __init__(self, args: list[str] | None = None, **kwargs: Any) -> None:
+    Args:
+        args: The command line; sys.argv when None.
+        locks: Receives the lock of the run's folder; it is held until the stack is closed.
+        kwargs: Lightning's.
+    """
+
+    def __init__(self, args: list[str] | None = None, *, locks: ExitStack, **kwargs: Any) -> None:
+        self.locks = locks
         super().__init__(
             args=args,
             auto_configure_optimizers=False,
@@ -64,8 +94,8 @@ class TrainCLI(LightningCLI):
 
     @staticmethod
     def subcommands() -> dict[str, set[str]]:
-        """Lightning's subcommands without `predict`: infer.py answers questions."""
-        return {name: skipped for name, skipped in LightningCLI.subcommands().items() if name != "predict"}
+        """Lightning's subcommands without `test` and `predict`: infer.py evaluates and answers questions."""
+        return {name: LightningCLI.subcommands()[name] for name in ("fit", "validate")}
 
     def init_parser(self, **kwargs: Any) -> LightningArgumentParser:
         """The parser with one-line errors."""
@@ -79,57 +109,95 @@ class TrainCLI(LightningCLI):
         parser.add_argument(
             "--name", type=str, required=True, help="The run's name: its files go to checkpoints/<name>."
         )
-        parser.add_lightning_class_args(ModelCheckpoint, "checkpoint")
+        parser.add_argument(
+            "--resume",
+            type=Literal["auto"] | None,
+            default=None,
+            help="auto: continue from the run's newest checkpoint that verifies; start if there is none.",
+        )
+        parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
+        parser.add_lightning_class_args(EarlyStopping, "early_stopping")
+        # Not strict: the first validations of a resumed run may lack a metric that a training step logs.
+        # Decided after a validation, before last.ckpt is written, so that a resumed run counts its patience alike.
         parser.set_defaults(
             {
-                "checkpoint.filename": "best",
-                "checkpoint.save_last": True,
-                "checkpoint.enable_version_counter": False,
-                "checkpoint.mode": "max",
+                "early_stopping.mode": "max",
+                "early_stopping.patience": 3,
+                "early_stopping.strict": False,
+                "early_stopping.check_on_train_epoch_end": False,
             }
-        )
-        parser.add_lightning_class_args(EarlyStopping, "early_stopping")
-        # Not strict: a run stopped during a validation resumes after it, without that validation's metric.
-        # A misspelt metric is still found: ModelCheckpoint monitors the same one.
-        parser.set_defaults(
-            {"early_stopping.mode": "max", "early_stopping.patience": 3, "early_stopping.strict": False}
         )
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
+        parser.link_arguments("name", "trainer.logger.init_args.save_dir", compute_fn=run_folder)  # of CSV, TensorBoard
 
     def _parse_ckpt_path(self) -> None:
         """Do nothing: Lightning would load the checkpoint unverified and let it override the user's options."""
 
     def before_instantiate_classes(self) -> None:
-        """Check the run's name and checkpoint before anything is loaded."""
+        """Lock the run's folder and find its checkpoint before anything is loaded.
+
+        Raises:
+            UserError: If the name is taken, or another process trains a run of that name.
+            MissingInputError: If there is no such checkpoint.
+            ArtifactError: If it is corrupt.
+        """
         options = self.config[self.subcommand]
+        check_name(options.name)
         folder = Path(run_folder(options.name))
-        last = folder / "last.ckpt"
+        if self.subcommand == "fit":
+            if rank_zero_only.rank == 0:
+                self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
+            restarted = any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS)
+            if options.resume and options.ckpt_path:
+                raise UserError("--resume auto and --ckpt_path exclude each other: give one of them.")
+            if not options.ckpt_path and (options.resume or restarted):
+                path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
+                options.ckpt_path = str(path) if path else None
+            elif not options.ckpt_path and rank_zero_only.rank == 0 and holds_run(folder):
+                raise UserError(
+                    f"{folder} already holds a run: choose another --name, or continue it with --resume auto."
+                )
         if options.ckpt_path:
             verify_checkpoint(Path(options.ckpt_path))
-        if self.subcommand == "fit" and (folder / "config.yaml").exists() and not options.ckpt_path:
-            if any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS):
-                options.ckpt_path = str(last) if last.is_file() else None
-            elif "LOCAL_RANK" not in os.environ or os.environ["LOCAL_RANK"] == "0":
-                raise UserError(
-                    f"{folder} already holds a run: choose another --name, or resume it with --ckpt_path {last}."
-                )
+
+    def instantiate_classes(self) -> None:
+        """Create what the config names.
+
+        Raises:
+            UserError: If a class, such as TensorBoard's logger, needs a package that is not installed.
+        """
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            cause: BaseException | None = error  # the parser wraps what constructors raise
+            while cause is not None and not isinstance(cause, ModuleNotFoundError):
+                cause = cause.__cause__
+            if cause is None:
+                raise
+            raise UserError(f"a package is missing: {' '.join(str(cause).split())}") from error
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""
         config = self._get(self.config_init, "trainer")
+        late = LateLoggers()
         always: dict[str, list[Any]] = {
-            "callbacks": [RunRecord(), Throughput(), RandomState(), ServingExport()],
+            "callbacks": [late, RunRecord(), Throughput(), RandomState(), ServingExport()],
             "plugins": [DurableCheckpointIO()],
         }
         for key, ours in always.items():
             given = config.get(key) or []
             kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
-        trainer = super().instantiate_trainer(**kwargs)
+        try:
+            trainer = super().instantiate_trainer(**kwargs)
+        except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options
+            raise UserError(f"the trainer's options are refused: {' '.join(str(error).split())}") from error
         folder = Path(trainer.default_root_dir)
         for logger in trainer.loggers:
             if isinstance(logger, RunWandbLogger):
                 logger.attach(folder)
-        trainer.loggers = [*trainer.loggers, JsonlLogger(folder)]
+        late.hold(trainer)
+        if self.subcommand == "fit":  # a validation of its own belongs to no step of the run
+            trainer.loggers = [JsonlLogger(folder)]
         return trainer

@@ -5,6 +5,8 @@ Here it is written beside its destination, fsync'd and renamed; `<name>.sha256` 
 """
 
 import json
+import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from lightning_fabric.plugins import CheckpointIO
 
 from common.errors import ArtifactError, MissingInputError
 from common.files import TEMPORARY, sha256, write_atomically, write_text
+
+_CURE = "Resume from another checkpoint: --resume auto takes the newest one that can be read."
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class DurableCheckpointIO(CheckpointIO):
@@ -27,29 +32,22 @@ class DurableCheckpointIO(CheckpointIO):
         path = Path(path)
         for stale in path.parent.glob(f"{TEMPORARY}*"):  # left by a killed writer
             stale.unlink(missing_ok=True)
-        accepted = _accepted(path)
+        try:
+            previous = _accepted(path)[-1:]
+        except ArtifactError:  # nobody could have loaded the previous checkpoint
+            previous = []
 
         def write(temporary: Path) -> None:
             torch.save(checkpoint, temporary)
-            write_text(_digest_file(path), json.dumps([*accepted[-1:], sha256(temporary)]))
+            write_text(_digest_file(path), json.dumps([*previous, sha256(temporary)]))
 
         write_atomically(path, write)
 
     def load_checkpoint(
         self, path: str | Path, map_location: Any | None = None, weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """Load a checkpoint; verify it if it has a digest file.
-
-        Raises:
-            MissingInputError: If it does not exist.
-            ArtifactError: If it is truncated or corrupt.
-        """
-        path = Path(path)
-        verify_checkpoint(path)
-        try:
-            return torch.load(path, map_location=map_location or "cpu", weights_only=True)
-        except (RuntimeError, EOFError) as error:
-            raise ArtifactError(f"{path} cannot be read ({error}). Resume from another checkpoint.") from error
+        """Load a checkpoint.  Errors as `read_checkpoint`."""
+        return read_checkpoint(Path(path), map_location=map_location or "cpu")
 
     def remove_checkpoint(self, path: str | Path) -> None:
         """Delete a checkpoint and its digest file."""
@@ -57,21 +55,41 @@ class DurableCheckpointIO(CheckpointIO):
         _digest_file(Path(path)).unlink(missing_ok=True)
 
 
+def read_checkpoint(path: Path, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:
+    """Verify and read a checkpoint.
+
+    Args:
+        path: The file.
+        map_location: Where its tensors go.
+        mmap: Whether tensors stay on disk until they are used.
+
+    Raises:
+        MissingInputError: If it does not exist.
+        ArtifactError: If it is truncated, corrupt or not a checkpoint of a run.
+    """
+    verify_checkpoint(path)
+    try:
+        checkpoint = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        raise ArtifactError(f"{path} cannot be read ({reason}). {_CURE}") from error
+    if not isinstance(checkpoint, dict) or not checkpoint.keys() >= {"global_step", "state_dict", "loops"}:
+        raise ArtifactError(f"{path} is not a checkpoint of a training run. {_CURE}")
+    return checkpoint
+
+
 def verify_checkpoint(path: Path) -> None:
     """Check that a checkpoint exists and, if it has a digest file, that its sha256 is listed there.
 
     Raises:
         MissingInputError: If it does not exist; the message lists the folder's checkpoints.
-        ArtifactError: If it is truncated or corrupt.
+        ArtifactError: If it, or its digest file, is truncated or corrupt.
     """
     if not path.is_file():
-        found = ", ".join(sorted(str(p) for p in path.parent.glob("*.ckpt"))) or "none"
-        raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {found}.")
-    accepted = _accepted(path)
-    if accepted and sha256(path) not in accepted:
-        raise ArtifactError(
-            f"{path} is corrupt: its sha256 is not in {_digest_file(path)}. Resume from another checkpoint."
-        )
+        files = sorted(str(p) for p in path.parent.glob("*.ckpt") if not p.name.startswith(TEMPORARY))
+        raise MissingInputError(f"{path} does not exist; checkpoints in that folder: {', '.join(files) or 'none'}.")
+    if _digest_file(path).is_file() and sha256(path) not in _accepted(path):
+        raise ArtifactError(f"{path} is corrupt: its sha256 is not in {_digest_file(path)}. {_CURE}")
 
 
 def _digest_file(path: Path) -> Path:
@@ -79,5 +97,14 @@ def _digest_file(path: Path) -> Path:
 
 
 def _accepted(path: Path) -> list[str]:
+    """The digests in a checkpoint's digest file: of the file before and of the one that replaces it."""
     file = _digest_file(path)
-    return json.loads(file.read_text()) if file.is_file() else []
+    if not file.is_file():
+        return []
+    try:
+        accepted = json.loads(file.read_bytes())
+    except ValueError:
+        accepted = None
+    if not isinstance(accepted, list) or not accepted or not all(_DIGEST.fullmatch(str(one)) for one in accepted):
+        raise ArtifactError(f"{file} is corrupt: it must list sha256 digests. {_CURE}")
+    return accepted

@@ -16,7 +16,6 @@ from common.version import VERSION
 COMMANDS = {
     "fit": "Train, and write checkpoints/<name>/ with checkpoints, metrics, plots and the serving folder.",
     "validate": "Measure a checkpoint on the validation data.",
-    "test": "Measure a checkpoint on the test data.",
 }
 OPTIONS = {  # of every command, in the order of the help
     "config": (
@@ -24,6 +23,7 @@ OPTIONS = {  # of every command, in the order of the help
         "Configuration in YAML, one of configs/train; several are merged, and later options override it.",
     ),
     "name": ("NAME", "The run's name: its files go to checkpoints/<name>."),
+    "resume": ("auto", "Continue from the run's newest checkpoint that verifies; start if there is none."),
     "ckpt_path": ("FILE", "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt."),
     "seed_everything": ("INT", "Seed of all random generators; 0 when omitted."),
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
@@ -31,11 +31,17 @@ OPTIONS = {  # of every command, in the order of the help
     "print_config": ("", "Print the complete configuration and exit."),
     "version": ("", "Print the version and exit."),
 }
-ONLY = {"verbose": ("validate", "test"), "version": ()}  # options of these commands alone
-GROUPS = {  # Lightning's classes: file, class, and the keys that follow from others
-    "trainer": ("trainer/trainer.py", "Trainer", {"default_root_dir"}),
-    "checkpoint": ("callbacks/model_checkpoint.py", "ModelCheckpoint", {"dirpath"}),
-    "early_stopping": ("callbacks/early_stopping.py", "EarlyStopping", {"monitor"}),
+ONLY = {"resume": ("fit",), "verbose": ("validate",), "version": ()}  # options of these commands alone
+GROUPS = {  # Lightning's classes, and ours that extend them: files, classes, and the keys that follow from others
+    "trainer": ([("trainer/trainer.py", "Trainer")], {"default_root_dir"}),
+    "checkpoint": (
+        [
+            (__file__.replace("help.py", "checkpoints.py"), "RunCheckpoint"),
+            ("callbacks/model_checkpoint.py", "ModelCheckpoint"),
+        ],
+        {"dirpath"},
+    ),
+    "early_stopping": ([("callbacks/early_stopping.py", "EarlyStopping")], {"monitor"}),
 }
 WIDTH = 110
 
@@ -82,16 +88,18 @@ def command_help(command: str) -> str:
 
 
 def keys(group: str) -> list[str]:
-    """The keys of a group, read from Lightning's source file."""
-    file, name, linked = GROUPS[group]
+    """The keys of a group, read from the classes' source files."""
+    sources, linked = GROUPS[group]
     spec = find_spec("pytorch_lightning")
     assert spec is not None
     assert spec.origin is not None
-    tree = ast.parse((Path(spec.origin).parent / file).read_text(encoding="utf-8"))
-    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
-    (init,) = [node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
-    parameters = [each.arg for each in (*init.args.args[1:], *init.args.kwonlyargs)]
-    return [each for each in parameters if each not in linked]
+    parameters: list[str] = []
+    for file, name in sources:
+        tree = ast.parse((Path(spec.origin).parent / file).read_text(encoding="utf-8"))
+        (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+        (init,) = [node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+        parameters += [each.arg for each in (*init.args.args[1:], *init.args.kwonlyargs)]
+    return [each for each in dict.fromkeys(parameters) if each not in linked]
 
 
 def _indented(text: str, blanks: int) -> str:

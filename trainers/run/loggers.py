@@ -1,25 +1,34 @@
-"""Loggers: metrics.jsonl, written by every run, and W&B."""
+"""Loggers: metrics.jsonl, written by every run, and W&B; they start when training does."""
 
 import json
-import netrc
 import os
 import secrets
 import sys
 from argparse import Namespace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
+from common.errors import ArtifactError
 from common.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
 WANDB_ID_FILE = "wandb_run_id"
+WANDB_START_SECONDS = (
+    15.0  # longest wait for a W&B run to be created; W&B's check of the key before it takes at most 10 s
+)
 
 
 class JsonlLogger(Logger):
     """Writes one JSON object per line and flushes every line, so that a killed run loses none.
+
+    Step k is the optimizer step that takes `trainer.global_step` from k to k + 1.  Its training metrics and those of the
+    validation that follows it are logged with k.  So a checkpoint of global step g goes with the lines below g.
 
     Args:
         folder: The run's folder; an existing file is continued, without an incomplete last line.
@@ -33,18 +42,60 @@ class JsonlLogger(Logger):
     name = "metrics"
     version = ""
 
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / METRICS_FILE
+
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
-        """Append {"step": ..., name: value, ...}."""
+        """Append {"step": ..., name: value, ...}; a value that is infinite or not a number is written as null."""
         if self._file is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            path = self.folder / METRICS_FILE
-            if path.exists():
-                whole = path.read_bytes()
-                write_text(path, whole[: whole.rfind(b"\n") + 1].decode())
-            self._file = path.open("a", encoding="utf-8")
-        self._file.write(json.dumps({"step": step, **{k: float(v) for k, v in metrics.items()}}) + "\n")
+            if self.path.exists():
+                whole = self.path.read_bytes()
+                write_text(self.path, whole[: whole.rfind(b"\n") + 1].decode())
+            self._file = self.path.open("a", encoding="utf-8")
+        numbers = {name: float(value) for name, value in metrics.items()}
+        row = {"step": step, **{name: value if isfinite(value) else None for name, value in numbers.items()}}
+        self._file.write(json.dumps(row, allow_nan=False) + "\n")
         self._file.flush()
+
+    @rank_zero_only
+    def cut(self, step: int, validation_due: bool = False) -> None:
+        """Drop the lines that were logged after a checkpoint, before a run resumes from it.  The file is replaced atomically.
+
+        Args:
+            step: `global_step` of the checkpoint: lines with this step or a later one are dropped.
+            validation_due: Whether the checkpoint was written before a validation, which will be repeated: its lines are
+                dropped too.
+
+        Raises:
+            ArtifactError: If a complete line is not a JSON object, or the file cannot be written.
+        """
+        self.finalize("cut")
+        if not self.path.exists():
+            return
+        text = self.path.read_text(encoding="utf-8", errors="replace")
+        lines = text[: text.rfind("\n") + 1].splitlines(keepends=True)
+        rows = [(line, self._row(line, number)) for number, line in enumerate(lines, 1)]
+        kept = "".join(
+            line
+            for line, (logged, names) in rows
+            if logged < step
+            and not (validation_due and logged == step - 1 and any(n.startswith("val/") for n in names))
+        )
+        if kept != text:
+            write_text(self.path, kept)
+
+    def _row(self, line: str, number: int) -> tuple[int, list[str]]:
+        """The step of a line, -1 if it has none, and the names in it."""
+        try:
+            row = json.loads(line)
+            step = row["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ArtifactError(f"{self.path}:{number}: not a line of metrics. Delete that line.") from error
+        return -1 if step is None else step, list(row)
 
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: Any, **kwargs: Any) -> None:
         """Do nothing: the run folder contains config.yaml."""
@@ -58,7 +109,9 @@ class JsonlLogger(Logger):
 
 
 class RunWandbLogger(WandbLogger):
-    """W&B for a run folder: offline without a key, one run under DDP, the same run on resume; never a prompt.
+    """W&B for a run folder: offline without a key or a server, one run under DDP, the same run on resume; never a prompt.
+
+    The W&B run is created when the first thing is logged.
 
     Args:
         project: W&B project.
@@ -78,41 +131,73 @@ class RunWandbLogger(WandbLogger):
     ) -> None:
         import wandb
 
-        chosen = os.environ.get("WANDB_MODE", "") if mode == "auto" else mode
-        self.mode = chosen or ("online" if has_key() else "offline")
-        settings = wandb.Settings(x_transaction_log_flush_interval=1.0)  # the default loses 15 s of a killed run
-        super().__init__(project=project, entity=entity, group=group, tags=tags, mode=self.mode, settings=settings)
+        chosen = (os.environ.get("WANDB_MODE") if mode == "auto" else mode) or "online"
+        settings = wandb.Settings(
+            x_transaction_log_flush_interval=1.0,  # the default loses 15 s of a killed run
+            init_timeout=WANDB_START_SECONDS,
+        )
+        super().__init__(project=project, entity=entity, group=group, tags=tags, mode=chosen, settings=settings)
+        self._folder = Path()
 
     def attach(self, folder: Path) -> None:
         """Use a run folder for W&B's files and for the run id, which a resumed run keeps."""
-        file = folder / WANDB_ID_FILE
-        if rank_zero_only.rank == 0 and not file.exists():
-            write_text(file, secrets.token_hex(4))
-            if self.mode == "offline":
-                print(f"W&B offline (no key set): later `wandb sync {folder}/wandb/offline-run-*`", file=sys.stderr)
+        self._folder = folder
         self._wandb_init.update(name=folder.name, dir=str(folder), resume="allow")
-        if file.exists():
-            self._wandb_init["id"] = file.read_text().strip()
 
     @property
     @rank_zero_only
     def experiment(self) -> Any:
-        """The W&B run; offline if the key is refused."""
+        """The W&B run; offline if there is no key, or if the server refuses it or cannot be reached."""
+        if self._experiment is None:
+            self._start()
+        return super().experiment
+
+    def _start(self) -> None:
+        """Create the W&B run, online if that is possible within half a minute."""
         import wandb
 
+        file = self._folder / WANDB_ID_FILE
+        if not file.exists():
+            write_text(file, os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4))  # a sweep names its trials
+        self._wandb_init["id"] = file.read_text().strip()
         try:
-            return super().experiment
-        except (wandb.errors.UsageError, wandb.errors.CommError) as error:
-            print(f"W&B stays offline: {str(error).splitlines()[0]}", file=sys.stderr)
+            if self._wandb_init["mode"] == "online" and not wandb.login(prompt=False, verify=True):
+                raise wandb.errors.UsageError("no key set")
+            _ = super().experiment
+        except wandb.errors.Error as error:
+            wandb.teardown()  # its service would keep the run's id in use
+            reason = str(error).splitlines()[0].rstrip(".")
+            print(
+                f"W&B offline ({reason}): later `wandb sync {self._folder}/wandb/offline-run-*`",
+                file=sys.stderr,
+                flush=True,
+            )
             self._wandb_init["mode"] = "offline"
-            return super().experiment
+            _ = super().experiment
+
+    @rank_zero_only
+    def finalize(self, status: str) -> None:
+        """Finish the W&B run, so that what W&B has buffered is written or sent also when the run was stopped."""
+        super().finalize(status)
+        if self._experiment is not None:
+            self._experiment.finish(exit_code=int(status != "success"))
 
 
-def has_key() -> bool:
-    """Whether a W&B key is set in the environment or in ~/.netrc."""
-    if os.environ.get("WANDB_API_KEY"):
-        return True
-    try:
-        return netrc.netrc().authenticators("api.wandb.ai") is not None
-    except (FileNotFoundError, netrc.NetrcParseError):
-        return False
+class LateLoggers(Callback):
+    """Keeps loggers from a trainer until training starts: some create files or a W&B run when they are first touched.
+
+    So a run that is refused, or whose data have an error, leaves nothing behind.  They also receive the module's arguments.
+    """
+
+    def __init__(self) -> None:
+        self._loggers: list[Logger] = []
+
+    def hold(self, trainer: pl.Trainer) -> None:
+        """Take the trainer's loggers."""
+        self._loggers, trainer.loggers = trainer.loggers, []
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Give them back."""
+        for logger in self._loggers:
+            logger.log_hyperparams({name: value for name, value in module.hparams.items() if not name.startswith("_")})
+        trainer.loggers = [*self._loggers, *trainer.loggers]

@@ -1,17 +1,23 @@
-"""Memory estimate of a RE-RAG training step: weights, gradients, AdamW states and activations.
+"""Memory estimate of a training step: weights, gradients, AdamW states and activations; what cannot fit is refused.
 
-Activations are counted: a copy of each network on the `meta` device (shapes without storage) runs one bucket forward, and
+Activations are counted: a copy of each network on the `meta` device (shapes without storage) runs one batch forward, and
 the tensors that autograd saves for the backward pass are added up.
 """
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytorch_lightning as pl
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
+
+from common.errors import UserError
+from trainers.run.device_memory import available_bytes
 
 GIB = 2**30
 
@@ -34,23 +40,61 @@ def saved_bytes(network: PreTrainedModel, run: Callable[[PreTrainedModel], Tenso
     return sum(kept.values())
 
 
-def activation_bytes(network: PreTrainedModel, rows: int, tokens: int, answer_tokens: int, half: bool) -> int:
-    """Bytes of one bucket's activations in one network.
+class _FusedAttention(torch.autograd.Function):
+    """Saves what a fused attention kernel saves: query, key, value, output, and one number per query."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        output = torch.empty_like(query)
+        ctx.save_for_backward(query, key, value, output, torch.empty_like(query[..., 0], dtype=torch.float32))
+        return output
+
+
+class _FusedKernels(TorchFunctionMode):
+    """Runs scaled_dot_product_attention as the device's fused kernel does; the meta device has the unfused one only.
+
+    On a CPU the kernel supports neither dropout nor a gradient of the mask (T5's position bias).
+    """
+
+    def __init__(self, on_gpu: bool) -> None:
+        super().__init__()
+        self.on_gpu = on_gpu
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is F.scaled_dot_product_attention:
+            mask = kwargs.get("attn_mask")
+            if self.on_gpu or not (kwargs.get("dropout_p") or (mask is not None and mask.requires_grad)):
+                query, key, value = (*args, *(kwargs[name] for name in ("query", "key", "value")[len(args) :]))[:3]
+                return _FusedAttention.apply(query, key, value)
+        return func(*args, **kwargs)
+
+
+def activation_bytes(
+    network: PreTrainedModel, rows: int, tokens: int, answer_tokens: int, half: bool, on_gpu: bool = False
+) -> int:
+    """Bytes of one forward pass's activations in one network.
+
+    With gradient checkpointing these are the inputs of the layers and the activations of one layer, which are computed again.
 
     Args:
         network: A T5-family model or a sequence classifier; only its shapes are used.
-        rows: Rows of the bucket.
-        tokens: Tokens per row.
+        rows: Rows of the batch.
+        tokens: Tokens per row, padding included.
         answer_tokens: Decoder tokens per row; ignored without a decoder.
         half: Whether activations are bfloat16.
+        on_gpu: Whether attention uses a GPU's kernels.
     """
     shape = copy.deepcopy(network).to("meta").train(network.training)
     if half:
         shape = shape.to(torch.bfloat16)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
-
-    # Four-dimensional: transformers reads the values of a two-dimensional mask, and meta tensors have none.
-    mask = torch.zeros(rows, 1, tokens, tokens, device="meta", dtype=shape.dtype)
+    if getattr(shape.config, "attention_type", None) == "block_sparse":
+        mask = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
+    else:  # four-dimensional: transformers reads the values of a two-dimensional mask, and meta tensors have none
+        mask = torch.zeros(rows, 1, tokens, tokens, device="meta", dtype=shape.dtype)
 
     def run(model: PreTrainedModel) -> Tensor:
         if not model.config.is_encoder_decoder:
@@ -62,52 +106,86 @@ def activation_bytes(network: PreTrainedModel, rows: int, tokens: int, answer_to
         ).logits
         return logits.float().log_softmax(dim=-1)
 
-    return saved_bytes(shape, run)
+    with _FusedKernels(on_gpu):
+        kept = saved_bytes(shape, run)
+        if shape.is_activation_checkpointing:
+            shape.activation_checkpointing_disable()
+            kept += (saved_bytes(shape, run) - kept) // shape.config.num_hidden_layers
+    return kept
 
 
 def memory_plan(
     networks: Mapping[str, PreTrainedModel],
-    rows: int,
-    rows_per_bucket: int,
-    tokens: int,
-    answer_tokens: int,
+    batches: Sequence[tuple[int, int]],
+    answer_tokens: Mapping[str, int],
     half: bool,
-    one_bucket: bool,
+    one_batch: bool,
     device: torch.device,
-) -> list[str]:
-    """Lines with the memory of a step on one device at the longest inputs, and whether it fits the GPU.
+) -> tuple[list[str], int]:
+    """Lines with the memory of a step on one device, and its bytes in all.
 
     Args:
-        networks: By name: estimator, generator.
-        rows: (question, context) rows of one forward and backward pass.
-        rows_per_bucket: Most rows computed together.
-        tokens: Tokens of the longest row.
-        answer_tokens: Tokens of the longest answer.
+        networks: By name: classifier, estimator, generator, t5.
+        batches: Rows and tokens per row of every forward pass before one backward pass.
+        answer_tokens: Decoder tokens per row, by network; networks without a decoder need none.
         half: Whether activations are bfloat16.
-        one_bucket: Whether the activations of only one bucket are kept at a time.
+        one_batch: Whether the activations of only one forward pass are kept at a time.
         device: The device that trains.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
     states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast copies
-    rows_per_bucket = min(rows, rows_per_bucket)
-    bucket = sum(
-        activation_bytes(n, rows_per_bucket, tokens, 1 if name == "estimator" else answer_tokens, half)
+    rows, tokens = max(batches, key=lambda shape: (shape[0] * shape[1], shape[1]))
+    largest = sum(
+        activation_bytes(n, rows, tokens, answer_tokens.get(name, 1), half, device.type == "cuda")
         for name, n in networks.items()
     )
-    buckets = 1 if one_bucket else rows / rows_per_bucket
-    total = states + bucket * buckets
+    kept = 1.0 if one_batch else sum(r * t for r, t in batches) / (rows * tokens)
+    total = round(states + largest * kept)
     sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in networks.items())
     lines = [
         f"memory  parameters: {sizes}; weights, gradients, AdamW: {states / GIB:.2f} GiB",
-        f"memory  activations of one bucket ({rows_per_bucket} rows of {tokens} tokens): {bucket / GIB:.2f} GiB",
-        f"memory  {rows} rows a pass at full length, {buckets:.1f} buckets kept at once: {total / GIB:.2f} GiB in all",
+        f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, kept {kept:.1f} times",
+        f"memory  a training step: {total / GIB:.2f} GiB in all",
     ]
-    if device.type == "cuda":
-        capacity = torch.cuda.get_device_properties(device).total_memory
-        lines.append(f"memory  this GPU has {capacity / GIB:.1f} GiB")
-        if total > capacity:
-            lines.append(
-                "memory  too much: set model.bucket_checkpointing, lower data.tokens_per_bucket or accumulate more batches"
-            )
-    return lines
+    return lines, total
+
+
+def check_memory(
+    trainer: pl.Trainer,
+    networks: Mapping[str, PreTrainedModel],
+    batches: Sequence[tuple[int, int]],
+    lower: str,
+    answer_tokens: Mapping[str, int] | None = None,
+    one_batch: bool = False,
+) -> None:
+    """Print the memory plan of a run on rank 0, and refuse a step that cannot fit; called before anything is on the device.
+
+    Args:
+        trainer: With its device and precision.
+        networks: See `memory_plan`.
+        batches: See `memory_plan`; of a typical or the largest step of the data.
+        lower: What to lower when it does not fit; ends the message.
+        answer_tokens: See `memory_plan`.
+        one_batch: See `memory_plan`.
+
+    Raises:
+        UserError: If the step needs more memory than there is.
+    """
+    device = trainer.strategy.root_device
+    half = str(trainer.precision).startswith("bf16")
+    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device)
+    if trainer.is_global_zero:
+        print("\n".join(lines), flush=True)
+    there = available_bytes(device)
+    if there is None:
+        return
+    processes, place = 1, "this GPU"
+    if device.type == "cpu":  # the processes share the memory, and every one holds its weights already
+        processes, place = trainer.num_devices, "this machine"
+        there += processes * sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
+    if needed * processes > there:
+        each = f" in each of {processes} processes" if processes > 1 else ""
+        raise UserError(
+            f"a training step needs about {needed / GIB:.1f} GiB{each}, and {place} has {there / GIB:.1f} GiB free: {lower}."
+        )

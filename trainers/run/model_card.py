@@ -1,37 +1,56 @@
-"""Model cards: the README.md of a serving folder."""
+"""Model cards: the README.md of a serving folder, with the metadata that the Hugging Face hub reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-DRRAG_CARD = """---
-license: apache-2.0
-library_name: transformers
-pipeline_tag: text-classification
-tags: [retrieval-augmented-generation, dr-rag, reranking]
----
+import yaml
 
-# DR-RAG classifier C(q, d1, d2)
+from datamodules.examples.splits import Source
 
-Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  Label 1 is "positive"; the score is the logit
-of label 1 minus the logit of label 0.  A pair is positive if its probability is at least {threshold:.4f}.
 
-- Input: `{text_format}`, at most {max_tokens} tokens; passages are truncated, never the question.
+@dataclass(frozen=True)
+class Card:
+    """Template of a model card.
+
+    Args:
+        tags: For the hub.
+        starts: Parameters of the trainer that name the models it started from.
+        body: Markdown with fields in braces.
+    """
+
+    tags: tuple[str, ...]
+    starts: tuple[str, ...]
+    body: str
+
+
+DRRAG_CARD = Card(
+    ("retrieval-augmented-generation", "dr-rag", "reranking"),
+    ("pretrained",),
+    """# DR-RAG classifier C(q, d1, d2)
+
+Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  The score is the log-odds of "positive", in nats.
+A pair is positive if its probability is at least {threshold:.4f}.
+
+- Input: `{text_format}`, at most {max_tokens} tokens.
 - Initialized from `{pretrained}`; attention `{attention}`.
 - Validation (a part of the training files held out by hash, or the file that the config names): {validation}.
 - Data: {data}.
 
-Load it with `models.drrag.triple_classifier.TripleClassifier.load(folder)`, or `classifier/` alone with transformers'
-`AutoModelForSequenceClassification`.
-"""
+## Usage
 
+{usage}
 
-RERAG_CARD = """---
-license: apache-2.0
-library_name: transformers
-tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
----
+`models.drrag.triple_classifier.TripleClassifier.load(folder)` of Lightning RAG gives the same scores, cleans the texts, and shortens
+both documents of a long pair evenly.
+""",
+)
 
-# RE-RAG: {models}
+RERAG_CARD = Card(
+    ("retrieval-augmented-generation", "re-rag", "reranking", "question-answering"),
+    ("estimator", "generator"),
+    """# RE-RAG: {models}
 
 - Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
   tokens; the passage is truncated, never the question.
@@ -40,38 +59,72 @@ tags: [retrieval-augmented-generation, re-rag, reranking, question-answering]
 - Validation: {validation}.
 - Data: {data}.
 
-Load it with `models.rerag.model.ReRagModel.load(folder)`; each model also loads alone with transformers' Auto classes.
-"""
+## Usage
 
+{usage}
 
-T5_CARD = """---
-license: apache-2.0
-library_name: transformers
-pipeline_tag: text2text-generation
-tags: [t5, span-corruption]
----
+`models.rerag.model.ReRagModel.load(folder)` of Lightning RAG loads all parts with the calibration.
+""",
+)
 
-# T5 trained on a corpus by span corruption
+T5_CARD = Card(
+    ("t5", "span-corruption"),
+    ("pretrained",),
+    """# T5 trained on a corpus by span corruption
 
 A checkpoint to fine-tune: it fills gaps in text and has learned no other task.  Name `t5/` as a trainer's starting point.
 
 - Initialized from `{pretrained}`; learning rate {learning_rate:g}, schedule {schedule}.
 - Validation (passages held out by hash): {validation}.
 - Data: {data}.
-"""
+
+## Usage
+
+{usage}
+""",
+)
+
+
+def hub_ids(names: Sequence[str]) -> list[str]:
+    """The names of models that are hub ids: a folder on this machine is none."""
+    return [name for name in dict.fromkeys(names) if not Path(name).expanduser().is_dir()]
+
+
+def hub_datasets(sources: Sequence[Source]) -> list[str]:
+    """Hub ids of data sets: of sources that name theirs, or are read from the hub (hf:<id>[:<config>]:<split>)."""
+    named = [s.path.split(":")[1] if s.path.startswith("hf:") else s.dataset for s in sources]
+    return [name for name in dict.fromkeys(named) if name]
 
 
 def model_card(
-    template: str, values: Mapping[str, Any], metrics: Mapping[str, float], provenance: Mapping[str, Any]
+    card: Card,
+    task: str,
+    values: Mapping[str, Any],
+    sources: Sequence[Source],
+    metrics: Mapping[str, float],
+    provenance: Mapping[str, Any],
 ) -> str:
-    """Fill a template.
+    """Fill a template and put the hub's metadata before it.
 
     Args:
-        template: One of the cards above.
-        values: What it names: the trainer's parameters and results.
+        card: One of the cards above.
+        task: The hub's name of the task (`pipeline_tag`).
+        values: What the template names: the trainer's parameters and results.
+        sources: Files that the model was trained on.
         metrics: Of the validation.
         provenance: Stored beside the weights; `data` maps files to sha256.
     """
+    header = {
+        "license": "apache-2.0",
+        "library_name": "transformers",
+        "pipeline_tag": task,
+        "language": sorted({source.language for source in sources}),
+        "base_model": hub_ids([values[name] for name in card.starts if values[name]]),
+        "datasets": hub_datasets(sources),
+        "tags": list(card.tags),
+    }
+    front = yaml.safe_dump({key: value for key, value in header.items() if value}, sort_keys=False, allow_unicode=True)
     figures = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
     files = ", ".join(f"{path} (sha256 {digest[:12]})" for path, digest in provenance.get("data", {}).items())
-    return template.format(**{**values, "validation": figures or "none yet", "data": files or "unnamed"})
+    body = card.body.format(**{**values, "validation": figures or "none yet", "data": files or "unnamed"})
+    return f"---\n{front}---\n\n{body}"

@@ -1,20 +1,27 @@
-"""Base class of the trainers: gathers validation results over ranks, logs their metrics and stores them in checkpoints."""
+"""Base class of the trainers: metrics of training and validation, gathered over ranks and accumulated batches and logged."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytorch_lightning as pl
+import torch
 import torch.distributed as dist
+from pytorch_lightning.trainer.states import TrainerFn
+from torch import Tensor
+from torch.optim import Optimizer
 
-from trainers.run.model_card import model_card
+from common.errors import ArtifactError
+from models.serving_manifest import CARD
+from trainers.run.model_card import Card, model_card
 
 
 class RunModule(pl.LightningModule):
-    """Validation metrics that do not depend on the number of ranks.
+    """Metrics that do not depend on the number of ranks, nor on accumulation.
 
-    A subclass stores per-example results by row number in `validated` (in `validation_step`), implements `summarize`, and
-    ends its constructor with `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
+    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example results by
+    row number in `validated` (in `validation_step`), implements `summarize` and `metric_names`, and ends its constructor with
+    `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
     without dropout.
     """
 
@@ -26,15 +33,66 @@ class RunModule(pl.LightningModule):
         self.validation_metrics: dict[str, float] = {}
         self.figures: dict[str, Any] = {}
         self.flops_per_batch = 0
+        self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
+        self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""
         raise NotImplementedError
 
     @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics of `summarize` that can choose a checkpoint; the one to propose comes first."""
+        raise NotImplementedError
+
+    @property
     def backward_passes(self) -> int:
         """Backward passes of one optimizer step, over all ranks; Lightning divides the sum of their gradients by this number."""
         return self.trainer.world_size * self.trainer.accumulate_grad_batches
+
+    def on_train_start(self) -> None:
+        """Forget the shares of a step that an earlier call of `fit` did not finish."""
+        self.shares = {}
+        self.last_step = self.trainer.estimated_stepping_batches
+
+    def add_shares(self, shares: Mapping[str, Tensor]) -> None:
+        """Add a batch's shares of the metrics of its optimizer step.
+
+        Args:
+            shares: A scalar per metric, the same metrics for every batch.  Summed over the ranks and the accumulated batches
+                of the step, they are what is logged.
+        """
+        for name, share in shares.items():
+            self.shares[name] = share.detach().float() + self.shares.get(name, 0)
+
+    def is_logged(self, step: int) -> bool:
+        """Whether optimizer step `step` (from 0) is logged: the first, every `log_every_n_steps`-th and the last of the run."""
+        interval = self.trainer.log_every_n_steps
+        return interval > 0 and (step == 0 or (step + 1) % interval == 0 or step + 1 == self.last_step)
+
+    def on_before_optimizer_step(self, optimizer: Optimizer) -> None:
+        """Log the step's metrics and the norm of the whole gradient before clipping.
+
+        Lightning would log after the checkpoint callbacks: a run killed in between would lose the step's metrics.
+        """
+        shares, self.shares = self.shares, {}
+        step = self.trainer.global_step
+        if not self.is_logged(step):
+            return
+        sums = self.trainer.strategy.reduce(torch.stack(list(shares.values())), reduce_op="sum")
+        metrics = dict(zip(shares, sums, strict=True))
+        first, *others = metrics
+        self.log(first, metrics[first], prog_bar=True, logger=False)
+        self.log_dict({name: metrics[name] for name in others}, logger=False)
+        gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
+        self.send({**metrics, "train/grad_norm": torch.nn.utils.get_total_norm(gradients)}, step)
+
+    def send(self, metrics: Mapping[str, float | Tensor], step: int) -> None:
+        """Send metrics of optimizer step `step` (from 0), or of the validation after it, to the loggers."""
+        row = {name: float(value) for name, value in metrics.items()}
+        for logger in self.trainer.loggers:
+            logger.log_metrics({**row, "epoch": self.trainer.current_epoch}, step)
+            logger.save()
 
     def on_validation_epoch_end(self) -> None:
         """Gather the results of all ranks, drop repeated examples, and log the metrics."""
@@ -47,14 +105,20 @@ class RunModule(pl.LightningModule):
             dist.all_gather_object(ranks, mine)
         distinct = {row: result for results in ranks for row, result in results.items()}
         self.validation_metrics = self.summarize([distinct[row] for row in sorted(distinct)])
-        self.log_dict({f"val/{name}": number for name, number in self.validation_metrics.items()}, rank_zero_only=False)
+        named = {f"val/{name}": number for name, number in self.validation_metrics.items()}
+        fitting = self.trainer.state.fn == TrainerFn.FITTING
+        if fitting:
+            self.send(named, self.trainer.global_step - 1)
+        # For callbacks.  The ranks have equal values: their maximum is exact, their mean might be rounded.
+        self.log_dict(named, logger=not fitting, sync_dist=True, reduce_fx="max")
 
-    on_test_epoch_end = on_validation_epoch_end
-
-    def write_card(self, folder: Path, template: str, values: Mapping[str, Any], provenance: Mapping[str, Any]) -> None:
+    def write_card(
+        self, folder: Path, card: Card, task: str, values: Mapping[str, Any], provenance: Mapping[str, Any]
+    ) -> None:
         """Write a model card (`trainers.run.model_card`) as README.md of a serving folder."""
-        text = model_card(template, {**self.hparams, **values}, self.validation_metrics, provenance)
-        (folder / "README.md").write_text(text, encoding="utf-8")
+        values, sources = {**self.hparams, **values}, self.trainer.datamodule.sources
+        text = model_card(card, task, values, sources, self.validation_metrics, provenance)
+        (folder / CARD).write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the validation results with the weights."""
@@ -64,3 +128,18 @@ class RunModule(pl.LightningModule):
         """Restore the validation results."""
         for key, name in self.checkpoint_keys.items():
             setattr(self, name, checkpoint[key])
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """Load weights.
+
+        Raises:
+            ArtifactError: If they belong to another model.
+        """
+        try:
+            return super().load_state_dict(state_dict, *args, **kwargs)
+        except RuntimeError as error:
+            lines = [line.strip() for line in str(error).splitlines()[1:]]
+            raise ArtifactError(
+                f"the checkpoint holds another model ({lines[0] if lines else error}; {len(lines)} such differences): resume "
+                "with the config.yaml of the run that wrote it."
+            ) from error

@@ -1,10 +1,9 @@
 """Checks of a run's configuration before the first step."""
 
-from collections.abc import Mapping
-
 import pytorch_lightning as pl
 
 from common.errors import UserError
+from trainers.run.module import RunModule
 
 
 def refuse_fp16(trainer: pl.Trainer) -> None:
@@ -20,25 +19,31 @@ def refuse_fp16(trainer: pl.Trainer) -> None:
         )
 
 
-METRICS_OF = {  # RE-RAG's validation metrics that need this model
-    "generator": ("val/em", "val/f1", "val/gen_nats"),
-    "estimator": ("val/recall_1", "val/recall_5", "val/recall_10", "val/recall_20", "val/mrr", "val/context_auroc"),
-}
-
-
-def refuse_absent_metric(trainer: pl.Trainer, models: Mapping[str, object]) -> None:
-    """Check that validation measures the metric that checkpoints are chosen by.
-
-    Args:
-        trainer: With its checkpoint callback.
-        models: By name: estimator, generator; None if absent.
+def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
+    """Check before the first step that validation measures the metric that checkpoints are chosen by.
 
     Raises:
-        UserError: If the metric needs a model that is None.
+        UserError: If it does not; training metrics (train/...) are not checked.
     """
     monitor = getattr(trainer.checkpoint_callback, "monitor", None)
-    for absent, other in (("generator", "val/recall_1"), ("estimator", "val/em")):
-        if models[absent] is None and monitor in METRICS_OF[absent]:
-            raise UserError(
-                f"checkpoint.monitor is {monitor}, but {absent} is null: type --checkpoint.monitor {other}."
-            )
+    measured = [f"val/{name}" for name in module.metric_names]
+    if monitor is not None and not monitor.startswith("train/") and monitor not in measured:
+        raise UserError(
+            f"checkpoint.monitor is {monitor}, which this run's validation does not measure: type --checkpoint.monitor "
+            f"{measured[0]} (others: {', '.join(measured[1:])})."
+        )
+
+
+def refuse_late_validation(trainer: pl.Trainer) -> None:
+    """Check before the first step that an epoch reaches its first validation.
+
+    Raises:
+        UserError: If val_check_interval is a number of batches that an epoch does not have.
+    """
+    interval = trainer.val_check_interval
+    batches = trainer.datamodule.steps_per_epoch * trainer.accumulate_grad_batches
+    if isinstance(interval, int) and trainer.check_val_every_n_epoch is not None and interval > batches:
+        raise UserError(
+            f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches: lower it, or set "
+            "trainer.check_val_every_n_epoch to null, which counts batches over all epochs."
+        )

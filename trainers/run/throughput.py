@@ -1,40 +1,39 @@
 """Throughput of training: Lightning's ThroughputMonitor over this project's batches, and the FLOPs of one token."""
 
 from operator import attrgetter
-from typing import Any
 
 import pytorch_lightning as pl
-import torch
 from pytorch_lightning.callbacks import ThroughputMonitor
+from pytorch_lightning.trainer.states import RunningStage, TrainerFn
 from torch import nn
 from transformers import PreTrainedModel
 
 
 class Throughput(ThroughputMonitor):
-    """Logs examples, tokens and FLOPs per second, MFU and the gradient norm before clipping.
+    """Logs examples, tokens and FLOPs per second, and MFU.
 
-    A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`.  Rates are measured on rank 0;
-    `train/device/mfu` is logged where Lightning knows the device's peak.
+    A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`.  Rates `train/device/...` and the
+    counts since this process began (`train/batches`, `train/samples`, `train/lengths`) are those of rank 0.  With several
+    ranks `train/..._per_sec` is rank 0's rate times the number of ranks.  `train/device/mfu` is logged where Lightning knows
+    the device's peak.
     """
 
     def __init__(self) -> None:
         super().__init__(batch_size_fn=attrgetter("examples"), length_fn=attrgetter("tokens"))
 
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Average over the batches between two logged steps, so that short runs log rates too."""
-        self.kwargs["window_size"] = max(2, trainer.log_every_n_steps * trainer.accumulate_grad_batches)
-        super().setup(trainer, pl_module, stage)
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Average over the batches between two logged steps; in a shorter run over all its batches."""
+        steps = min(trainer.log_every_n_steps, trainer.estimated_stepping_batches - trainer.global_step)
+        self.kwargs["window_size"] = max(2, int(steps) * trainer.accumulate_grad_batches)
+        self.setup(trainer, module, TrainerFn.FITTING)
+        super().on_train_start(trainer)
 
     def _compute(self, trainer: pl.Trainer, iter_num: int | None = None) -> None:
-        """Log training only: for validation Lightning logs the number of the batch as the step."""
-        if trainer.training:
-            super()._compute(trainer, iter_num)
-
-    def on_before_optimizer_step(self, trainer: pl.Trainer, module: pl.LightningModule, optimizer: Any) -> None:
-        """Log the norm of the whole gradient."""
-        if trainer.log_every_n_steps and (trainer.global_step + 1) % trainer.log_every_n_steps == 0:
-            gradients = [parameter.grad for parameter in module.parameters() if parameter.grad is not None]
-            self.log("train/grad_norm", torch.nn.utils.get_total_norm(gradients))
+        """Log the rates of training at the steps whose metrics the module logs."""
+        module, step = trainer.lightning_module, trainer.global_step - 1
+        if trainer.training and module.is_logged(step):
+            rates = self._throughputs[RunningStage.TRAINING].compute()
+            module.send({f"train/{name}": rate for name, rate in rates.items()}, step)
 
 
 def flops_per_token(network: PreTrainedModel) -> tuple[int, int]:

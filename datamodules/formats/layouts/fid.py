@@ -14,7 +14,7 @@ HAS_ANSWER = "hasanswer|has_answer"
 
 
 def question(row: Row) -> Question:
-    """A question with retrieved passages.
+    """A question with retrieved passages, whose own ids (`id`) are kept.
 
     Gold passages are those with `isgold`; if there are none, those with `hasanswer`; if no passage has this field,
     those that contain an answer by DPR's rule (`common.answer_metrics.has_answer`).
@@ -23,7 +23,12 @@ def question(row: Row) -> Question:
         DataError: If a field is missing or of the wrong type.
     """
     items = fields.optional_objects(row, "ctxs")
-    passages = [Passage.of(fields.optional_text(item, "title"), fields.text(item, "text")) for item in items]
+    passages = [
+        Passage.of(
+            fields.optional_text(item, "title"), fields.text(item, "text"), corpus_id=fields.corpus_id(item, "id")[0]
+        )
+        for item in items
+    ]
     answers = fields.answers(fields.optional_texts(row, "answers"))
     gold = [fields.flag(item, "isgold") for item in items]
     if not any(gold) and any(fields.key(item, HAS_ANSWER) for item in items):

@@ -1,5 +1,6 @@
 """Layout of corpora, one passage per row: BEIR's `{_id, title, text}` or FlashRAG's `{id, contents}`, where the first
-line of `contents` is the quoted title.  JSON Lines or a JSON list."""
+line of `contents` is the quoted title.  Further fields (url, metadata, ...) are the passage's metadata.  JSON Lines or a JSON
+list."""
 
 from common.records import Passage
 from datamodules.formats import row_fields as fields
@@ -11,14 +12,16 @@ SIGNATURE_FIELDS = ("text|contents",)
 
 
 def passage(row: Row) -> Passage:
-    """A passage.  Its id is computed from title and text; the corpus's id is ignored.
+    """A passage.  Its id is computed from title and text; the row's own id and its other fields are kept beside it.
 
     Raises:
         DataError: If a field is missing or of the wrong type.
     """
+    corpus_id, id_field = fields.corpus_id(row, "_id|id")
+    metadata = fields.metadata(row, ("title", "text", "contents", id_field))
     if fields.key(row, "text"):
-        return Passage.of(fields.optional_text(row, "title"), fields.text(row, "text"))
-    title, line_break, text = fields.text(row, "contents").partition("\n")
-    if not line_break:
-        return Passage.of("", title)
-    return Passage.of(title.removeprefix('"').removesuffix('"'), text)
+        title, text = fields.optional_text(row, "title"), fields.text(row, "text")
+    else:
+        title, line_break, text = fields.text(row, "contents").partition("\n")
+        title, text = (title.removeprefix('"').removesuffix('"'), text) if line_break else ("", title)
+    return Passage.of(title, text, corpus_id=corpus_id, metadata=metadata)

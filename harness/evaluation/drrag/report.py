@@ -108,6 +108,8 @@ def _main_table(rows: Sequence[tuple[Outcome, Metrics]], paper: DrRagPaper | Non
 def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | None = None) -> Iterator[str]:
     """JSON lines, one per question: gold passages, pair scores, and per row and k the documents chosen, found and missed.
 
+    Where the corpus has own ids or metadata, `passages` has them by passage id.
+
     Args:
         evaluation: All rows.
         texts: A reader's answers per outcome, added to the rows.
@@ -129,7 +131,7 @@ def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | No
                 **({"answer": texts[place][number]} if texts is not None else {}),
             }
         titles |= {id_: passages[id_].title for pair in pairs for id_ in pair}
-        record = {
+        record: dict[str, object] = {
             "id": question.id,
             "question": question.text,
             "kind": question.kind,
@@ -139,6 +141,9 @@ def question_records(evaluation: Evaluation, texts: Sequence[Sequence[str]] | No
             "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()],
             "titles": titles,
         }
+        labels = {id_: passages[id_].labels for id_ in titles if id_ in passages and passages[id_].labels}
+        if labels:
+            record["passages"] = labels
         yield json.dumps(record, ensure_ascii=False)
 
 

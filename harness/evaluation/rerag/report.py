@@ -217,6 +217,7 @@ def _extra(strategy: ReRag, item: CandidateSet, readings: rerag_tables.Readings,
         candidates.append(
             {
                 "id": passage.id,
+                **passage.labels,
                 "title": passage.title,
                 "retriever": round(float(item.retriever_C[place]), 6),
                 "relevance": round(float(item.relevance_C[place]), 6),

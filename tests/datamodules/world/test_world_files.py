@@ -136,7 +136,7 @@ def test_the_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Ca
 
     (tmp_path / "mine.txt").write_text("precious")
     assert run(tmp_path, "--questions", "50") != 0
-    assert "holds no world" in capsys.readouterr().err
+    assert "exists and is not a world" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
     assert run(tmp_path / "new", "--questions", "3") == 2
     assert capsys.readouterr().err == "world: questions must be at least 50, so that every kind occurs, got 3.\n"

@@ -217,7 +217,7 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
         "normalization": {"normalization": "bleu"},
         "without passages": {"questions": str(bare), "layout": "flashrag", "encoder": str(folders["encoder"])},
         "None of the 2 questions": {"questions": str(hidden)},
-        "holds no earlier report": {"out": tmp_path},
+        "is not a report of `infer.py answers`": {"out": tmp_path},
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):
             answers(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})

@@ -84,9 +84,10 @@ def test_the_options_bound_what_is_found(place: Path) -> None:
 
 
 def test_an_earlier_file_is_replaced_and_kept_where_the_command_fails(place: Path) -> None:
-    (place / "mined.jsonl").write_text("earlier\n")
+    earlier = '{"question_id": "q0", "passages": []}\n'
+    (place / "mined.jsonl").write_text(earlier)
     assert run(questions="nowhere.json") == 66
-    assert (place / "mined.jsonl").read_text() == "earlier\n"
+    assert (place / "mined.jsonl").read_text() == earlier
     assert run() == 0
     first = (place / "mined.jsonl").read_bytes()
     assert run() == 0

@@ -166,7 +166,7 @@ def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
     out = tmp_path / "report"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(UserError, match="holds no earlier report: not replaced"):
+    with pytest.raises(UserError, match=r"exists and is not a report of `infer\.py evaluate`: not replaced"):
         run_and_read(strategy, tmp_path)
     assert (out / "thesis.tex").exists()
     (out / "thesis.tex").unlink()

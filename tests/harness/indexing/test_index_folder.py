@@ -52,10 +52,10 @@ def test_the_corpus_fingerprint_knows_order_and_boundaries() -> None:
 
 def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
     odd = [Passage("1", 'a "quoted"\ntext', "é漢", "web"), Passage("2", "\u2028 separator"), *CORPUS]
-    count, digest = write_passages(tmp_path, [*odd, *reversed(odd)])
+    written = write_passages(tmp_path, [*odd, *reversed(odd)])
     store = PassageStore(tmp_path)
-    assert (count, list(store)) == (len(odd), odd)
-    assert digest == corpus_fingerprint(p.id for p in odd)
+    assert (written.passages, list(store)) == (len(odd), odd)
+    assert written.fingerprint == corpus_fingerprint(p.id for p in odd)
     assert store[len(odd) - 1] == odd[-1]
     for position in (-1, len(odd)):
         with pytest.raises(IndexError):

@@ -12,6 +12,7 @@ import torch
 from common.errors import ArtifactError, DataError, UserError
 from common.files import digests
 from common.records import Passage
+from datamodules.formats.reading import read_passages
 from harness.indexing.corpus_encoding import partial_folder
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
@@ -204,6 +205,8 @@ for folder in (taken, out):
 
 
 def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder, passages) -> None:
+    rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
+    passages = list(read_passages("jsonl", [str(rows)]))  # with the ids of the file
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as torchrun sets it: the number of threads decides the last bits of a matrix product
     try:
@@ -213,7 +216,6 @@ def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder,
     (tmp_path / "build.py").write_text(SCRIPT)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("the only copy")
-    rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "build.py"]
     done = subprocess.run(
         [*command, str(rows), "taken", "by-two", encoder_folder],

@@ -112,7 +112,9 @@ def test_two_runs_do_not_share_a_file(tmp_path: Path) -> None:
     file.parent.mkdir()
     running = ResumableBatches(file).run(BATCHES, str.upper, "working")
     next(running)  # a batch is saved, and the run goes on
-    with pytest.raises(UserError, match=r"work\.jsonl: in use by another run\. Wait for it, or choose another --out"):
+    with pytest.raises(
+        UserError, match=r"work\.jsonl is in use by process \d+ on .+\. Wait for it, or choose another --out"
+    ):
         doubled(file)
     assert list(running) == ["CD", "EF", "G"]
     assert [path.name for path in file.parent.iterdir()] == ["work.jsonl"]

@@ -13,6 +13,7 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage
+from common.seals import write_sealed
 from models.bigbird.attention import fuse, resolve_kind
 from models.bigbird.conversion import repeated, to_bigbird
 from models.drrag.triple_classifier import TripleClassifier
@@ -220,10 +221,10 @@ def test_a_served_classifier_answers_as_the_one_saved(
     assert served.probabilities(triples) == model_close(classifier.probabilities(triples))
     assert served.threshold == 0.25
     alone = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
-    assert alone.config.id2label == {0: "negative", 1: "positive"}
+    assert alone.config.id2label == {0: "positive"}
     ids, attention = served.encode.pad([served.encode(*triples[0])])
     with torch.inference_mode():
-        probability = alone(input_ids=ids, attention_mask=attention).logits.softmax(-1)[0, 1].item()
+        probability = alone(input_ids=ids, attention_mask=attention).logits.sigmoid().item()
     assert probability == model_close(served.probabilities(triples[:1])[0])
 
 
@@ -241,11 +242,12 @@ def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, P
         TripleClassifier.load(flipped)
 
     manifest = json.loads((tmp_path / "good/serving.json").read_text())
+    del manifest["seal"]
     for key, value, cause in (
         ("text_format", "another", "trained on the text format"),
         ("kind", "reader", "holds a 'reader'"),
     ):
-        (tmp_path / "good/serving.json").write_text(json.dumps({**manifest, key: value}))
+        write_sealed(tmp_path / "good/serving.json", {**manifest, key: value})
         with pytest.raises(ArtifactError, match=cause):
             TripleClassifier.load(tmp_path / "good")
 

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from common.errors import ArtifactError, MissingInputError
+from common.seals import write_sealed
 from models.rerag.calibration import Calibration
 from models.rerag.generator import Generator
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
@@ -80,12 +81,13 @@ def test_a_damaged_or_foreign_folder_is_refused(saved: tuple[ReRagModel, Path], 
         with pytest.raises(ArtifactError, match=rf"{part}/model\.safetensors is corrupt"):
             ReRagModel.load(flipped)
     manifest = json.loads((folder / "serving.json").read_text())
+    del manifest["seal"]
     parts = {**manifest["parts"], ESTIMATOR: {"text_format": "fid; v0", "max_tokens": 64}}
     for key, value, cause in (
         ("text_format", "another", "trained on the text format 'another'"),
         ("kind", "triple_classifier", "holds a 'triple_classifier'"),
         ("parts", parts, "made for the text format 'fid; v0'"),
     ):
-        (folder / "serving.json").write_text(json.dumps({**manifest, key: value}))
+        write_sealed(folder / "serving.json", {**manifest, key: value})
         with pytest.raises(ArtifactError, match=cause):
             ReRagModel.load(folder)

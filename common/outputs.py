@@ -1,0 +1,144 @@
+"""Output files and folders of commands: what may be replaced, and the lock under which they are written.
+
+A command replaces only what it wrote itself; everything else at its --out is refused by name.  Standard library and
+filelock only."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import TEMPORARY, read_json
+from common.locks import exclusive
+
+_OF_FILE_MANAGERS = {".DS_Store", "Thumbs.db", "desktop.ini"}
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a command.  Subclasses check what is at its path.
+
+    Args:
+        command: What the user typed, e.g. `infer.py export`.
+        what: What the command writes, e.g. "an ONNX export".
+    """
+
+    command: str
+    what: str
+
+    def check(self, path: Path) -> None:
+        """Refuse a path that this command may not write.
+
+        Raises:
+            UserError: If something is there that the command did not write, the path is a symbolic link, or no name.
+        """
+        if path.name in ("", ".."):
+            raise UserError(f"--out {path} does not name a new file or folder. Give a name, such as {path / 'NAME'}.")
+        if path.is_symlink():
+            raise UserError(f"{path} is a symbolic link: not replaced. Choose another --out.")
+        if Path.cwd().is_relative_to(path.resolve()):
+            raise UserError(f"{path} is the current folder or contains it: not replaced. Choose another --out.")
+        if path.exists():
+            self._check_content(path)
+
+    def _check_content(self, path: Path) -> None:
+        raise NotImplementedError
+
+    def _not_ours(self, path: Path) -> UserError:
+        return UserError(f"{path} exists and is not {self.what} of {self.command}: not replaced. Choose another --out.")
+
+    @contextmanager
+    def locked(self, path: Path) -> Iterator[None]:
+        """Lock the path and check it; hold the lock from before the first write to the end.
+
+        Raises:
+            UserError: As `check`, and if another process is writing the path.
+            ArtifactError: If its parent folder cannot be written.
+        """
+        self.check(path)
+        with exclusive(path):
+            self.check(path)  # again: another process may have written it in the meantime
+            yield
+
+    def check_writable(self, path: Path) -> None:
+        """`check`, that no other process is writing the path, and that its parent folder can be written."""
+        with self.locked(path):
+            pass
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFolder(Output):
+    """A folder that a command writes.
+
+    Args:
+        own_files: Patterns (relative POSIX paths) of the files that the command wrote into a folder, or None if it did
+            not write that folder.
+    """
+
+    own_files: Callable[[Path], Iterable[str] | None]
+
+    def _check_content(self, path: Path) -> None:
+        if not path.is_dir():
+            raise self._not_ours(path)
+        if not any(path.iterdir()):
+            return
+        patterns = self.own_files(path)
+        if patterns is None:
+            raise self._not_ours(path)
+        patterns = list(patterns)
+        for file in sorted(path.rglob("*")):
+            name = file.relative_to(path).as_posix()
+            if file.name in _OF_FILE_MANAGERS or file.name.startswith(TEMPORARY):
+                continue
+            if (file.is_symlink() or not file.is_dir()) and not any(fnmatchcase(name, pattern) for pattern in patterns):
+                raise UserError(
+                    f"{path} holds {name}, which {self.command} did not write: not replaced. "
+                    "Move that file away, or choose another --out."
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile(Output):
+    """A file that a command writes.
+
+    Args:
+        is_own: Whether the command wrote a file.
+    """
+
+    is_own: Callable[[Path], bool]
+
+    def _check_content(self, path: Path) -> None:
+        if not path.is_file() or (path.stat().st_size and not self.is_own(path)):
+            raise self._not_ours(path)
+
+
+def manifest_or_none(file: Path) -> dict | None:
+    """A JSON object that a command wrote, or None if the file is missing or is not one."""
+    try:
+        return read_json(file, "")
+    except UserError:
+        return None
+
+
+def listed_files(manifest: str, of_command: Callable[[dict], bool] = bool) -> Callable[[Path], list[str] | None]:
+    """`OutputFolder.own_files` of a command whose manifest lists its files by name under "sha256".
+
+    Args:
+        manifest: Name of the manifest.
+        of_command: Whether a manifest was written by this command.
+    """
+
+    def own_files(folder: Path) -> list[str] | None:
+        content = manifest_or_none(folder / manifest)
+        if content is None or not isinstance(content.get("sha256"), dict) or not of_command(content):
+            return None
+        return [manifest, *(name.replace("[", "[[]") for name in content["sha256"])]
+
+    return own_files
+
+
+def known_files(report: str, *names: str) -> Callable[[Path], list[str] | None]:
+    """`OutputFolder.own_files` of a command that writes `report` and, some of them optionally, `names` (patterns)."""
+    return lambda folder: [report, *names] if (folder / report).is_file() else None

@@ -1,0 +1,198 @@
+"""A corpus's own ids and metadata: kept by every index, returned in answers and reports, without changing what a passage is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from common.records import Answer, Passage, Question, Ranked
+from datamodules.formats.reading import read_passages, read_questions
+from harness.commands import answers, evaluate
+from harness.commands.ask import readable
+from harness.evaluation.serialization import pack_passages, unpack_passages
+from harness.indexing.index_folder import open_index
+from harness.indexing.passage_store import PassageStore, write_passages
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from tests.helpers import river_corpus
+from tests.helpers.commands import command
+
+ROWS = [
+    {"_id": "doc-17", "title": "Alba", "text": "alba river joins brune", "url": "https://example.org/17", "meta": {"page": 3}},
+    {"_id": "doc-18", "title": "Brune", "text": "brune ends ocean", "metadata": {}},
+    {"title": "Dorn", "text": "dorn ends lake", "year": 1999},
+    {"id": 19, "contents": '"Elbe"\nelbe mountain', "url": None},
+    {"title": "Fulda", "text": "fulda mountain"},
+]  # fmt: skip
+LABELS = [
+    {"corpus_id": "doc-17", "metadata": {"url": "https://example.org/17", "meta": {"page": 3}}},
+    {"corpus_id": "doc-18"},
+    {"metadata": {"year": 1999}},
+    {"corpus_id": "19"},
+    {},
+]
+
+
+def write_rows(folder: Path, rows: list[dict]) -> str:
+    file = folder / "corpus.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(file)
+
+
+@pytest.fixture
+def passages(tmp_path: Path) -> list[Passage]:
+    return list(read_passages("jsonl", [write_rows(tmp_path, ROWS)]))
+
+
+def test_readers_keep_ids_and_other_fields_unchanged(passages: list[Passage]) -> None:
+    assert [passage.labels for passage in passages] == LABELS
+    assert [passage.title for passage in passages] == ["Alba", "Brune", "Dorn", "Elbe", "Fulda"]
+
+
+@pytest.mark.parametrize(
+    ("row", "labels"),
+    [
+        ({"id": "", "text": "a"}, {}),
+        ({"id": True, "text": "a"}, {"metadata": {"id": True}}),
+        ({"id": [1], "text": "a"}, {"metadata": {"id": [1]}}),
+        ({"id": "  a  b ", "text": "a"}, {"corpus_id": "  a  b "}),
+        ({"_id": "one", "id": "other", "text": "a"}, {"corpus_id": "one", "metadata": {"id": "other"}}),
+        ({"id": 1, "text": "a", "contents": "b"}, {"corpus_id": "1"}),
+        ({"text": "a", "x": float("nan"), "y": 0, "z": False}, {"metadata": {"x": "NaN", "y": 0, "z": False}}),
+    ],
+)
+def test_unusual_ids_and_values(row: dict, labels: dict, tmp_path: Path) -> None:
+    (passage,) = read_passages("jsonl", [write_rows(tmp_path, [row])])
+    assert passage.labels == labels
+    write_passages(tmp_path, [passage])
+    assert [each.labels for each in PassageStore(tmp_path)] == [labels]
+
+
+@pytest.mark.parametrize("row", [{"id": "\ud800", "text": "a"}, {"id": "1", "text": "a", "url": ["\ud800"]}])
+def test_text_that_is_no_unicode_is_a_data_error(row: dict, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"corpus\.jsonl, line 1: .* contains an unpaired surrogate"):
+        list(read_passages("jsonl", [write_rows(tmp_path, [row])]))
+
+
+def test_contexts_of_questions_keep_their_ids(tmp_path: Path) -> None:
+    context = {"id": "4711", "title": "Alba", "text": "alba river", "score": "1.5", "hasanswer": True}
+    (tmp_path / "fid.json").write_text(json.dumps([{"question": "where", "answers": ["alba"], "ctxs": [context]}]))
+    (question,) = read_questions("fid", str(tmp_path / "fid.json"))
+    assert question.passages[0].labels == {"corpus_id": "4711"}
+
+
+def test_labels_do_not_identify_a_passage() -> None:
+    plain, labelled = Passage.of("Alba", "river"), Passage.of("Alba", "river", corpus_id="doc-17", metadata={"a": [1]})
+    assert plain == labelled
+    assert hash(plain) == hash(labelled)
+    assert repr(plain) == repr(labelled)
+
+
+def test_both_kinds_of_index_return_them(tmp_path: Path, passages: list[Passage], encoder, encoder_folder) -> None:
+    build_bm25(passages, tmp_path / "bm25")
+    build_dense(passages, tmp_path / "dense", encoder)
+    (hit, *_) = Bm25Retriever(tmp_path / "bm25").search(["alba"], 1)[0]
+    assert hit.passage.labels == LABELS[0]
+    found = DenseRetriever(tmp_path / "dense", "cpu").search(["alba"], 5)[0]
+    assert {hit.passage.title: hit.passage.labels for hit in found} == {
+        passage.title: passage.labels for passage in passages
+    }
+
+
+def test_the_recipe_of_a_corpus_without_labels_is_that_of_earlier_releases(tmp_path: Path, passages) -> None:
+    bare = [Passage(p.id, p.text, p.title) for p in passages]
+    build_bm25(bare, tmp_path / "bare")
+    assert open_index(tmp_path / "bare").recipe.keys() == {"kind", "corpus", "text", "k1", "b", "analyser"}
+    assert json.loads((tmp_path / "bare" / "passages.jsonl").read_text().splitlines()[0]).keys() == {
+        "id", "title", "text", "source",
+    }  # fmt: skip
+    build_bm25(passages, tmp_path / "labelled")
+    assert open_index(tmp_path / "bare").corpus == open_index(tmp_path / "labelled").corpus
+    with pytest.raises(UserError, match=r"holds another index \(differs in: labels\)"):
+        build_bm25(passages, tmp_path / "bare")
+    build_bm25(passages, tmp_path / "labelled")  # up to date
+    renamed = [Passage(p.id, p.text, p.title, corpus_id=f"new-{p.id}") for p in passages]
+    with pytest.raises(UserError, match="differs in: labels"):
+        build_bm25(renamed, tmp_path / "labelled")
+
+
+def test_of_equal_passages_the_first_id_is_returned_and_the_others_are_counted(tmp_path: Path) -> None:
+    rows = [
+        {"id": id_, "title": "Alba", "text": text} for id_, text in (("a", "x"), ("b", "x"), ("a", "x"), ("c", "y"))
+    ]
+    write_rows(tmp_path, rows)
+    ended = command(tmp_path, "infer.py", "index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "index")
+    assert ended.code == 0, ended.err
+    assert (
+        "Passages with the title and text of an earlier one under another id: 1. They are not indexed again"
+        in ended.err
+    )
+    assert [passage.corpus_id for passage in PassageStore(tmp_path / "index")] == ["a", "c"]
+
+
+def test_saved_results_keep_them(passages: list[Passage]) -> None:
+    shipped = tuple(Passage(p.id, p.text, p.title) for p in passages[:2])
+    question = Question("q", "where", passages=shipped)
+    packed = json.loads(json.dumps(pack_passages(question, [*passages, *shipped])))
+    unpacked = unpack_passages(question, packed)
+    assert list(unpacked) == [*passages, *shipped]
+    assert [passage.labels for passage in unpacked] == [*LABELS, {}, {}]
+    assert packed[-2:] == [0, 1]
+    old = [passages[0].id, passages[0].text, passages[0].title, ""]  # as earlier releases saved a passage
+    assert unpack_passages(question, [old]) == (passages[0],)
+
+
+def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
+    build_bm25(passages, tmp_path / "index")
+    asked = (
+        "ask", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--question", "alba lake",
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index",
+    )  # fmt: skip
+    shown = command(tmp_path, "infer.py", *asked).out
+    assert "1. [doc-17] Alba  (" in shown
+    assert '   {"url": "https://example.org/17", "meta": {"page": 3}}\n' in shown
+    assert "2. Dorn  (" in shown
+    record = json.loads(command(tmp_path, "infer.py", *asked, "--json", "true").out)
+    first, second = (hit["passage"] for hit in record["evidence"])
+    assert (first["corpus_id"], first["metadata"]["url"]) == ("doc-17", "https://example.org/17")
+    assert (second["corpus_id"], second["metadata"]) == ("", {"year": 1999})
+
+
+def test_long_metadata_is_shortened() -> None:
+    passage = Passage.of("Alba", "river", metadata={"note": "x" * 1000})
+    lines = readable("q", Answer("q", "", (Ranked(passage, 1.0),))).splitlines()
+    (line,) = [line for line in lines if "note" in line]
+    assert len(line) < 320
+    assert line.endswith("...")
+
+
+class Echo:
+    """A reader that answers with the first title."""
+
+    def read(self, questions, evidence):
+        return [Answer(q.id, hits[0].passage.title, tuple(hits)) for q, hits in zip(questions, evidence, strict=True)]
+
+
+def test_reports_have_them_per_question(tmp_path: Path) -> None:
+    river = [
+        Passage.of(title, text, corpus_id=f"doc-{number}", metadata={"url": f"https://example.org/{number}"})
+        for number, (title, text) in enumerate(river_corpus.TEXTS.items())
+    ]
+    build_bm25(river, tmp_path / "index")
+    strategy = DrRag(Bm25Retriever(tmp_path / "index"), selection=SelectionOptions("sm"), reader=Echo())
+    questions = str(river_corpus.write_questions(tmp_path))
+    evaluate.evaluate(strategy, questions, tmp_path / "recall", resamples=10)
+    answers.answers(strategy, questions, tmp_path / "answers", resamples=10)
+    expected = {passage.id: passage.labels for passage in river}
+    for line in (tmp_path / "recall" / "questions.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        chosen = {id_ for row in record["rows"].values() for each in row.values() for id_ in each["documents"]}
+        assert chosen
+        assert {id_: record["passages"][id_] for id_ in chosen} == {id_: expected[id_] for id_ in chosen}
+    for line in (tmp_path / "answers" / "questions.jsonl").read_text().splitlines():
+        evidence = json.loads(line)["evidence"]
+        assert evidence
+        assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)

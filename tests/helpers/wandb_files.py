@@ -1,0 +1,38 @@
+"""Reads the file in which W&B keeps a run: a log of LevelDB's format, behind a header of 7 bytes, of protobuf records."""
+
+import json
+import struct
+from pathlib import Path
+
+from wandb.proto.wandb_internal_pb2 import Record
+
+HEADER, BLOCK, PREFIX = 7, 32768, 7  # bytes
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4  # kinds of chunks
+
+
+def _records(data: bytes) -> list[bytes]:
+    position, found, begun = HEADER, [], b""
+    while position + PREFIX <= len(data):
+        left = BLOCK - position % BLOCK
+        if left < PREFIX:  # padding
+            position += left
+            continue
+        _, length, kind = struct.unpack("<IHB", data[position : position + PREFIX])
+        chunk = data[position + PREFIX : position + PREFIX + length]
+        position += PREFIX + length
+        assert kind in (FULL, FIRST, MIDDLE, LAST)
+        begun = chunk if kind in (FULL, FIRST) else begun + chunk
+        if kind in (FULL, LAST):
+            found.append(begun)
+    return found
+
+
+def logged_rows(file: Path) -> list[dict[str, object]]:
+    """What was logged, in order; without plots and tables."""
+    rows = []
+    for record in map(Record.FromString, _records(file.read_bytes())):
+        if record.WhichOneof("record_type") == "history":
+            row = {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
+            if "epoch" in row:
+                rows.append(row)
+    return rows

@@ -1,0 +1,150 @@
+"""Loggers of train.py that cannot work as asked: W&B without a key or a server, missing packages, refused and stopped runs."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from csv import DictReader
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import wandb
+from wandb.sdk.lib import wbauth
+
+from tests.conftest import hotpot_rows
+from tests.helpers.commands import command, refused
+from tests.helpers.runs import metrics
+from tests.helpers.wandb_files import logged_rows
+from tests.trainers.test_drrag import write_config
+
+WANDB = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
+KEY = "0123456789abcdef0123456789abcdef01234567"  # in the form of a key; W&B checks the form
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder to run in, with a tiny config, and W&B without mode, key, or the user's own files."""
+    (tmp_path / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
+    write_config(tmp_path, checkpoints["bert"], tmp_path / "hotpot.json")
+    for name in [name for name in os.environ if name.startswith("WANDB_")] + ["NETRC"]:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("WANDB_HTTP_TIMEOUT", "2")  # seconds that W&B waits for an answer, 10 by default
+    (tmp_path / "home").mkdir()
+    wandb.teardown()  # it reads the environment once
+    yield tmp_path
+    wandb.teardown()
+
+
+@pytest.fixture(params=["closed", "silent"])
+def server(request: pytest.FixtureRequest, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a W&B server that is down, or that accepts connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        if request.param == "silent":
+            listener.listen(100)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        monkeypatch.setenv("WANDB_BASE_URL", url)
+        yield url
+
+
+@pytest.mark.parametrize("place", ["environment", "netrc"])
+def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
+    place: str, workplace: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if place == "environment":
+        monkeypatch.setenv("WANDB_API_KEY", KEY)
+    else:
+        monkeypatch.setenv("NETRC", str(workplace / "keys"))
+        wbauth.write_netrc_auth(host=server, api_key=KEY)  # as `wandb login` saves it
+    began = time.monotonic()
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, "--trainer.max_steps", "3",
+                    "--trainer.limit_val_batches", "0")  # fmt: skip
+    assert ended.code == 0, ended.err[-2000:]
+    assert time.monotonic() - began < 30
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("W&B offline")]
+    assert f"Failed to authenticate with {server}" in line  # so the key was found
+    assert "later `wandb sync checkpoints/tiny/wandb/offline-run-*`" in line
+    assert len(list((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))) == 1
+    assert [row["step"] for row in metrics(workplace) if "train/loss_nats" in row] == [0, 1, 2]
+
+
+def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workplace: Path) -> None:
+    fit = ("fit", "--config", "config.yaml", *WANDB)
+    for options in (("--trainer.max_epochs", "1"), ("--resume", "auto")):
+        ended = command(workplace, "train.py", *fit, *options)
+        assert ended.code == 0, ended.err[-2000:]
+        assert ended.err.count("W&B offline (no key set)") == 1
+        time.sleep(1)  # W&B names the folder of a run after the second it started in
+    name = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
+    folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
+    assert [folder.name.rpartition("-")[2] for folder in folders] == [name, name]
+    sent = [row["trainer/global_step"] for folder in folders for row in logged_rows(folder / f"run-{name}.wandb")]
+    assert sent == [row["step"] for row in metrics(workplace)]
+
+
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
+def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace: Path) -> None:
+    stop = ("--trainer.callbacks+=tests.helpers.signal_at.SignalAt", "--trainer.callbacks.hook", "on_train_batch_start", "--trainer.callbacks.step", "2",
+            "--trainer.callbacks.name", number)  # fmt: skip
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, *stop)
+    assert ended.code == {"SIGTERM": 75, "SIGINT": 130}[number], ended.err[-2000:]
+    assert wandb.run is None  # finished
+    (file,) = (workplace / "checkpoints/tiny/wandb").glob("offline-run-*/*.wandb")
+    sent = [row["trainer/global_step"] for row in logged_rows(file)]
+    assert sent == [row["step"] for row in metrics(workplace)]
+    assert set(sent) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("logger", ["trainers.run.loggers.RunWandbLogger", "CSVLogger"])
+@pytest.mark.parametrize(
+    ("extra", "code"),
+    [
+        (("--data.train", "[{layout: hotpotqa, path: nowhere.json}]"), 66),
+        (("--data.train", "[{layout: fid, path: hotpot.json}]"), 65),
+        (("--checkpoint.monitor", "val/acu"), 2),
+    ],
+)
+def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code: int, workplace: Path) -> None:
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger", logger, *extra)
+    refused(ended, code)
+    left = {path.name for path in (workplace / "checkpoints").rglob("*")}
+    assert not left & {"wandb", "wandb_run_id", "lightning_logs", "metrics.jsonl"}, left
+    assert not (workplace / "wandb").exists()
+
+
+def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger",
+                    "pytorch_lightning.loggers.CSVLogger", "--trainer.max_epochs", "1")  # fmt: skip
+    assert ended.code == 0, ended.err[-2000:]
+    (file,) = workplace.rglob("metrics.csv")
+    assert file.is_relative_to(workplace / "checkpoints/tiny")
+    with file.open() as rows:
+        logged = {int(row["step"]): float(row["train/loss_nats"]) for row in DictReader(rows) if row["train/loss_nats"]}
+    assert logged == {row["step"]: row["train/loss_nats"] for row in metrics(workplace) if "train/loss_nats" in row}
+
+
+def test_tensorboard_works_or_names_its_package(workplace: Path) -> None:
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger",
+                    "pytorch_lightning.loggers.TensorBoardLogger", "--trainer.max_steps", "2")  # fmt: skip
+    if find_spec("tensorboard") or find_spec("tensorboardX"):
+        assert ended.code == 0, ended.err[-2000:]
+        (file,) = workplace.rglob("events.out.tfevents.*")
+        assert file.is_relative_to(workplace / "checkpoints/tiny")
+    else:
+        refused(ended, 2, "a package is missing", "pip install", "tensorboard")
+        assert not (workplace / "checkpoints").exists()
+
+
+def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace: Path) -> None:
+    fit = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.max_steps", "2")
+    assert fit.code == 0, fit.err[-2000:]
+    before = metrics(workplace)
+    ended = command(workplace, "train.py", "validate", "--config", "config.yaml", *WANDB, "--ckpt_path",
+                    "checkpoints/tiny/last.ckpt")  # fmt: skip
+    assert ended.code == 0, ended.err[-2000:]
+    assert "val/auc" in ended.out
+    assert metrics(workplace) == before
+    assert not (workplace / "checkpoints/tiny/wandb").exists()

@@ -1,0 +1,161 @@
+"""Checkpoints of a run: when they are written, and that a run stopped anywhere resumes to the unbroken run's end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import ArtifactError
+from tests.helpers.commands import command, refused
+from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
+from tests.trainers import test_t5
+from trainers.run.checkpoints import LAST
+from trainers.run.durable_checkpoints import read_checkpoint
+from trainers.run.resume import newest_checkpoint
+
+# Two epochs of six steps, a validation after steps 2, 4, 6, ...
+STEPS = ("--data.steps_per_epoch", "6", "--trainer.val_check_interval", "2")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """A folder with a config, and the unbroken runs: `whole` of two epochs, `ten` of ten steps."""
+    place = tmp_path_factory.mktemp("checkpoints")
+    test_t5.write_corpus(place / "corpus.jsonl")
+    test_t5.write_config(place, checkpoints["t5"])
+    fit_here(place, "--name", "whole", *STEPS)
+    fit_here(place, "--name", "ten", *STEPS, "--trainer.max_steps", "10")
+    return place
+
+
+def signal_at(**arguments: object) -> list[str]:
+    name = "tests.helpers.signal_at.SignalAt"
+    given = [part for key, value in arguments.items() for part in (f"--trainer.callbacks.init_args.{key}", str(value))]
+    return ["--trainer.callbacks", name, *given]
+
+
+def logged(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The lines of metrics.jsonl, in order; of throughput only the step: times differ, and counters start anew."""
+    return [{"step": row["step"]} if "train/time" in row else row for row in metrics(folder, name)]
+
+
+@pytest.mark.parametrize(
+    ("hook", "step", "name", "saved"),
+    [
+        ("on_train_batch_start", 0, "SIGINT", 1),
+        ("on_train_batch_start", 4, "SIGTERM", 5),
+        ("on_before_optimizer_step", 2, "SIGUSR1", 3),
+        ("on_train_batch_end", 3, "SIGTERM", 3),
+        ("on_train_batch_end", 4, "SIGINT", 4),  # a validation follows
+        ("on_validation_start", 4, "SIGTERM", 4),
+        ("on_validation_batch_end", 6, "SIGINT", 6),
+        ("on_validation_batch_end", 12, "SIGTERM", 12),  # the last one
+        ("on_validation_end", 6, "SIGTERM", 7),
+        ("on_train_epoch_end", 6, "SIGINT", 7),
+    ],
+)
+def test_a_run_stopped_anywhere_resumes_exactly(place: Path, hook: str, step: int, name: str, saved: int) -> None:
+    run = f"{hook}-{step}"
+    code = 130 if name == "SIGINT" else 75
+    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", run, *STEPS,
+                    *signal_at(hook=hook, step=step, name=name))  # fmt: skip
+    line = refused(ended, code, f"{LAST} holds step {saved}", "--resume auto")
+    assert ("Ctrl-C" in line) == (code == 130)
+    folder = place / "checkpoints" / run
+    assert json.loads((folder / "state.json").read_text())["status"] == "preempted"
+    assert read_checkpoint(folder / LAST)["global_step"] == saved
+    fit_here(place, "--name", run, "--resume", "auto", *STEPS)
+    assert_repeated(weights(place, run), weights(place, "whole"))
+    assert_repeated(weights(place, run, "best.ckpt"), weights(place, "whole", "best.ckpt"))
+    assert logged(place, run) == logged(place, "whole")
+
+
+def test_a_run_stopped_in_the_validation_after_its_last_step_resumes_exactly(place: Path) -> None:
+    options = (*STEPS, "--trainer.max_steps", "10")
+    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "late", *options,
+                    *signal_at(hook="on_validation_start", step=10))  # fmt: skip
+    refused(ended, 75, "holds step 10")
+    fit_here(place, "--name", "late", "--resume", "auto", *options)
+    assert_repeated(weights(place, "late"), weights(place, "ten"))
+    assert logged(place, "late") == logged(place, "ten")
+    assert (place / "checkpoints/late/serving/serving.json").is_file()
+
+
+def test_a_run_that_had_ended_only_exports_again(place: Path) -> None:
+    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "ended", *STEPS,
+                    *signal_at(hook="on_fit_end", name="SIGINT"))  # fmt: skip
+    assert ended.code == 130, ended.err[-2000:]
+    assert not (place / "checkpoints/ended/serving").exists()
+    before = (place / "checkpoints/ended/metrics.jsonl").read_text()
+    fit_here(place, "--name", "ended", "--resume", "auto", *STEPS)
+    assert (place / "checkpoints/ended/serving/serving.json").is_file()
+    assert (place / "checkpoints/ended/metrics.jsonl").read_text() == before
+
+
+def test_a_second_interrupt_stops_at_once_and_a_stop_before_training_leaves_nothing(place: Path) -> None:
+    arguments = ("fit", "--config", "config.yaml", *STEPS)
+    at_once = signal_at(hook="on_train_batch_start", step=3, name="KeyboardInterrupt")
+    ended = command(place, "train.py", *arguments, "--name", "twice", *at_once)
+    assert ended.code == 130, ended.err[-2000:]
+    assert read_checkpoint(place / "checkpoints/twice" / LAST)["global_step"] == 2  # after the validation
+    early = command(place, "train.py", *arguments, "--name", "early", *signal_at(hook="on_sanity_check_end"))
+    refused(early, 75, "holds step 1")
+    assert not list(place.glob("checkpoints/*.lock"))
+
+
+@pytest.mark.parametrize("reason", ["steps", "minutes", "end"])
+def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> None:
+    options = {
+        "steps": ("--checkpoint.every_n_train_steps", "4", "--trainer.val_check_interval", "1.0"),
+        "minutes": ("--checkpoint.every_minutes", "0", "--trainer.val_check_interval", "1.0"),
+        "end": ("--trainer.val_check_interval", "6", "--trainer.max_steps", "5"),
+    }[reason]
+    stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if reason != "end" else []
+    command(place, "train.py", "fit", "--config", "config.yaml", "--name", reason, *STEPS, *options, *stop)
+    saved = read_checkpoint(place / "checkpoints" / reason / LAST)["global_step"]
+    assert saved == {"steps": 4, "minutes": 4, "end": 5}[reason]  # step 5 was captured, and is written before step 6
+
+
+def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
+    command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", *STEPS,
+            *signal_at(hook="on_train_batch_start", step=7))  # fmt: skip
+    folder = place / "checkpoints/broken"
+    last = folder / LAST
+    last.write_bytes(last.read_bytes()[:-1])
+    said: list[str] = []
+    assert newest_checkpoint(folder, said.append) == folder / "best.ckpt"
+    assert "skipped" in said[0]
+    assert "last.ckpt is corrupt" in said[0]
+    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", "--resume", "auto", *STEPS)
+    assert ended.code == 0, ended.err[-2000:]
+    assert "last.ckpt is corrupt" in ended.out
+    assert_repeated(weights(place, "broken"), weights(place, "whole"))
+    assert logged(place, "broken") == logged(place, "whole")
+    for path in folder.glob("*.ckpt"):
+        path.write_bytes(b"")
+    with pytest.raises(ArtifactError, match=r"no checkpoint of .* can be read"):
+        newest_checkpoint(folder, said.append)
+    assert newest_checkpoint(place / "nowhere", said.append) is None
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
+def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "some.ckpt"
+    path.write_bytes((place / "checkpoints/whole/last.ckpt").read_bytes())
+    (tmp_path / "some.ckpt.sha256").write_text(text)
+    with pytest.raises(ArtifactError, match=r"some\.ckpt\.sha256 is corrupt.*--resume auto"):
+        read_checkpoint(path)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
+    ended = command(place, "train.py", "fit", "--config", "config.yaml", "--name", "diverged", *STEPS,
+                    "--checkpoint.every_n_train_steps", "1", "--model.learning_rate", "1e30")  # fmt: skip
+    line = refused(ended, 70, "infinite or not a number at step", "Lower model.learning_rate")
+    folder = place / "checkpoints/diverged"
+    kept = folder / LAST
+    if kept.exists():
+        assert f"{LAST} holds step {read_checkpoint(kept)['global_step']}" in line
+        assert all(value.isfinite().all() for value in read_checkpoint(kept)["state_dict"].values())
+    assert json.loads((folder / "state.json").read_text())["status"] == "failed"
+    assert "NaN" not in (folder / "metrics.jsonl").read_text()

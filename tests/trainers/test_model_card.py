@@ -1,0 +1,152 @@
+"""Model cards of exported folders: their metadata is valid and honest, and their code gives our scores word for word."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+
+from common.records import Passage
+from datamodules.drrag import DrRagData
+from datamodules.examples.splits import Source
+from datamodules.rerag import ReRagData
+from models.drrag.triple_classifier import TripleClassifier
+from models.rerag.model import ReRagModel
+from tests.helpers.tolerances import model_tolerance
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.run.model_card import hub_datasets, hub_ids
+from trainers.run.module import RunModule
+
+pytestmark = pytest.mark.numeric
+
+TOLERANCE_NATS = 1e-5
+SOURCE = Source("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
+
+
+def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain: float = 5) -> ModelCard:
+    """Export a module whose weights tell texts apart, as the end of a run does, and read its card."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(gain if parameter.ndim > 1 else 1)
+    module.eval()
+    module.trainer = SimpleNamespace(datamodule=data)  # type: ignore[assignment]
+    folder.mkdir()
+    module.export(folder, {"commit": None, "versions": {}, "data": {"train.json": "0" * 64}})
+    return ModelCard.load(folder / "README.md")
+
+
+def run_card(card: ModelCard, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Run the card's Python in its folder, block after block; returns the variables."""
+    monkeypatch.chdir(folder)
+    blocks = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    assert blocks
+    variables: dict[str, Any] = {"__name__": "card"}
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), variables)
+    return variables
+
+
+@pytest.mark.parametrize(("family", "attention"), [("bert", "auto"), ("roberta", "auto"), ("bert", "block_sparse")])
+def test_the_code_of_a_classifiers_card_gives_our_log_odds(
+    checkpoints: dict[str, Path], tmp_path: Path, family: str, attention: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = DrRagTrainer(str(checkpoints[family]), max_tokens=96, attention=attention)
+    module.classifier.threshold = 0.48
+    card = exported(module, DrRagData([SOURCE]), tmp_path / "serving")
+    found = run_card(card, tmp_path / "serving", monkeypatch)
+    documents = [Passage.of(title, text) for title, text in found["passages"]]
+    triples = [(found["question"], first, second) for first in documents for second in documents if first != second]
+    served = TripleClassifier.load(Path(), "cpu")
+    ours = dict.fromkeys(range(len(triples)), 0.0)
+    for rows, batch in served.log_odds(triples):
+        ours.update(zip(rows, batch, strict=True))
+    expected = list(ours.values())
+    assert max(expected) - min(expected) > 100 * TOLERANCE_NATS
+    assert found["log_odds"].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
+    assert found["scores"].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
+    assert [hit["score"] for hit in found["ranking"]] == pytest.approx(sorted(expected)[::-1], abs=TOLERANCE_NATS)
+    assert found["positive"].tolist() == [p >= 0.48 for p in served.probabilities(triples)]
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_code_of_an_encoder_only_estimators_card_gives_our_relevance(
+    checkpoints: dict[str, Path], tmp_path: Path, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ReRagTrainer(str(checkpoints[family]), None, max_tokens=64, label_weight=1.0, label_form="pointwise")
+    card = exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=3)
+    assert card.data.to_dict()["pipeline_tag"] == "text-ranking"
+    found = run_card(card, tmp_path / "serving", monkeypatch)
+    expected = relevance(found)
+    for name in ("relevance", "scores"):
+        assert found[name].tolist() == pytest.approx(expected, abs=TOLERANCE_NATS)
+    assert [hit["score"] for hit in found["ranking"]] == pytest.approx(sorted(expected)[::-1], abs=TOLERANCE_NATS)
+
+
+@pytest.mark.parametrize("text_format", ["fid", "re_rag_train", "re_rag_release"])
+def test_the_code_of_a_t5_estimators_card_gives_our_relevance(
+    checkpoints: dict[str, Path], tmp_path: Path, text_format: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = str(checkpoints["t5"])
+    module = ReRagTrainer(start, start, text_format=text_format, max_tokens=64, max_answer_tokens=3)
+    card = exported(module, ReRagData([SOURCE]), tmp_path / "serving", gain=1.5)
+    found = run_card(card, tmp_path / "serving", monkeypatch)
+    assert found["relevance"].tolist() == pytest.approx(relevance(found), abs=TOLERANCE_NATS)
+    generator = ReRagModel.load(Path(), "cpu").generator
+    assert generator is not None
+    rows = [(found["question"], [Passage.of(title, text)]) for title, text in found["passages"]]
+    assert found["answers"] == [text for text, _ in generator.answers(rows, 3)]
+
+
+def relevance(found: dict[str, Any]) -> list[float]:
+    """Our relevance of a card's passages; they differ by far more than the tolerance."""
+    estimator = ReRagModel.load(Path(), "cpu").estimator
+    assert estimator is not None
+    scores = estimator.scores([(found["question"], Passage.of(title, text)) for title, text in found["passages"]])
+    assert max(scores) - min(scores) > 100 * TOLERANCE_NATS
+    assert model_tolerance(max(map(abs, scores))) < 100 * TOLERANCE_NATS
+    return scores
+
+
+def test_a_packed_readers_card_runs(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ReRagTrainer(None, str(checkpoints["t5"]), text_format="packed", max_tokens=128, max_answer_tokens=3)
+    found = run_card(exported(module, ReRagData([SOURCE]), tmp_path / "serving"), tmp_path / "serving", monkeypatch)
+    generator = ReRagModel.load(Path(), "cpu").generator
+    assert generator is not None
+    ours = generator.encode([(found["question"], [Passage.of(title, text) for title, text in found["passages"]])])
+    assert found["batch"]["input_ids"].tolist() == ours
+
+
+def test_the_metadata_is_valid_and_honest(
+    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [SOURCE, Source("fid", "own.json", language="de"), Source("flashrag", "hf:google/nq:main:train")]
+    module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64)
+    header = exported(module, DrRagData(sources), tmp_path / "local").data.to_dict()
+    assert header == {
+        "license": "apache-2.0",
+        "library_name": "transformers",
+        "pipeline_tag": "text-ranking",
+        "language": ["de", "en"],  # no base_model: it is a local folder
+        "datasets": ["hotpotqa/hotpot_qa", "google/nq"],
+        "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
+    }
+    module.hparams["pretrained"] = "google/bigbird-roberta-base"
+    header = exported(module, DrRagData([Source("hotpotqa", "own.json")]), tmp_path / "hub", 1).data.to_dict()
+    assert header["base_model"] == ["google/bigbird-roberta-base"]
+    assert "datasets" not in header
+
+
+def test_a_folder_is_no_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checkpoints/t5-world").mkdir(parents=True)
+    assert hub_ids(["checkpoints/t5-world", str(tmp_path), "google-t5/t5-base", "google-t5/t5-base", "gpt2"]) == [
+        "google-t5/t5-base",
+        "gpt2",
+    ]
+    assert hub_datasets([Source("hotpotqa", "a.json"), SOURCE, SOURCE]) == ["hotpotqa/hotpot_qa"]

@@ -1,0 +1,289 @@
+"""Checkpoints of a run: best.ckpt by a metric, last.ckpt by steps and minutes; stopping after a whole step; divergence.
+
+Lightning writes a step's metrics to the loggers after the callbacks' `on_train_batch_end`.  A checkpoint written there would
+be on disk before its step's metrics, and a kill in between would lose them.  So the state is captured there and written in
+the next hook, before the next step changes the weights.
+"""
+
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+import torch.distributed as dist
+from pytorch_lightning.callbacks import ModelCheckpoint
+from pytorch_lightning.trainer.states import TrainerFn
+from torch import Tensor
+
+from common.checks import check_at_least
+from common.errors import UserError
+from trainers.run.stop_signals import PREEMPTED, RunStoppedError, StopSignals
+
+LAST = "last.ckpt"
+VALIDATION_DUE = "validation_due"  # key in a checkpoint
+
+
+class DivergedError(UserError):
+    """The loss or the weights are infinite or not a number."""
+
+    exit_code = 70
+
+
+class RunCheckpoint(ModelCheckpoint):
+    """Writes best.ckpt when a validation improves the monitored metric, and last.ckpt, the newest state.
+
+    last.ckpt is written after every validation, every `every_minutes`, every `every_n_train_steps`, after the last step,
+    and when the run is told to stop (SIGINT, SIGTERM, SIGUSR1), which it does after a whole optimizer step on all ranks.
+    A state that is not finite is never written.
+
+    Args:
+        monitor: Metric that chooses best.ckpt.
+        mode: Whether a higher (`max`) or a lower (`min`) metric is better.
+        filename: Name of the best checkpoint.
+        every_minutes: Write last.ckpt when so many minutes have passed since it was written: what a kill can lose.
+        every_n_train_steps: Write last.ckpt also after every so many optimizer steps; with a monitored training metric,
+            the best checkpoints too.
+        save_last: Whether to write last.ckpt.
+        save_on_train_epoch_end: When the best checkpoint is chosen: after a validation by default, since at an epoch's end
+            the metric may be an older validation's.
+        enable_version_counter: Whether another best checkpoint of the same name gets a number.
+        options: Further options of Lightning's ModelCheckpoint.
+
+    Raises:
+        UserError: If a number is out of range.
+    """
+
+    def __init__(
+        self,
+        monitor: str | None = None,
+        mode: Literal["max", "min"] = "max",
+        filename: str | None = "best",
+        every_minutes: float = 5.0,
+        every_n_train_steps: int | None = None,
+        save_last: bool | None = True,
+        save_on_train_epoch_end: bool | None = None,
+        enable_version_counter: bool = False,
+        **options: Any,
+    ) -> None:
+        check_at_least(0, every_minutes=every_minutes)
+        check_at_least(1, every_n_train_steps=every_n_train_steps)
+        in_training = (monitor or "").startswith("train/")
+        super().__init__(
+            monitor=monitor,
+            mode=mode,
+            filename=filename,
+            every_n_train_steps=every_n_train_steps if in_training else None,
+            save_last=False,
+            save_on_train_epoch_end=save_on_train_epoch_end if in_training else bool(save_on_train_epoch_end),
+            enable_version_counter=enable_version_counter,
+            **options,
+        )
+        self.last, self.every_minutes, self.every_steps = bool(save_last), every_minutes, every_n_train_steps
+        self.signals = StopSignals()
+        self._validation_due = False  # whether a validation follows the present state
+        self._resumed = {VALIDATION_DUE: False}
+        self._max_steps: int | None = None
+        self._loss: Tensor | float = 0.0  # sum over the accumulated batches of a step
+        self._pending: dict[str, Any] | None = None  # captured, not yet written
+        self._due = False  # whether last.ckpt is to be written after this step
+        self._exit_code = 0  # of a run that all ranks have agreed to stop
+        self._saved_step, self._saved_at = 0, 0.0
+
+    @property
+    def state_key(self) -> str:
+        """Lightning's, so that checkpoints written with its ModelCheckpoint resume."""
+        return super().state_key.replace(type(self).__qualname__, ModelCheckpoint.__qualname__, 1)
+
+    # Resuming
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Store whether a validation follows this state."""
+        checkpoint[VALIDATION_DUE] = self._validation_due
+
+    def on_load_checkpoint(self, trainer: pl.Trainer, module: pl.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Keep what `on_train_start` needs."""
+        self._resumed = {VALIDATION_DUE: checkpoint.get(VALIDATION_DUE, False)}
+        self._saved_step = checkpoint["global_step"]
+
+    def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Let a run start that has made all its steps, if the validation after the last one is due."""
+        if self._resumed[VALIDATION_DUE] and self._saved_step >= trainer.max_steps > 0:
+            self._max_steps, trainer.fit_loop.epoch_loop.max_steps = trainer.max_steps, self._saved_step + 1
+
+    def on_sanity_check_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Replace Lightning's signal handlers: its SIGTERM handler calls a collective on the signalled rank alone."""
+        self.signals.install()
+
+    def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Run the validation that was due, and end a run that early stopping had ended."""
+        super().on_train_start(trainer, module)
+        self.signals.install()
+        self._saved_at = time.monotonic()
+        trainer.should_stop = any(
+            stopping.wait_count >= stopping.patience for stopping in trainer.early_stopping_callbacks
+        )
+        if self._resumed[VALIDATION_DUE]:
+            # Lightning's own loop then skips it, as after a checkpoint that was written when a validation had ended.
+            validation = trainer.fit_loop.epoch_loop.val_loop
+            validation.restarting = False
+            validation.batch_progress.reset()
+            trainer.validating = True
+            validation.run()
+            validation._has_run = False
+            trainer.training = True
+        if self._max_steps is not None:
+            trainer.fit_loop.epoch_loop.max_steps = self._max_steps
+
+    # Training
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """At the end of an optimizer step: agree with the other ranks on stopping and saving, and capture the state."""
+        self._loss = self._loss + outputs["loss"].detach()
+        if trainer.fit_loop._should_accumulate():
+            return
+        loss, self._loss = self._loss, 0.0
+        self._agree(trainer, loss)
+        steps = trainer.global_step
+        self._due |= self.last and (
+            _is_last_step(trainer) or (self.every_steps is not None and steps % self.every_steps == 0)
+        )
+        if trainer.fit_loop.epoch_loop._should_check_val_fx(trainer.fit_loop._data_fetcher):
+            return  # captured when the validation starts
+        super().on_train_batch_end(trainer, module, outputs, batch, batch_idx)
+        if self._due or self._exit_code:
+            self._capture(trainer)
+
+    def on_train_batch_start(self, trainer: pl.Trainer, module: pl.LightningModule, batch: Any, batch_idx: int) -> None:
+        """Write what the step before has captured."""
+        self._write(trainer)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Write what the last step has captured."""
+        self._write(trainer)
+        super().on_train_epoch_end(trainer, module)
+
+    def on_validation_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Write the checkpoints of the step that this validation follows, if they are due."""
+        if _is_fitting(trainer):
+            self._validation_due = True
+            super().on_train_batch_end(trainer, module, None, None, 0)
+            if self._due or self._exit_code:
+                self._capture(trainer)
+                self._write(trainer)
+            self._validation_due = False
+
+    def on_validation_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *args: Any) -> None:
+        """Stop within a validation, which resuming repeats."""
+        if trainer.state.fn == TrainerFn.FITTING:
+            self._agree(trainer)
+            if self._exit_code and not trainer.sanity_checking and self._saved_step < trainer.global_step:
+                self._validation_due = True
+                self._capture(trainer)
+            self._write(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Write best.ckpt if the metric has improved, then last.ckpt."""
+        super().on_validation_end(trainer, module)
+        if _is_fitting(trainer) and self.last:
+            self._capture(trainer)
+            self._write(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """From now on signals act at once."""
+        super().on_train_end(trainer, module)
+        self.signals.restore()
+
+    def on_exception(self, trainer: pl.Trainer, module: pl.LightningModule, exception: BaseException) -> None:
+        """Give the signals back."""
+        super().on_exception(trainer, module, exception)
+        self.signals.restore()
+
+    # Parts
+
+    def _agree(self, trainer: pl.Trainer, loss: Tensor | float = 0.0) -> None:
+        """Find out whether any rank was told to stop or has lost its loss, and whether rank 0 wants to save.
+
+        Reading the loss waits for the device once per step, as Lightning's throughput monitor does.
+
+        Raises:
+            DivergedError: If a rank's loss is infinite or not a number.
+        """
+        minutes = (time.monotonic() - self._saved_at) / 60
+        facts = torch.tensor([
+            float(self.signals.exit_code),
+            float(self.last and trainer.is_global_zero and minutes >= self.every_minutes),
+            float(not torch.as_tensor(loss).isfinite()),
+        ], device=trainer.strategy.root_device)  # fmt: skip
+        if trainer.world_size > 1:
+            dist.all_reduce(facts, dist.ReduceOp.MAX)
+        exit_code, due, diverged = facts.tolist()
+        self._exit_code = int(exit_code)
+        self._due |= bool(due)
+        if diverged:
+            self._refuse(trainer, "the loss")
+
+    def _capture(self, trainer: pl.Trainer) -> None:
+        """Collect the state of the run; no tensor is copied, so it must be written before the next step."""
+        if not all(torch.stack([p.detach().isfinite().all() for p in trainer.lightning_module.parameters()])):
+            self._refuse(trainer, "a weight")
+        self._pending = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+
+    def _write(self, trainer: pl.Trainer) -> None:
+        """Write the captured state; then stop, if all ranks have agreed to.
+
+        Raises:
+            RunStoppedError: If the run was told to stop; on other ranks SystemExit, so that one line is printed.
+        """
+        path = self._path(trainer)
+        if self._pending is not None:
+            trainer.strategy.save_checkpoint(self._pending, path)
+            trainer.strategy.barrier("last.ckpt")
+            self._pending, self._due = None, False
+            self._saved_step, self._saved_at = trainer.global_step, time.monotonic()
+        if self._exit_code:
+            cause = "SIGTERM" if self._exit_code == PREEMPTED else "Ctrl-C"
+            message = f"stopped by {cause} before the first step: nothing to resume."
+            if self._saved_step:
+                message = (
+                    f"stopped by {cause}; {path} holds step {self._saved_step:,}. Resume: train.py fit --config "
+                    f"{path.parent / 'config.yaml'} --resume auto"
+                )
+            if trainer.is_global_zero:
+                raise RunStoppedError(message, self._exit_code)
+            raise SystemExit(self._exit_code)
+
+    def _refuse(self, trainer: pl.Trainer, what: str) -> None:
+        """End a run that has diverged.
+
+        Raises:
+            DivergedError: On rank 0; on other ranks SystemExit, so that one line is printed.
+        """
+        saved = (
+            f"{self._path(trainer)} holds step {self._saved_step:,}"
+            if self._saved_step
+            else "no checkpoint was written"
+        )
+        if trainer.is_global_zero:
+            raise DivergedError(
+                f"{what} is infinite or not a number at step {trainer.global_step:,} (epoch {trainer.current_epoch}); {saved}. "
+                "Lower model.learning_rate, set trainer.gradient_clip_val, or train in bf16-mixed or 32-true."
+            )
+        raise SystemExit(DivergedError.exit_code)
+
+    def _path(self, trainer: pl.Trainer) -> Path:
+        return Path(self.dirpath or trainer.default_root_dir) / LAST
+
+
+def _is_fitting(trainer: pl.Trainer) -> bool:
+    """Whether this is training or a validation within it, not the check of a few batches before."""
+    return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+
+
+def _is_last_step(trainer: pl.Trainer) -> bool:
+    """Whether the run ends with this optimizer step."""
+    loop = trainer.fit_loop
+    last_epoch = trainer.max_epochs is not None and 0 < trainer.max_epochs <= trainer.current_epoch + 1
+    return 0 < trainer.max_steps <= trainer.global_step or (last_epoch and loop.epoch_loop.batch_progress.is_last_batch)

@@ -1,0 +1,52 @@
+"""Which checkpoint a run continues from, and whether a folder holds a run at all."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from common.errors import ArtifactError
+from common.files import TEMPORARY
+from trainers.run.durable_checkpoints import read_checkpoint
+from trainers.run.loggers import METRICS_FILE
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """The checkpoints of a run's folder, without incomplete files."""
+    return sorted(path for path in folder.glob("*.ckpt") if not path.name.startswith(TEMPORARY))
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder holds something that a new run of that name would lose: a checkpoint or logged steps."""
+    metrics = folder / METRICS_FILE
+    return bool(checkpoints_in(folder)) or (metrics.is_file() and metrics.stat().st_size > 0)
+
+
+def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None:
+    """The checkpoint with the most steps that verifies; None if there is no checkpoint.
+
+    Args:
+        folder: The run's folder.
+        say: Receives a line for every checkpoint that was skipped, and one for the result.
+
+    Raises:
+        ArtifactError: If there are checkpoints and none can be read.
+    """
+    found: list[tuple[int, float, Path]] = []
+    skipped: list[Path] = []
+    for path in checkpoints_in(folder):
+        try:
+            steps = read_checkpoint(path, mmap=True)["global_step"]
+        except ArtifactError as error:
+            say(f"skipped: {error}")
+            skipped.append(path)
+            continue
+        found.append((steps, path.stat().st_mtime, path))
+    if found:
+        steps, _, newest = max(found)
+        say(f"resuming from {newest} (step {steps:,})")
+        return newest
+    if skipped:
+        raise ArtifactError(
+            f"no checkpoint of {folder} can be read ({', '.join(path.name for path in skipped)}): "
+            "choose another --name, or delete them to start over."
+        )
+    return None
