@@ -8,6 +8,7 @@ from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
+from harness.retrievers.corpora import check_same_corpus
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
@@ -89,6 +90,7 @@ class FusedRetriever:
 
     Raises:
         UserError: If an argument is out of range.
+        ArtifactError: If the retrievers search indexes of different corpora.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class FusedRetriever:
         rank_constant: int = 60,
         scaling: Scaling = "min_max",
     ) -> None:
+        check_same_corpus(retrievers)
         self.retrievers, self.candidates = retrievers, candidates
         weights = [1.0] * len(retrievers) if weights is None else weights
         if not retrievers or len(weights) != len(retrievers):
