@@ -12,16 +12,19 @@ A config names a strategy (`harness/strategies/`, one file per system) and its a
 """
 
 import os
-from typing import Any
+import sys
+from typing import Any, ClassVar
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
 from jsonargparse import ArgumentParser, auto_cli
 
-from common.errors import BriefErrors, exit_code
+from common.command_line import CommandLine
+from common.errors import exit_code
+from common.version import VERSION
 from harness.commands.answers import answers
-from harness.commands.ask import ask
+from harness.commands.ask import ask, check_question
 from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
@@ -31,10 +34,18 @@ from harness.runtime.provenance import construct
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
 
 
-class Parser(BriefErrors, ArgumentParser):
+KEPT = {  # what is left of an interrupted command
+    "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
+    "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
+    "answers": "The scores and answers so far are kept: type the same command again to go on.",
+}
+
+
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = "infer.py"
+    checks: ClassVar = {"ask": check_question}
 
 
 def main(args: list[str] | None = None) -> None:
@@ -46,9 +57,20 @@ def main(args: list[str] | None = None) -> None:
         instantiators=[(construct, object, True)],
         allow_abbrev=False,
         description=__doc__,
+        version=VERSION,
         parser_class=Parser,
     )
 
 
+def kept() -> str:
+    """What is left of the command that Ctrl-C has interrupted."""
+    return KEPT.get(next((word for word in sys.argv[1:] if word in COMMANDS), ""), "Nothing was written.")
+
+
+def run() -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code("infer.py", main, kept)
+
+
 if __name__ == "__main__":
-    raise SystemExit(exit_code("infer.py", main))
+    raise SystemExit(run())

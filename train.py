@@ -16,20 +16,31 @@ import sys
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads must not occupy the cores that other ranks need
 
-from pytorch_lightning.utilities.exceptions import SIGTERMException
+from typing import TYPE_CHECKING
 
 from common.errors import exit_code
-from trainers.run.cli import TrainCLI
+from trainers.run.help import quick_answer
+
+if TYPE_CHECKING:
+    from trainers.run.cli import TrainCLI
 
 PREEMPTED = 75  # exit code of a run that was stopped by SIGTERM and can be resumed
 
 
-def main(args: list[str] | None = None) -> TrainCLI:
-    """Run a command.
+def main(args: list[str] | None = None) -> "TrainCLI | None":
+    """Run a command; help and version are printed without importing Lightning, and None is returned.
 
     Raises:
         SystemExit: With PREEMPTED after SIGTERM; Lightning would exit with 0.
     """
+    text = quick_answer(sys.argv[1:] if args is None else args, __doc__ or "")
+    if text is not None:
+        print(text)
+        return None
+    from pytorch_lightning.utilities.exceptions import SIGTERMException
+
+    from trainers.run.cli import TrainCLI
+
     try:
         return TrainCLI(args)
     except SIGTERMException:
@@ -37,5 +48,10 @@ def main(args: list[str] | None = None) -> TrainCLI:
         raise SystemExit(PREEMPTED) from None
 
 
+def run() -> int:
+    """Run the command line; returns the exit code."""
+    return exit_code("train.py", main)
+
+
 if __name__ == "__main__":
-    raise SystemExit(exit_code("train.py", main))
+    raise SystemExit(run())

@@ -1,11 +1,16 @@
 """User errors, reported in one line without a traceback.  The message says what was given, what is allowed and what to
 type; the command exits with `exit_code` (BSD sysexits codes where one fits).  Standard library only."""
 
+import os
+import re
+import select
 import sys
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TextIO
 
-from common.moved import advice
+INTERRUPTED = 130  # exit code after Ctrl-C, as of a shell: 128 + SIGINT
+CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a shell: 128 + SIGPIPE
+SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
 
 
 class UserError(Exception):
@@ -32,33 +37,54 @@ class ArtifactError(UserError):
     exit_code = 74
 
 
-class BriefErrors:
-    """Mixin for argument parsers: errors are printed without the usage text."""
-
-    command: str  # what the user typed: "infer.py", or "python -m package.module"; set by the subclass
-    prog: str
-
-    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print the error in one line, then the command that lists all keys, and exit with code 2."""
-        typed = ["python", self.command, *self.prog.replace("[options]", "").split()[1:]]
-        if self.command.startswith("python"):  # a module without sub-commands
-            typed = [self.command]
-        line = " ".join(line.strip() for line in message.splitlines() if line.strip())
-        print(f"{self.command}: {advice(line)}", file=sys.stderr)
-        print(f"All keys: {' '.join(typed)} --help", file=sys.stderr)
-        raise SystemExit(UserError.exit_code)
+def as_typed(text: str) -> str:
+    """A text that names commands as they are typed in a checkout; for users of the installed package as they type them."""
+    if "lightning_rag" not in sys.modules:
+        return text
+    for file, script in SCRIPTS.items():
+        text = re.sub(rf"(?<![/\w])(?:python )?\b{re.escape(file)}\b", script, text)
+    return re.sub(r"\bpython -m (?=trainers\.|datamodules\.)", "python -m lightning_rag ", text)
 
 
-def exit_code(program: str, main: Callable[[], object]) -> int:
-    """Run a command and return its exit code: 0, or the code of a `UserError`, whose message is printed to stderr."""
+def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] = lambda: "") -> int:
+    """Run a command and return its exit code: 0, or the code of a `UserError`, whose message is printed to stderr.
+
+    After Ctrl-C it prints one line and returns INTERRUPTED.  If the reader of the output has gone (`| head -1`), it prints
+    nothing and returns CLOSED_PIPE, the code that a shell shows for other programs in a pipe.
+
+    Args:
+        program: What error lines begin with, e.g. "infer.py".
+        main: The command.
+        kept: Says, after Ctrl-C, what was kept and how to go on.
+    """
     try:
-        main()
+        try:
+            main()
+        except SystemExit:  # --help and its like
+            sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(as_typed(f"{program}: interrupted. {kept()}".strip()), file=sys.stderr)
+        return INTERRUPTED
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and _closed(sys.stdout):
+            return CLOSED_PIPE
         cause: BaseException | None = error  # argument parsers wrap errors that constructors raise
         while cause is not None and not isinstance(cause, UserError):
             cause = cause.__cause__ or cause.__context__
         if cause is None:
             raise
-        print(f"{program}: {cause}", file=sys.stderr)
+        print(as_typed(f"{program}: {cause}"), file=sys.stderr)
         return cause.exit_code
     return 0
+
+
+def _closed(stream: TextIO) -> bool:
+    """Whether the reader of a stream has gone.  Then what is left of the output goes nowhere, also when Python exits."""
+    poll = select.poll()
+    poll.register(stream.fileno(), 0)
+    gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return gone

@@ -26,12 +26,13 @@ OPTIONS = (  # pattern of the parser's error message, and the new name; the mess
 )
 
 
-def advice(message: str) -> str:
-    """A parser's error message; where it is about a name of an earlier release, with the new name."""
+def advice(message: str, shown: str) -> str:
+    """What to show for a parser's error message; where it is about a name of an earlier release, with the new name."""
+    message = " ".join(message.split())
     moved = [
         f"{old} is now {new}" for old, new in CLASSES.items() if re.search(rf"(?<![\w.]){re.escape(old)}\b", message)
     ]
     if moved:
-        return f"the configuration was written for an earlier release: {'; '.join(moved)}."
+        return f"the configuration was written for an earlier release: {'; '.join(moved)}"
     renamed = [match.expand(text) for pattern, text in OPTIONS if (match := re.search(pattern, message))]
-    return f"{message} (renamed since an earlier release; now: {'; '.join(renamed)})" if renamed else message
+    return f"{shown} (renamed since an earlier release; now: {'; '.join(renamed)})" if renamed else shown

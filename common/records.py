@@ -3,8 +3,11 @@
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
+
+from common.errors import UserError
 
 _INVISIBLE = re.compile(
     "[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u00ad]"
@@ -72,6 +75,26 @@ class Question:
     def gold(self) -> tuple[Passage, ...]:
         """The gold passages among `passages`, in file order."""
         return tuple(p for p in self.passages if p.id in self.support)
+
+
+Asked = str | Sequence[str | Question]  # what a strategy answers: one text, several texts, or records
+
+
+def as_questions(asked: Asked) -> list[Question]:
+    """Questions as records.  The id of a text is its place, from 1.
+
+    Raises:
+        UserError: If a text is empty.
+    """
+    questions = []
+    for place, one in enumerate([asked] if isinstance(asked, str) else asked, start=1):
+        if isinstance(one, Question):
+            questions.append(one)
+        elif text := clean(one):
+            questions.append(Question(str(place), text))
+        else:
+            raise UserError(f'question {place} is empty: give a text, e.g. "Who wrote Hamlet?"')
+    return questions
 
 
 @dataclass(frozen=True, slots=True)

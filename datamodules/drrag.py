@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from common.checks import check_at_least
 from common.errors import DataError
 from common.records import Question
 from datamodules.examples.audit import audit
@@ -41,6 +42,9 @@ class DrRagData(StepData):
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
+
+    Raises:
+        UserError: If there is no training file, or a value is out of range.
     """
 
     def __init__(
@@ -56,7 +60,8 @@ class DrRagData(StepData):
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        check_split(train, validation or [], validation_fraction)
+        check_split(train, validation_fraction)
+        check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
         self.train_sources, self.validation_sources = train, validation or []
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling

@@ -91,7 +91,7 @@ class ReRagData(StepData):
         sampling_seed: int = 0,
     ) -> None:
         super().__init__()
-        check_split(train, validation or [], validation_fraction)
+        check_split(train, validation_fraction)
         check_at_least(
             1, contexts=contexts, validation_contexts=validation_contexts, crop_words=crop_words,
             questions_per_step=questions_per_step, tokens_per_bucket=tokens_per_bucket,

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
 from common.records import Passage
 from datamodules.examples.splits import Source
 from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
-from models.t5.span_corruption import corrupt, random_mask, span_counts, text_length
+from models.t5.span_corruption import check_lengths, corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
 from models.text_formats import neutralize, passage_text
 
@@ -88,8 +88,8 @@ class SpanCorruptionData(StepData):
         super().__init__()
         if not corpora:
             raise UserError("data.corpora names no file: give at least one {layout, path}.")
-        if not 0 < validation_fraction < 1:
-            raise UserError(f"validation_fraction must lie in (0, 1), got {validation_fraction}.")
+        check_between_0_and_1(validation_fraction=validation_fraction)
+        check_lengths(max_tokens, noise_share, mean_span)
         check_at_least(
             1, sequences_per_step=sequences_per_step, steps_per_epoch=steps_per_epoch, streams=streams,
             validation_sequences=validation_sequences, block_passages=block_passages,

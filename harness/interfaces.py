@@ -2,7 +2,7 @@
 All are batched.  Standard library only, so that the command line can show its help without loading a model."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from common.records import Answer, Passage, Question, Ranked
 
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
     from models.rerag.estimator import RelevanceEstimator
     from models.rerag.generator import Generator
+
+    Questions = Sequence[Question]
+else:  # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
+    Questions = Any
 
 
 @runtime_checkable
@@ -29,7 +33,7 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Strategy(Protocol):
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+    def answer(self, questions: Questions) -> list[Answer]:
         """One answer per question, in the order of the questions."""
 
 

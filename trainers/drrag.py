@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from common.checks import check_share
+from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier
-from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.drrag.triple_tokenizer import MIN_TOKENS, TEXT_FORMAT
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
@@ -61,15 +61,35 @@ class DrRagTrainer(RunModule):
         threshold_criterion: metrics.Criterion = "f2",
         gradient_checkpointing: bool = False,
     ) -> None:
+        self.check_options(
+            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction
+        )
         super().__init__()
         self.classifier: TripleClassifier
-        check_share(warmup_fraction=warmup_fraction)
         self.save_hyperparameters()
         self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
         if gradient_checkpointing:
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.classifier.network)
         self.train()
+
+    @staticmethod
+    def check_options(
+        max_tokens: int,
+        layers: int | None,
+        dropout: float | None,
+        learning_rate: float,
+        head_learning_rate: float,
+        weight_decay: float,
+        warmup_fraction: float,
+    ) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(MIN_TOKENS, ", for a question and two passages", max_tokens=max_tokens)
+        check_at_least(1, layers=layers)
+        check_at_least(0, weight_decay=weight_decay)
+        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
+        check_dropout(dropout=dropout)
+        check_share(warmup_fraction=warmup_fraction)
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""

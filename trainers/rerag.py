@@ -10,9 +10,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from common.checks import check_above, check_at_least, check_dropout
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextBatch
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
@@ -70,7 +71,7 @@ class ReRagTrainer(ReRagValidation):
             position relative to the other words.
         dropout: Dropout rate of both models; the checkpoints' when null.
         learning_rate: Peak learning rate, per optimizer step.
-        estimator_learning_rate: The estimator's peak learning rate; `learning_rate` when null.
+        estimator_learning_rate: The estimator's peak learning rate, 0 to freeze it; `learning_rate` when null.
         weight_decay: Weight decay of AdamW, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant` (the paper) or `linear` decay to 0.
@@ -79,7 +80,7 @@ class ReRagTrainer(ReRagValidation):
         bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward pass.
 
     Raises:
-        UserError: If the options contradict each other.
+        UserError: If a value is out of range, or the options contradict each other.
     """
 
     def __init__(
@@ -112,6 +113,11 @@ class ReRagTrainer(ReRagValidation):
         gradient_checkpointing: bool = False,
         bucket_checkpointing: bool = False,
     ) -> None:
+        self.check_options(
+            max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight, label_false_weight,
+            estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay, warmup_steps,
+            validation_contexts,
+        )  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
             "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format, "answer_prefix": answer_prefix,
@@ -158,6 +164,27 @@ class ReRagTrainer(ReRagValidation):
         )
         self.flops_per_token = [flops_per_token(part.network) for part in self.parts]
         self.train()
+
+    @staticmethod
+    def check_options(
+        max_tokens: int, max_answer_tokens: int, repetition_penalty: float | None, kl_weight: float,
+        token_weight: float | None, label_weight: float, label_false_weight: float, estimator_layers: int | None,
+        dropout: float | None, learning_rate: float, estimator_learning_rate: float | None, weight_decay: float,
+        warmup_steps: int, validation_contexts: int,
+    ) -> None:  # fmt: skip
+        """Raise UserError if a value is out of range."""
+        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
+        check_at_least(
+            1, max_answer_tokens=max_answer_tokens, estimator_layers=estimator_layers,
+            validation_contexts=validation_contexts,
+        )  # fmt: skip
+        check_at_least(
+            0, kl_weight=kl_weight, token_weight=token_weight, label_weight=label_weight,
+            label_false_weight=label_false_weight, weight_decay=weight_decay, warmup_steps=warmup_steps,
+            estimator_learning_rate=estimator_learning_rate,
+        )  # fmt: skip
+        check_above(0, learning_rate=learning_rate, repetition_penalty=repetition_penalty)
+        check_dropout(dropout=dropout)
 
     @property
     def parts(self) -> list[Generator | RelevanceEstimator]:

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModelForSeq2SeqLM
 
-from common.checks import check_at_least
-from common.errors import UserError
+from common.checks import check_above, check_at_least, check_dropout
 from datamodules.t5 import SpanBatch
 from models.length_batching import IGNORE
 from models.pretrained import load_seq2seq
@@ -57,14 +56,20 @@ class SpanCorruptionTrainer(RunModule):
         dropout: float | None = 0.0,
         gradient_checkpointing: bool = False,
     ) -> None:
+        self.check_options(learning_rate, warmup_steps, weight_decay, dropout)
         super().__init__()
-        check_at_least(1, warmup_steps=warmup_steps)
-        if learning_rate <= 0:
-            raise UserError(f"learning_rate must be above 0, got {learning_rate}.")
         self.save_hyperparameters()
         self.network, self.tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
         self.flops_per_token = flops_per_token(self.network)
         self.train()
+
+    @staticmethod
+    def check_options(learning_rate: float, warmup_steps: int, weight_decay: float, dropout: float | None) -> None:
+        """Raise UserError if a value is out of range."""
+        check_above(0, learning_rate=learning_rate)
+        check_at_least(1, warmup_steps=warmup_steps)
+        check_at_least(0, weight_decay=weight_decay)
+        check_dropout(dropout=dropout)
 
     def setup(self, stage: str) -> None:
         """Refuse fp16 before the data is read."""

@@ -18,7 +18,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 from jsonargparse import ArgumentParser, auto_cli
 
-from common.errors import BriefErrors, UserError, exit_code
+from common.command_line import CommandLine
+from common.errors import UserError, exit_code
 from common.files import digests, whole_folder, write_json
 from common.outputs import OutputFolder, listed_files
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
@@ -125,7 +126,7 @@ def _write(
     print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)
 
 
-class Parser(BriefErrors, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND

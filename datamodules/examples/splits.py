@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
 from common.records import Question, clean
 from datamodules.formats.reading import read_questions
@@ -17,23 +18,28 @@ class Source:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
         path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
+
+    Raises:
+        UserError: If `limit` is below 1.
     """
 
     layout: str
     path: str
     limit: int | None = None
 
+    def __post_init__(self) -> None:
+        check_at_least(1, limit=self.limit)
 
-def check_split(train: Sequence[Source], validation: Sequence[Source], fraction: float) -> None:
+
+def check_split(train: Sequence[Source], validation_fraction: float) -> None:
     """Check the arguments of `split_questions`.
 
     Raises:
-        UserError: If there is no training file, or neither validation files nor a fraction in (0, 1).
+        UserError: If there is no training file, or the fraction is not in (0, 1).
     """
     if not train:
         raise UserError("data.train names no file: give at least one {layout, path}.")
-    if not validation and not 0 < fraction < 1:
-        raise UserError(f"validation_fraction must lie in (0, 1) without validation files, got {fraction}.")
+    check_between_0_and_1(validation_fraction=validation_fraction)
 
 
 def split_questions(

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from common.checks import check_share
-from common.errors import UserError
+from common.checks import check_above, check_at_least, check_share
 from common.records import Passage, Question, clean
 
 Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
@@ -57,8 +56,8 @@ class Sampling:
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
         check_share(mixed_share=self.mixed_share, mined_share=self.mined_share)
-        if self.negatives_per_positive <= 0:
-            raise UserError(f"negatives_per_positive must be above 0, got {self.negatives_per_positive}.")
+        check_above(0, negatives_per_positive=self.negatives_per_positive)
+        check_at_least(1, positives_per_question=self.positives_per_question)
 
 
 def noise_of(question: Question) -> list[Passage]:

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from jsonargparse import ArgumentParser
 
-from common.errors import BriefErrors, exit_code
+from common.command_line import CommandLine
+from common.errors import exit_code
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 
 COMMAND = "python -m datamodules.world"
 
 
-class Parser(BriefErrors, ArgumentParser):
+class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = COMMAND

@@ -21,14 +21,19 @@ def ask(strategy: Strategy, question: str, json: bool = False) -> None:
         question: The question.
         json: Print the whole answer record as JSON.
     """
+    check_question(question)
     text = clean(question)
-    if not text:
-        raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
     (answer,) = strategy.answer([Question(id="asked", text=text)])
     if json:
         print(json_format.dumps(asdict(answer), indent=2, ensure_ascii=False))
     else:
         print(readable(text, answer))
+
+
+def check_question(question: str) -> None:
+    """Raise UserError if the question is empty; called before anything is loaded."""
+    if not clean(question):
+        raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
 
 
 def readable(question: str, answer: Answer) -> str:

@@ -37,7 +37,7 @@ class PackedReader:
     """
 
     def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
-        check_at_least(1, ", or omitted to read all evidence", max_passages=max_passages)
+        self.check_options(max_passages)
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
@@ -49,6 +49,11 @@ class PackedReader:
             )
         self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
         self.max_passages = max_passages
+
+    @staticmethod
+    def check_options(max_passages: int | None) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, ", or omitted to read all evidence", max_passages=max_passages)
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; batched over questions of similar length."""
@@ -87,7 +92,7 @@ class ContextReader:
     """
 
     def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
-        check_choice(MARGINALS, marginal=marginal)
+        self.check_options(marginal)
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
@@ -95,6 +100,11 @@ class ContextReader:
         assert model.generator is not None
         check_one_context(model.generator)
         self.model, self.marginal = model, marginal
+
+    @staticmethod
+    def check_options(marginal: str) -> None:
+        """Raise UserError if a value is unknown."""
+        check_choice(MARGINALS, marginal=marginal)
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; the evidence is reranked by the estimator, its scores are ignored."""

@@ -181,6 +181,7 @@ class DenseRetriever:
         verify: Verify = "full",
         expect_corpus: str | None = None,
     ) -> None:
+        self.check_options(batch_tokens, nprobe, ef_search)
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.indexing.vector_search import Vectors
 
@@ -199,6 +200,11 @@ class DenseRetriever:
             f"{index}: {self.index.passages:,} passages, vectors {in_bytes(self._vectors.vectors_ND.nbytes)}, "
             f"encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device}."
         )
+
+    @staticmethod
+    def check_options(batch_tokens: int | None, nprobe: int, ef_search: int) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, batch_tokens=batch_tokens, nprobe=nprobe, ef_search=ef_search)
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""

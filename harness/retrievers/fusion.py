@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Literal
+from math import inf
+from typing import Literal, get_args
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
@@ -102,27 +103,35 @@ class FusedRetriever:
         rank_constant: int = 60,
         scaling: Scaling = "min_max",
     ) -> None:
+        self.check_options(retrievers, weights, method, candidates, rank_constant, scaling)
         check_same_corpus(retrievers)
         self.retrievers, self.candidates = retrievers, candidates
         weights = [1.0] * len(retrievers) if weights is None else weights
-        if not retrievers or len(weights) != len(retrievers):
-            raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(weights)}.")
-        if min(weights) < 0 or max(weights) <= 0:
-            raise UserError(f"Fusion needs weights of at least 0, one of them above 0, got {weights}.")
-        if candidates < 1 or rank_constant < 0:
-            raise UserError(
-                f"Fusion needs candidates >= 1 and rank_constant >= 0, got {candidates} and {rank_constant}."
-            )
-        if method not in ("reciprocal_rank", "weighted_score") or scaling not in ("min_max", "raw"):
-            raise UserError(
-                f"Fusion by {method!r} with scaling {scaling!r} is unknown. "
-                "Choose reciprocal_rank or weighted_score, and min_max or raw."
-            )
         self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]
         if method == "reciprocal_rank":
             self._fuse = partial(reciprocal_rank_fusion, weights=weights, rank_constant=rank_constant)
         else:
             self._fuse = partial(weighted_score_fusion, weights=weights, scaling=scaling)
+
+    @staticmethod
+    def check_options(
+        retrievers: list[Retriever],
+        weights: list[float] | None,
+        method: str,
+        candidates: int,
+        rank_constant: int,
+        scaling: str,
+    ) -> None:
+        """Raise UserError if a value is not allowed, or the weights do not match the retrievers."""
+        given = [1.0] * len(retrievers) if weights is None else weights
+        if not retrievers or len(given) != len(retrievers):
+            raise UserError(f"Fusion needs one weight per retriever, got {len(retrievers)} and {len(given)}.")
+        if not all(0 <= weight < inf for weight in given) or not any(given):
+            raise UserError(f"Fusion needs weights of at least 0, one of them above 0, got {weights}.")
+        check_at_least(1, candidates=candidates)
+        check_at_least(0, rank_constant=rank_constant)
+        check_choice(get_args(FusionMethod), method=method)
+        check_choice(get_args(Scaling), scaling=scaling)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first.

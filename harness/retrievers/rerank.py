@@ -62,12 +62,17 @@ class RerankedRetriever:
     """
 
     def __init__(self, retriever: Retriever, serving: Path, candidates: int = 100, device: str = "auto") -> None:
-        check_at_least(1, candidates=candidates)
+        self.check_options(candidates)
         from models.rerag.model import ESTIMATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,))
         assert model.estimator is not None  # required above
         self.retriever, self.candidates, self.estimator = retriever, candidates, model.estimator
+
+    @staticmethod
+    def check_options(candidates: int) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, candidates=candidates)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order.

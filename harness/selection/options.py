@@ -62,6 +62,7 @@ class SelectionOptions:
         check_choice(("qdc", "ranking"), second_stage=self.second_stage)
         check_choice(get_args(Source), pool=self.pool)
         check_at_least(1, k=self.k, k1=self.k1, depth=self.depth, anchors=self.anchors, anchor_depth=self.anchor_depth)
+        check_at_least(0, prior_weight=self.prior_weight)
         check_share(threshold=self.threshold)
         if self.k1 is not None and self.k1 > self.k:
             raise UserError(f"k1 is {self.k1}, above the budget k = {self.k}: lower k1 or raise k.")

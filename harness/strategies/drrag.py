@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.checks import check_at_least
 from common.errors import UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.selection.lazy_scoring import Decision, Pair, decide
@@ -48,14 +48,7 @@ class DrRag:
         reader: Reader | None = None,
         device: str = "auto",
     ) -> None:
-        check_at_least(1, lookahead=lookahead)
-        if serving is not None and scorer is not None:
-            raise UserError("Both serving and scorer are given: give only one of them.")
-        if selection.needs_classifier and serving is None and scorer is None:
-            raise UserError(
-                f"selection {selection.method} needs the trained classifier: name its folder with serving "
-                "(checkpoints/<name>/serving), or choose sm or qdc."
-            )
+        self.check_options(serving, selection, lookahead, scorer)
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
         self.scorer = scorer
         if serving is not None:
@@ -66,8 +59,27 @@ class DrRag:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         self.selection = selection
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: two batched searches, batched pair scoring, one reader call."""
+    @staticmethod
+    def check_options(
+        serving: Path | None, selection: SelectionOptions, lookahead: int, scorer: PairScorer | None
+    ) -> None:
+        """Raise UserError if a value is not allowed, or the classifier is given twice or missing."""
+        check_at_least(1, lookahead=lookahead)
+        if serving is not None and scorer is not None:
+            raise UserError("Both serving and scorer are given: give only one of them.")
+        if selection.needs_classifier and serving is None and scorer is None:
+            raise UserError(
+                f"selection {selection.method} needs the trained classifier: name its folder with serving "
+                "(checkpoints/<name>/serving), or choose sm or qdc."
+            )
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: two batched searches, batched pair scoring, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
         options = self.selection
         retrieval = search_twice(
             self.retriever,

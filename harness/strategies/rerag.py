@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_at_least, check_choice, check_share
+from common.checks import check_above, check_at_least, check_choice, check_share
 from common.errors import UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
 from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
@@ -64,17 +64,7 @@ class ReRag:
         device: str = "auto",
         model: RelevanceModel | None = None,
     ) -> None:
-        check_at_least(1, contexts=contexts)
-        if retriever is not None and candidates < contexts:
-            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
-        check_choice(MARGINALS, marginal=marginal)
-        check_share(threshold=threshold)
-        if not temperature > 0:
-            raise UserError(f"temperature must be above 0, got {temperature}.")
-        if (serving is None) == (model is None):
-            raise UserError(
-                "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
-            )
+        self.check_options(retriever, serving, candidates, contexts, marginal, threshold, temperature, model)
         if model is None:
             from models.rerag.model import ReRagModel
 
@@ -93,8 +83,36 @@ class ReRag:
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
         self.refuse, self.temperature = refuse, temperature
 
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """One answer per question: one batched search, batched scoring, batched reading."""
+    @staticmethod
+    def check_options(
+        retriever: Retriever | None,
+        serving: Path | None,
+        candidates: int,
+        contexts: int,
+        marginal: str,
+        threshold: float | None,
+        temperature: float,
+        model: RelevanceModel | None,
+    ) -> None:
+        """Raise UserError if a value is not allowed, or the model is given twice or not at all."""
+        check_at_least(1, candidates=candidates, contexts=contexts)
+        if retriever is not None and candidates < contexts:
+            raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
+        check_choice(MARGINALS, marginal=marginal)
+        check_share(threshold=threshold)
+        check_above(0, temperature=temperature)
+        if (serving is None) == (model is None):
+            raise UserError(
+                "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
+            )
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one batched search, batched scoring, batched reading.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
         if not questions:
             return []
         times = [time.perf_counter()]

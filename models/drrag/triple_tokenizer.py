@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
@@ -19,6 +20,7 @@ from models.text_formats import neutralize, passage_text
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4
+MIN_TOKENS = 16  # smallest allowed maximum length of a triple
 
 
 class TripleEncoder:
@@ -40,8 +42,7 @@ class TripleEncoder:
             tokenizer = AutoTokenizer.from_pretrained(tokenizer)
         if tokenizer.cls_token_id is None or tokenizer.sep_token_id is None or tokenizer.pad_token_id is None:
             raise UserError(f"the tokenizer {tokenizer.name_or_path} needs a class, a separator and a padding token.")
-        if max_tokens < 16:
-            raise UserError(f"max_tokens must be at least 16 to hold a question and two passages, got {max_tokens}.")
+        check_at_least(MIN_TOKENS, ", for a question and two passages", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens = tokenizer, max_tokens
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         self.cached_texts = cached_texts

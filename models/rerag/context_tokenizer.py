@@ -15,7 +15,7 @@ from typing import Literal, get_args
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from common.checks import check_choice
+from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
@@ -24,6 +24,7 @@ from models.text_formats import neutralize, passage_text
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
 MIN_PASSAGE_TOKENS = 4
+MIN_TOKENS = 16  # smallest allowed maximum length of an input
 
 
 def text_format(name: ContextFormat) -> str:
@@ -68,8 +69,7 @@ class ContextEncoder:
                 f"the tokenizer {tokenizer.name_or_path} does not end a text with {tokenizer.decode([needed])}: add "
                 "the post-processor of its model family."
             )
-        if max_tokens < 16:
-            raise UserError(f"max_tokens must be at least 16 to hold a question and a passage, got {max_tokens}.")
+        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         self._special_starts = {special[0] for special in self.specials}

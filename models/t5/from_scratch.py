@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_dropout
 from common.errors import MissingInputError, UserError
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Sizes:
         )
         if self.d_model % self.heads:
             raise UserError(f"d_model {self.d_model} must be divisible by heads {self.heads}.")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout must lie in [0, 1), got {self.dropout}.")
+        check_dropout(dropout=self.dropout)
 
 
 def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":

@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from itertools import groupby
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
 
 TEXT_FORMAT = "title. text, passages joined, spans as <extra_id_n>; nfkc, single blanks; v1"
@@ -31,16 +31,20 @@ def span_counts(length: int, noise_share: float, mean_span: float) -> tuple[int,
     return noise, spans
 
 
+def check_lengths(max_tokens: int, noise_share: float, mean_span: float) -> None:
+    """Raise UserError if a value is out of range."""
+    check_between_0_and_1(noise_share=noise_share)
+    check_at_least(1, mean_span=mean_span)
+    check_at_least(8, max_tokens=max_tokens)
+
+
 def text_length(max_tokens: int, noise_share: float, mean_span: float, sentinels: int) -> int:
     """Length, in tokens, of the longest text whose corrupted input, end token included, has at most `max_tokens`.
 
     Raises:
         UserError: If a value is out of range, or the tokenizer has too few sentinels.
     """
-    if not 0 < noise_share < 1:
-        raise UserError(f"noise_share must lie in (0, 1), got {noise_share}.")
-    check_at_least(1, mean_span=mean_span)
-    check_at_least(8, max_tokens=max_tokens)
+    check_lengths(max_tokens, noise_share, mean_span)
     length = max_tokens - 1
     while _input_length(length + 1, noise_share, mean_span) <= max_tokens:
         length += 1

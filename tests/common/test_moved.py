@@ -16,11 +16,13 @@ from common.moved import CLASSES, advice
     ],
 )
 def test_a_renamed_option_is_named_beside_the_message(message: str, new_name: str) -> None:
-    assert advice(message) == f"{message} (renamed since an earlier release; now: {new_name})"
+    assert advice(message, "no such key") == f"no such key (renamed since an earlier release; now: {new_name})"
 
 
 def test_other_messages_stay() -> None:
-    assert advice("unrecognized arguments: --protocols 3") == "unrecognized arguments: --protocols 3"
+    assert (
+        advice("unrecognized arguments: --protocols 3", "--protocols: no such option") == "--protocols: no such option"
+    )
 
 
 def test_every_new_class_exists() -> None:

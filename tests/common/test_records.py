@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.records import Passage, Question, clean, passage_id
+from common.errors import UserError
+from common.records import Passage, Question, as_questions, clean, passage_id
 
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\u00ad"
 ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3000\t\n \x1c\u2028" + INVISIBLE))
@@ -68,3 +69,11 @@ def test_gold_is_in_file_order() -> None:
     one, two, three = (Passage.of(title, "text") for title in ("one", "two", "three"))
     question = Question("q", "which", passages=(one, two, three), support=(three.id, one.id, "elsewhere"))
     assert question.gold == (one, three)
+
+
+def test_questions_may_be_texts() -> None:
+    record = Question("q7", "which")
+    assert as_questions("who\n wrote it") == [Question("1", "who wrote it")]
+    assert as_questions(["who", record]) == [Question("1", "who"), record]
+    with pytest.raises(UserError, match="question 2 is empty"):
+        as_questions(["who", " \u200b"])

@@ -17,6 +17,8 @@ import yaml
 ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "checkpoints/README.md",
     ROOT / "benchmarks/results/README.md",
@@ -25,7 +27,8 @@ CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))
 SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
-COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r)\s.*")
+COMMAND = re.compile(r"(?:[A-Z_]+=\S* )*(?:python|torchrun|make|bash|pip install -r|lightning-rag(?:-train)?)\s.*")
+INSTALLED = {"lightning-rag-train": "train", "lightning-rag": "infer"}  # commands of the package -> programs
 IN_COMMENT = re.compile(r"(?:^|: |\s{3})((?:[A-Z_]+=\S* )?(?:python|torchrun|bash) .*)")
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
@@ -133,6 +136,10 @@ def parse(program: str, arguments: list[str]) -> None:
 
 def check_python(arguments: list[str]) -> None:
     """Check what follows `python` or `torchrun --nproc-per-node N`."""
+    if arguments[0] == "--no-python":
+        arguments = [f"{INSTALLED[arguments[1]]}.py", *arguments[2:]]
+    if arguments[:2] == ["-m", "lightning_rag"]:
+        del arguments[1]
     if arguments[0] == "-m":
         module, has_main = arguments[1], ROOT / arguments[1].replace(".", "/") / "__main__.py"
         parse(f"{module}.__main__" if has_main.is_file() else module, arguments[2:])
@@ -161,6 +168,8 @@ def check(command: str) -> None:
         assert option == "--nproc-per-node"
         assert processes.isdigit()
         check_python(rest)
+    elif program in INSTALLED:
+        parse(INSTALLED[program], arguments)
     elif program == "python":
         check_python(arguments)
     elif program == "make":

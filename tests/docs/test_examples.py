@@ -98,7 +98,7 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree("indexes/hotpotqa-dense", "indexes/world-dense")
     capsys.readouterr()
     run_snippet(README)
-    assert len(re.findall(r"^-?\d\.\d{3} \S", capsys.readouterr().out, flags=re.MULTILINE)) == 12
+    assert len(re.findall(r"^-?\d\.\d{3} \S", capsys.readouterr().out, flags=re.MULTILINE)) == 8
 
 
 def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

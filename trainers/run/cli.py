@@ -2,17 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytorch_lightning as pl
 import yaml
 from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 
-from common.errors import BriefErrors, UserError
+from common.command_line import CommandLine
+from common.errors import UserError
 from common.files import write_text
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
+from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
 from trainers.run.throughput import Throughput
 
@@ -32,10 +34,12 @@ def check_name(name: str) -> None:
         raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
 
 
-class BriefParser(BriefErrors, LightningArgumentParser):
+class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
+    built_in_checks: ClassVar = (pl.LightningDataModule,)
+    explained_groups: ClassVar = tuple(GROUPS)
 
 
 class SaveRunConfig(SaveConfigCallback):

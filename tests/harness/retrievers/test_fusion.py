@@ -110,7 +110,7 @@ def test_one_retriever_alone_keeps_its_order() -> None:
     ],
 )
 def test_slips_are_refused(slip) -> None:
-    with pytest.raises(UserError, match="Fusion"):
+    with pytest.raises(UserError, match=r"Fusion|method|scaling|candidates|rank_constant"):
         FusedRetriever(**{"retrievers": [Listed(), Listed()], **slip})
 
 

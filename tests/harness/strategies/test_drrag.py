@@ -97,6 +97,14 @@ def test_two_batched_searches_and_few_scoring_calls_for_all_questions(retriever)
     }
 
 
+def test_a_text_is_answered_as_its_question(retriever):
+    strategy = DrRag(retriever, scorer=gold_scorer())
+    (record,) = strategy.answer(ASKED[:1])
+    for asked in (ASKED[0].text, [ASKED[0].text]):
+        (answer,) = strategy.answer(asked)
+        assert (answer.question_id, titles(answer)) == ("1", titles(record))
+
+
 def test_a_question_asked_twice_is_scored_once(retriever):
     once, twice = gold_scorer(), gold_scorer()
     DrRag(retriever, scorer=once, selection=SelectionOptions("ranked", k=3)).answer(ASKED[:1])

@@ -109,6 +109,12 @@ def test_batching_changes_nothing(bm25: Bm25Retriever, model: ReRagModel, margin
             assert answer.notes["candidates"] == pytest.approx(alone.notes["candidates"], rel=model_tolerance(LARGEST))
 
 
+def test_a_text_is_answered_as_its_question(bm25: Bm25Retriever, model: ReRagModel) -> None:
+    strategy = ReRag(bm25, model=model, candidates=6, contexts=3)
+    (record,), (answer,) = strategy.answer(QUESTIONS[:1]), strategy.answer(QUESTIONS[0].text)
+    assert (answer.question_id, answer.text, ids(answer.evidence)) == ("1", record.text, ids(record.evidence))
+
+
 def test_thorough_and_fast_differ_only_in_reading(model: ReRagModel) -> None:
     thorough, fast = (ReRag(model=model, contexts=4, marginal=m).answer(QUESTIONS) for m in ("thorough", "fast"))
     assert [answer.evidence for answer in thorough] == [answer.evidence for answer in fast]

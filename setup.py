@@ -1,0 +1,13 @@
+"""Builds the package: all folders and both programs lie inside `lightning_rag/source` (lightning_rag/__init__.py says why)."""
+
+from setuptools import find_packages, setup
+
+SOURCE = "lightning_rag.source"
+FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
+
+setup(
+    packages=["lightning_rag", *(f"{SOURCE}.{name}" for name in find_packages() if name.split(".")[0] in FOLDERS)],
+    package_dir={SOURCE: "."},
+    py_modules=[f"{SOURCE}.train", f"{SOURCE}.infer"],
+    package_data={"lightning_rag": ["py.typed"]},
+)

@@ -1,0 +1,170 @@
+"""Help and version: quick, complete, with the classes that can be given; closed pipes and Ctrl-C leave no traceback."""
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import infer
+import train
+from common.class_help import CHOICES, classes
+from common.errors import CLOSED_PIPE, INTERRUPTED
+from common.version import VERSION
+from harness.interfaces import Reader, Retriever, Strategy
+from tests.docs.documents import ROOT, parser_of
+from tests.helpers.commands import command
+from trainers.run.help import COMMANDS, GROUPS, ONLY, OPTIONS, keys
+
+HEAVY = {"torch", "transformers", "numpy", "datasets", "faiss", "pytorch_lightning", "jsonargparse"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["fit", "--help"], ["fit", "--model.help"], ["--version"]], ids=" ".join
+)
+def test_help_of_train_imports_no_large_package(arguments: list[str]) -> None:
+    """So it takes well below a second, where Lightning alone takes several to import."""
+    code = f"import sys, train; train.main({arguments}); print('loaded:', *({HEAVY} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_train_has_every_option_of_its_parser(name: str) -> None:
+    """If this fails after a change of trainers/run/cli.py: change OPTIONS or GROUPS of trainers/run/help.py, too."""
+    commands = parser_of("train")._subcommands_action.choices
+    assert set(commands) == set(COMMANDS)
+    real = {option[2:].partition("+")[0] for option in commands[name]._option_string_actions if option[:2] == "--"}
+    real = {option for option in real if not option.endswith("help") and option not in GROUPS}
+    shown = {option for option in OPTIONS if name in ONLY.get(option, COMMANDS)} - {"version"}
+    linked = {f"{group}.{key}" for group, (_, _, follow) in GROUPS.items() for key in follow}
+    shown |= {"model", "data"} | linked | {f"{group}.{key}" for group in GROUPS for key in keys(group)}
+    assert real - {"print_shtab"} == shown
+
+
+def test_help_keeps_examples_as_lines(tmp_path: Path) -> None:
+    for program, module in (("train.py", train), ("infer.py", infer)):
+        examples = [line for line in (module.__doc__ or "").splitlines() if line.startswith("    ")]
+        assert set(examples) <= set(command(tmp_path, program, "--help").out.splitlines())
+        assert len(examples) > 4
+
+
+def test_help_has_no_internal_names_of_types(tmp_path: Path) -> None:
+    for asked in (["ask", "--help"], ["ask", "--strategy.help", "harness.strategies.drrag.DrRag"]):
+        ended = command(tmp_path, "infer.py", *asked)
+        assert ended.code == 0
+        assert "<class" not in ended.out
+
+
+@pytest.mark.parametrize("key", CHOICES)
+def test_classes_are_listed_and_exist(key: str) -> None:
+    protocol = {"strategy": Strategy, "retriever": Retriever, "reader": Reader}.get(key)
+    found = classes(key)
+    assert len(found) >= 2
+    for path, summary in found.items():
+        module, _, name = path.rpartition(".")
+        listed = getattr(importlib.import_module(module), name)
+        assert summary.rstrip(".") in " ".join((listed.__doc__ or "").split())
+        assert protocol is None or issubclass(listed, protocol)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("train.py fit --model.help", "trainers.rerag.ReRagTrainer"),
+        ("train.py fit --data.help", "datamodules.t5.SpanCorruptionData"),
+        ("train.py validate --config x.yaml --data.help", "train.py validate --data.help CLASS"),
+        ("infer.py ask --strategy.help", "harness.strategies.rerag.ReRag"),
+        ("infer.py mine --retriever.help", "harness.retrievers.dense.DenseRetriever"),
+        (
+            "infer.py ask --strategy.help harness.strategies.drrag.DrRag --strategy.reader.help",
+            "harness.readers.t5.PackedReader",
+        ),
+    ],
+)
+def test_help_without_a_class_lists_the_classes(line: str, expected: str, tmp_path: Path) -> None:
+    ended = command(tmp_path, *line.split())
+    assert (ended.code, ended.err) == (0, "")
+    assert expected in ended.out
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_lightnings_options_have_their_own_help(group: str, tmp_path: Path) -> None:
+    ended = command(tmp_path, "train.py", "fit", f"--{group}.help")
+    assert ended.code == 0
+    assert all(f"--{group}.{key} " in ended.out for key in keys(group))
+    others = [other for other in GROUPS if other != group]
+    assert not any(f"--{other}." in ended.out for other in others)
+
+
+@pytest.mark.parametrize("program", ["train.py", "infer.py"])
+def test_version(program: str, tmp_path: Path) -> None:
+    ended = command(tmp_path, program, "--version")
+    assert ended.code == 0
+    assert ended.out.split()[-1] == VERSION
+
+
+@pytest.mark.parametrize("program", ["train.py", "infer.py"])
+def test_a_closed_pipe_ends_a_command_without_a_word(program: str) -> None:
+    """The reader of the output has gone, as after `| head -1`."""
+    read, write = os.pipe()
+    os.close(read)
+    run = subprocess.run(
+        [sys.executable, str(ROOT / program), "--help"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    os.close(write)
+    assert (run.returncode, run.stderr) == (CLOSED_PIPE, "")
+
+
+SLOW = """
+import time
+from collections.abc import Sequence
+from common.records import Answer, Question
+
+class Slow:
+    def __init__(self) -> None:
+        print("loading", flush=True)
+        time.sleep(60)
+
+    def answer(self, questions: Sequence[Question]) -> list[Answer]:
+        return []
+"""
+
+
+def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "infer.py"), "ask", "--strategy", "slow.Slow", "--question", "x"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "loading\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == INTERRUPTED
+    assert err == "infer.py: interrupted. Nothing was written.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "resumes"), [("index", True), ("evaluate", True), ("answers", True), ("export", False)]
+)
+def test_after_ctrl_c_a_command_says_how_to_go_on(name: str, resumes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["infer.py", name, "--out", "x"])
+    assert ("type the same command again" in infer.kept()) == resumes
+
+
+def test_shell_completion(tmp_path: Path) -> None:
+    """The script that docs/package.md has the shell read."""
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "infer.py"), "--print_completion=shtab-bash"],
+        env={**os.environ, "JSONARGPARSE_ADD_PRINT_COMPLETION_ARGUMENT": "true"}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    checked = subprocess.run(["bash", "-n"], input=run.stdout, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "--strategy.help" in run.stdout

@@ -1,0 +1,144 @@
+"""Every number that a configuration can set is checked, by the constructor and before anything is loaded."""
+
+import importlib
+import inspect
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from datamodules.drrag import DrRagData
+from datamodules.examples.splits import Source
+from datamodules.examples.triples import Sampling
+from datamodules.rerag import ReRagData
+from datamodules.t5 import SpanCorruptionData
+from datamodules.world.world import WorldConfig
+from harness.readers.t5 import ContextReader, PackedReader
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.dense import DenseRetriever
+from harness.retrievers.fusion import FusedRetriever
+from harness.retrievers.rerank import RerankedRetriever
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from harness.strategies.rerag import ReRag
+from models.t5.from_scratch import Sizes
+from tests.helpers.commands import command, refused
+from tests.test_imports import MODULES
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.t5 import SpanCorruptionTrainer
+
+NOWHERE = Path("no/such/folder")
+FILES = [Source("hotpotqa", "no/such/file.json")]
+GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
+    DrRagTrainer: {"pretrained": str(NOWHERE)},
+    ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
+    SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
+    DrRagData: {"train": FILES, "validation": FILES},
+    ReRagData: {"train": FILES, "validation": FILES},
+    SpanCorruptionData: {"corpora": FILES},
+    Source: {"layout": "hotpotqa", "path": "no/such/file.json"},
+    Sampling: {},
+    WorldConfig: {},
+    Sizes: {},
+    SelectionOptions: {},
+    DrRag: {"retriever": None, "serving": NOWHERE},
+    ReRag: {"serving": NOWHERE},
+    DenseRetriever: {"index": NOWHERE},
+    Bm25Retriever: {"index": NOWHERE},
+    FusedRetriever: {"retrievers": [None]},
+    RerankedRetriever: {"retriever": None, "serving": NOWHERE},
+    PackedReader: {"serving": NOWHERE},
+    ContextReader: {"serving": NOWHERE},
+}
+ANY_NUMBER = {"seed", "sampling_seed"}
+SHARES = {  # 7 is refused
+    "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
+    "mined_share", "threshold",
+}  # fmt: skip
+BUILDERS = (
+    "trainers",
+    "datamodules",
+    "harness.strategies",
+    "harness.retrievers",
+    "harness.readers",
+)  # what configs name
+
+
+def numbers(class_type: type) -> Iterator[str]:
+    """The constructor's parameters that are a number, or a list of numbers."""
+    hints = typing.get_type_hints(class_type.__init__, {**vars(inspect.getmodule(class_type)), "DType": str})
+    for name, hint in hints.items():
+        kinds = [hint, *typing.get_args(hint)]
+        if any(kind in kinds for kind in (int, float, list[float])):
+            yield name
+
+
+CASES = [(class_type, name) for class_type in GIVEN for name in numbers(class_type) if name not in ANY_NUMBER]
+
+
+@pytest.mark.parametrize(("class_type", "name"), CASES, ids=lambda each: getattr(each, "__name__", each))
+def test_an_absurd_number_is_refused_before_anything_is_loaded(class_type: type, name: str) -> None:
+    for absurd in (-1, float("nan"), *[7] * (name in SHARES)):
+        value = [absurd] if name == "weights" else absurd
+        with pytest.raises(UserError, match=rf"\b{name}\b") as refusal:
+            class_type(**{**GIVEN[class_type], name: value})
+        assert type(refusal.value) is UserError  # not a file that is missing
+
+
+def test_the_list_of_classes_is_complete() -> None:
+    """Every class of these folders that a configuration can name, and that has a number, is checked above."""
+    missing = []
+    for module in (
+        m for m in MODULES if m.startswith(BUILDERS) and not m.startswith(("trainers.run", "datamodules.world"))
+    ):
+        for _, each in inspect.getmembers(importlib.import_module(module), inspect.isclass):
+            documented = "\n    Args:\n" in (each.__doc__ or "")
+            if each.__module__ == module and documented and each not in GIVEN and any(True for _ in numbers(each)):
+                missing.append(f"{module}.{each.__name__}")
+    # built by the project's own classes, from numbers that are checked there
+    assert set(missing) <= {
+        "datamodules.examples.step_loader.StepLoader",
+        "datamodules.examples.token_stream.CorpusStream",
+    }
+
+
+DRRAG = ("ask", "--strategy", "harness.strategies.drrag.DrRag", "--question", "x", "--strategy.serving", "no/serving")
+DENSE = ("--strategy.retriever", "harness.retrievers.dense.DenseRetriever", "--strategy.retriever.index", "no/index")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([*DRRAG, *DENSE, "--strategy.selection.k", "0"], "k must be at least 1, got 0."),
+        ([*DRRAG, *DENSE, "--strategy.lookahead", "0"], "lookahead must be at least 1, got 0."),
+        ([*DRRAG, *DENSE, "--strategy.retriever.nprobe=-1"], "nprobe must be at least 1, got -1."),
+        ([*DRRAG, *DENSE, "--strategy.selection.threshold", "7"], "threshold must lie in [0, 1], got 7.0."),
+        ([*DRRAG, *DENSE, "--question", " "], 'question is empty: type one, e.g. --question "Who wrote Hamlet?"'),
+    ],
+    ids=lambda each: each[-1][:40] if isinstance(each, list) else "",
+)
+def test_infer_checks_all_options_before_it_loads(tmp_path: Path, arguments: list[str], line: str) -> None:
+    """Neither the index nor the serving folder exists: a check that came after loading would name one of them."""
+    assert refused(command(tmp_path, "infer.py", *arguments), 2) == f"infer.py: {line}"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("--data.validation_fraction=7", "validation_fraction must lie in (0, 1), got 7.0."),
+        ("--data.tokens_per_step=-1", "tokens_per_step must be at least 1, got -1."),
+        ("--data.sampling.mixed_share=7", "mixed_share must lie in [0, 1], got 7.0."),
+        ("--model.learning_rate=-1", "learning_rate must be above 0, got -1.0."),
+        ("--model.dropout=1.5", "dropout must lie in [0, 1), got 1.5."),
+    ],
+)
+def test_train_checks_all_options_before_it_loads(tmp_path: Path, option: str, line: str) -> None:
+    """The model's folder does not exist, nor do the data files."""
+    config = Path(__file__).parents[2] / "configs/train/drrag_world.yaml"
+    ended = command(tmp_path, "train.py", "fit", "--config", str(config), "--model.pretrained", "no/model", option)
+    assert refused(ended, 2) == f"train.py: {line}"
+    assert not list(tmp_path.iterdir())

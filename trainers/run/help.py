@@ -1,0 +1,98 @@
+"""Help of train.py, written without importing torch or Lightning: the project's own options first, Lightning's by name.
+
+A test compares the options with those of the real parser.
+"""
+
+import ast
+import textwrap
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from common.class_help import answer, asked, listing
+from common.errors import as_typed
+from common.version import VERSION
+
+COMMANDS = {
+    "fit": "Train, and write checkpoints/<name>/ with checkpoints, metrics, plots and the serving folder.",
+    "validate": "Measure a checkpoint on the validation data.",
+    "test": "Measure a checkpoint on the test data.",
+}
+OPTIONS = {  # of every command, in the order of the help
+    "config": (
+        "FILE",
+        "Configuration in YAML, one of configs/train; several are merged, and later options override it.",
+    ),
+    "name": ("NAME", "The run's name: its files go to checkpoints/<name>."),
+    "ckpt_path": ("FILE", "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt."),
+    "seed_everything": ("INT", "Seed of all random generators; 0 when omitted."),
+    "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
+    "verbose": ("true|false", "Print the metrics; true when omitted."),
+    "print_config": ("", "Print the complete configuration and exit."),
+    "version": ("", "Print the version and exit."),
+}
+ONLY = {"verbose": ("validate", "test"), "version": ()}  # options of these commands alone
+GROUPS = {  # Lightning's classes: file, class, and the keys that follow from others
+    "trainer": ("trainer/trainer.py", "Trainer", {"default_root_dir"}),
+    "checkpoint": ("callbacks/model_checkpoint.py", "ModelCheckpoint", {"dirpath"}),
+    "early_stopping": ("callbacks/early_stopping.py", "EarlyStopping", {"monitor"}),
+}
+WIDTH = 110
+
+
+def quick_answer(arguments: Sequence[str], description: str) -> str | None:
+    """What to print for a command line that asks for help, for the classes of an option or for the version; else None.
+
+    Args:
+        arguments: The command line, without the program.
+        description: Of the program.
+    """
+    command = next((word for word in arguments if word in COMMANDS), None)
+    if "--version" in arguments:
+        return as_typed(f"train.py {VERSION}")
+    if (option := asked(arguments)) in ("model", "data"):
+        return as_typed(answer(option, f"python train.py {command or 'fit'}"))
+    if not {"-h", "--help"} & set(arguments):
+        return None
+    return as_typed(command_help(command) if command else program_help(description))
+
+
+def program_help(description: str) -> str:
+    """The help of train.py."""
+    commands = "\n".join(f"  {name:<10}{text}" for name, text in COMMANDS.items())
+    return (
+        f"usage: train.py {{{','.join(COMMANDS)}}} --config FILE [--KEY VALUE ...]\n\n{description.strip()}\n\n"
+        f"commands:\n{commands}\n\nOptions of a command: python train.py fit --help.  Version: python train.py --version."
+    )
+
+
+def command_help(command: str) -> str:
+    """The help of one command."""
+    lines = [f"usage: train.py {command} --config FILE [--KEY VALUE ...]", "", COMMANDS[command], "", "options:"]
+    for name, (value, text) in OPTIONS.items():
+        if command in ONLY.get(name, COMMANDS):
+            lines += [f"  --{name} {value}".rstrip(), _indented(text, 8)]
+    for key, what in (("model", "trainer"), ("data", "data module")):
+        lines += ["", f"--{key} CLASS, the {what}; the keys of a class: python train.py {command} --{key}.help CLASS"]
+        lines.append(listing(key))
+    for group in GROUPS:
+        lines += ["", f"--{group}.KEY VALUE, explained by: python train.py {command} --{group}.help"]
+        lines.append(_indented(", ".join(keys(group)), 4))
+    return "\n".join(lines)
+
+
+def keys(group: str) -> list[str]:
+    """The keys of a group, read from Lightning's source file."""
+    file, name, linked = GROUPS[group]
+    spec = find_spec("pytorch_lightning")
+    assert spec is not None
+    assert spec.origin is not None
+    tree = ast.parse((Path(spec.origin).parent / file).read_text(encoding="utf-8"))
+    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    (init,) = [node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    parameters = [each.arg for each in (*init.args.args[1:], *init.args.kwonlyargs)]
+    return [each for each in parameters if each not in linked]
+
+
+def _indented(text: str, blanks: int) -> str:
+    return textwrap.fill(text, WIDTH, initial_indent=" " * blanks, subsequent_indent=" " * blanks)
