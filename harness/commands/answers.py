@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.checks import check_at_least
-from common.errors import UserError
+from common.errors import ArtifactError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
 from harness.interfaces import Strategy
@@ -88,6 +88,7 @@ def answers(
         score_answers,
         with_answers,
     )
+    from harness.retrievers.corpora import gold_not_in_index
 
     with OUTPUT.locked(out):
         normalizer(normalization)
@@ -96,6 +97,10 @@ def answers(
         usable = with_answers(loaded)
         if len(usable) < len(loaded):
             say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (no gold answer).")
+        try:
+            gold_not_in_index(getattr(strategy, "retriever", None), usable, count=False)
+        except ArtifactError as error:  # allowed: an index of the same articles, cut into other passages
+            say(f"Note: {error}")
         training = None
         if temperature_questions is not None:
             training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.checks import check_at_least
-from common.errors import ArtifactError, UserError
+from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
 from harness.evaluation.paper_figures import DrRagPaper
@@ -18,7 +18,6 @@ from harness.runtime.progress import say
 from harness.strategies.drrag import DrRag
 
 if TYPE_CHECKING:
-    from common.records import Question
     from harness.evaluation.drrag.recall import Evaluation, Metrics
     from harness.evaluation.tables import Table
     from harness.runtime.resumable import ResumableBatches
@@ -75,6 +74,7 @@ def evaluate(
     _check(ks, resamples)
     from datamodules.formats.reading import read_questions
     from harness.evaluation.drrag import recall
+    from harness.retrievers.corpora import gold_not_in_index
     from harness.selection.score_cache import ScoreCache
 
     with OUTPUT.locked(out):
@@ -87,7 +87,10 @@ def evaluate(
             from harness.evaluation.drrag.answers import check_answers
 
             check_answers(usable)
-        absent = _gold_not_in_index(strategy.retriever, usable)
+        absent = gold_not_in_index(strategy.retriever, usable)
+        if absent:
+            gold = {id_ for question in usable for id_ in question.support}
+            say(f"{absent} of {len(gold)} gold passages are not in the index and count as missed.")
         baselines = _baselines(strategy.retriever, bm25)
 
         cache, classifier = None, None
@@ -165,18 +168,20 @@ def _selected_rows(selections: dict, rows: Sequence[str] | None) -> dict:
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     """Retrievers of the further rows: the parts of a fused retriever; otherwise BM25, alone and fused with the retriever."""
     from harness.retrievers.bm25 import Bm25Retriever
+    from harness.retrievers.corpora import check_same_corpus
     from harness.retrievers.fusion import FusedRetriever
 
+    lexical = Bm25Retriever(bm25) if bm25 else None
+    check_same_corpus([retriever, *([lexical] if lexical else [])])
     if isinstance(retriever, FusedRetriever):
-        parts = [*retriever.retrievers, *([Bm25Retriever(bm25)] if bm25 else [])]
+        parts = [*retriever.retrievers, *([lexical] if lexical else [])]
         names = ["BM25" if isinstance(part, Bm25Retriever) else type(part).__name__ for part in parts]
         return {
             name if names.count(name) == 1 else f"{name} {i}": part
             for i, (name, part) in enumerate(zip(names, parts, strict=True), 1)
         }
-    if bm25 is None:
+    if lexical is None:
         return {}
-    lexical = Bm25Retriever(bm25)
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 
 
@@ -194,46 +199,15 @@ def _saved_answers(file: Path, reader: Reader, evaluation: "Evaluation") -> "Res
     return ResumableBatches(file, {"reader": configured, "questions": digest(evaluation.questions), "choices": choices})
 
 
-def _indexes(retriever: Retriever) -> list:
-    """The indexes that a retriever searches; empty for a retriever without an index folder."""
-    parts = getattr(retriever, "retrievers", [retriever])
-    return [part.index for part in parts if hasattr(part, "index")]
-
-
 def _index_records(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
+    from harness.retrievers.corpora import indexes_of
+
     return {
         name: [
-            {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in _indexes(retriever)
+            {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in indexes_of(retriever)
         ]
         for name, retriever in retrievers.items()
     }
-
-
-def _gold_not_in_index(retriever: Retriever, questions: Sequence["Question"]) -> int | None:
-    """Number of gold passages that are not in the index; None for a retriever without an index folder.
-
-    Raises:
-        ArtifactError: If no gold passage is in the index: it is of another corpus.
-    """
-    from harness.indexing.passage_store import PassageStore
-
-    indexes = _indexes(retriever)
-    if not indexes:
-        return None
-    gold = {id_ for question in questions for id_ in question.support}
-    absent = set(gold)
-    for passage in PassageStore(indexes[0].folder):
-        absent.discard(passage.id)
-        if not absent:
-            break
-    if absent == gold:
-        raise ArtifactError(
-            f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of these "
-            "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
-        )
-    if absent:
-        say(f"{len(absent)} of {len(gold)} gold passages are not in {indexes[0].folder} and count as missed.")
-    return len(absent)
 
 
 def _write(

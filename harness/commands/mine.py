@@ -36,6 +36,7 @@ def mine(
     from common.records import Passage, Question, Ranked, clean
     from datamodules.formats.mined_negatives import write_mined
     from datamodules.formats.reading import read_questions
+    from harness.retrievers.corpora import gold_not_in_index
     from harness.retrievers.two_stage import concatenate
     from harness.runtime.progress import say, track
 
@@ -43,6 +44,8 @@ def mine(
     with MINED.locked(out):
         sources = [questions] if isinstance(questions, str) else questions
         all_questions = [question for source in sources for question in read_questions(layout, source)]
+
+        gold_not_in_index(retriever, all_questions, count=False)
 
         def hard_negatives(question: Question, rankings: list[list[Ranked]]) -> list[Passage]:
             """Round robin over the rankings, without gold passages, also without those of which only the title is known."""

@@ -9,6 +9,7 @@ from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
+from harness.retrievers.corpora import check_same_corpus
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
@@ -90,6 +91,7 @@ class FusedRetriever:
 
     Raises:
         UserError: If an argument is out of range.
+        ArtifactError: If the retrievers search indexes of different corpora.
     """
 
     def __init__(
@@ -102,6 +104,7 @@ class FusedRetriever:
         scaling: Scaling = "min_max",
     ) -> None:
         self.check_options(retrievers, weights, method, candidates, rank_constant, scaling)
+        check_same_corpus(retrievers)
         self.retrievers, self.candidates = retrievers, candidates
         weights = [1.0] * len(retrievers) if weights is None else weights
         self._fuse: Callable[[Sequence[Sequence[Ranked]]], list[Ranked]]

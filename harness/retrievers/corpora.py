@@ -1,0 +1,66 @@
+"""Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
+
+from collections.abc import Iterator, Sequence
+
+from common.errors import ArtifactError
+from common.records import Question
+from harness.indexing.index_folder import Index
+from harness.indexing.passage_store import PassageStore
+from harness.interfaces import Retriever
+
+
+def indexes_of(*retrievers: Retriever | None) -> list[Index]:
+    """The indexes that retrievers search, directly or through the retrievers that they combine; none for other retrievers."""
+    return [index for retriever in retrievers for index in _walk(retriever)]
+
+
+def _walk(retriever: object) -> Iterator[Index]:
+    index = getattr(retriever, "index", None)
+    if isinstance(index, Index):
+        yield index
+    for part in [*getattr(retriever, "retrievers", ()), getattr(retriever, "retriever", None)]:
+        if part is not None:
+            yield from _walk(part)
+
+
+def check_same_corpus(retrievers: Sequence[Retriever]) -> None:
+    """Refuse indexes of different corpora: their results must not be mixed or compared.
+
+    Raises:
+        ArtifactError: If the corpus fingerprints of two indexes differ; names both.
+    """
+    indexes = indexes_of(*retrievers)
+    for other in indexes:
+        if other.corpus != indexes[0].corpus:
+            raise ArtifactError(
+                f"{indexes[0].folder} and {other.folder} are indexes of different corpora ({indexes[0].corpus[:12]}, "
+                f"{other.corpus[:12]}): their results cannot be combined or compared. Build both from the same --corpus files."
+            )
+
+
+def gold_not_in_index(retriever: Retriever | None, questions: Sequence[Question], count: bool = True) -> int | None:
+    """Number of gold passages that are not in the index; None without an index folder or gold passages.
+
+    Args:
+        retriever: Its first index is read.
+        questions: Their gold passages are looked up.
+        count: Whether to count them; otherwise the first one that is found ends the search, which returns 0.
+
+    Raises:
+        ArtifactError: If no gold passage is in the index: it is of another corpus.
+    """
+    indexes = indexes_of(retriever)
+    gold = {id_ for question in questions for id_ in question.support}
+    if not indexes or not gold:
+        return None
+    absent = set(gold)
+    for passage in PassageStore(indexes[0].folder):
+        absent.discard(passage.id)
+        if not absent or (not count and len(absent) < len(gold)):
+            break
+    if absent == gold:
+        raise ArtifactError(
+            f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of these "
+            "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
+        )
+    return len(absent) if count else 0

@@ -1,0 +1,102 @@
+"""Indexes of another corpus are refused by fingerprint, wherever two indexes, or an index and questions, meet."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError
+from common.records import Passage
+from harness.commands import evaluate
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.corpora import indexes_of
+from harness.retrievers.fusion import FusedRetriever
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from tests.helpers import river_corpus
+from tests.helpers.commands import command, refused
+
+BM25 = "harness.retrievers.bm25.Bm25Retriever"
+OTHER = [Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Indexes `bm25` and `again` of one corpus, `other` of another, and questions of the first."""
+    river_corpus.write_index(tmp_path)
+    river_corpus.write_questions(tmp_path)
+    build_bm25(river_corpus.PASSAGES.values(), tmp_path / "again", k1=1.2)
+    build_bm25(OTHER, tmp_path / "other")
+    return tmp_path
+
+
+def fused(*indexes: str) -> str:
+    """A fused retriever as it is typed."""
+    parts = [{"class_path": BM25, "init_args": {"index": index}} for index in indexes]
+    return json.dumps({"class_path": "harness.retrievers.fusion.FusedRetriever", "init_args": {"retrievers": parts}})
+
+
+def strategy(retriever: str) -> tuple[str, ...]:
+    """Arguments of a strategy without a classifier."""
+    selection = ("--strategy.selection.method", "sm")
+    return "--strategy", "harness.strategies.drrag.DrRag", *selection, "--strategy.retriever", retriever
+
+
+def left(place: Path) -> list[str]:
+    return sorted(path.name for path in place.iterdir())
+
+
+@pytest.mark.parametrize("program", ["ask", "evaluate", "answers", "mine"])
+def test_two_corpora_are_not_fused(program: str, place: Path) -> None:
+    before = left(place)
+    typed = {
+        "ask": ("--question", "alba river", *strategy(fused("bm25", "other"))),
+        "mine": ("--questions", "questions.json", "--out", "out", "--retriever", fused("bm25", "other")),
+    }.get(program, ("--questions", "questions.json", "--out", "out", *strategy(fused("bm25", "other"))))
+    refused(command(place, "infer.py", program, *typed), 74, "bm25 and other are indexes of different corpora")
+    assert left(place) == before
+
+
+def test_the_same_corpus_is_fused(place: Path) -> None:
+    typed = ("--questions", "questions.json", "--out", "out", "--resamples", "10", *strategy(fused("bm25", "again")))
+    ended = command(place, "infer.py", "evaluate", *typed)
+    assert ended.code == 0, ended.err
+    assert left(place) == ["again", "bm25", "other", "out", "questions.json"]
+
+
+@pytest.mark.parametrize(
+    "retriever", [json.dumps({"class_path": BM25, "init_args": {"index": "again"}}), fused("bm25", "again")]
+)
+def test_a_bm25_row_of_another_corpus_is_refused(retriever: str, place: Path) -> None:
+    typed = ("--questions", "questions.json", "--out", "out", *strategy(retriever), "--bm25", "other")
+    ended = command(place, "infer.py", "evaluate", *typed)
+    refused(ended, 74, "and other are indexes of different corpora", "Build both from the same --corpus files")
+    assert not (place / "out").exists()
+
+
+class Reranked:
+    """A retriever around another one, as RerankedRetriever is."""
+
+    def __init__(self, retriever: object) -> None:
+        self.retriever = retriever
+
+
+def test_indexes_inside_other_retrievers_are_found(place: Path) -> None:
+    one, other = Bm25Retriever(place / "bm25"), Bm25Retriever(place / "other")
+    assert [index.folder.name for index in indexes_of(Reranked(FusedRetriever([one, one])))] == ["bm25", "bm25"]
+    with pytest.raises(ArtifactError, match="different corpora"):
+        FusedRetriever([one, Reranked(other)])
+    with pytest.raises(
+        ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
+    ):
+        evaluate.evaluate(
+            DrRag(Reranked(other), selection=SelectionOptions("sm")), str(place / "questions.json"), place / "out"
+        )
+
+
+def test_hard_negatives_are_not_mined_from_another_corpus(place: Path) -> None:
+    typed = ("--retriever", BM25, "--retriever.index", "other", "--questions", "questions.json", "--out", "mined.jsonl")
+    refused(
+        command(place, "infer.py", "mine", *typed), 74, "other is an index of another corpus: it holds none of the 6"
+    )
+    assert not (place / "mined.jsonl").exists()
