@@ -3,9 +3,11 @@
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from csv import DictReader
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,19 +40,43 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
     wandb.teardown()
 
 
-@pytest.fixture(params=["closed", "silent"])
+class Refusing(BaseHTTPRequestHandler):
+    """Answers every request with 401."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_error(401)
+
+    do_POST = do_GET
+
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
 def server(request: pytest.FixtureRequest, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a W&B server that is down, or that accepts connections and never answers."""
+    """The address of a W&B server that is down, accepts connections and never answers, or refuses every key."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         if request.param == "silent":
             listener.listen(100)
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if request.param == "refusing":
+            refusing = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+            url = f"http://127.0.0.1:{refusing.server_port}"
+            threading.Thread(target=refusing.serve_forever, daemon=True).start()
         monkeypatch.setenv("WANDB_BASE_URL", url)
         yield url
+        if request.param == "refusing":
+            refusing.shutdown()
+            refusing.server_close()
 
 
-@pytest.mark.parametrize("place", ["environment", "netrc"])
+@pytest.mark.parametrize(
+    ("server", "place"),
+    [("closed", "netrc"), ("silent", "environment"), ("refusing", "environment")],
+    indirect=["server"],
+)
 def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
     place: str, workplace: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +91,7 @@ def test_a_run_whose_wandb_server_does_not_answer_goes_on_offline(
     assert ended.code == 0, ended.err[-2000:]
     assert time.monotonic() - began < 30
     (line,) = [line for line in ended.err.splitlines() if line.startswith("W&B offline")]
-    assert f"Failed to authenticate with {server}" in line  # so the key was found
+    assert server in line  # so the key was found
     assert "later `wandb sync checkpoints/tiny/wandb/offline-run-*`" in line
     assert len(list((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))) == 1
     assert [row["step"] for row in metrics(workplace) if "train/loss_nats" in row] == [0, 1, 2]
@@ -77,7 +103,7 @@ def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workp
         ended = command(workplace, "train.py", *fit, *options)
         assert ended.code == 0, ended.err[-2000:]
         assert ended.err.count("W&B offline (no key set)") == 1
-        time.sleep(1)  # W&B names the folder of a run after the second it started in
+        time.sleep(0.5)  # W&B names the folder of a run after the second it started in
     name = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
     folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
     assert [folder.name.rpartition("-")[2] for folder in folders] == [name, name]
@@ -115,6 +141,12 @@ def test_a_refused_run_leaves_no_logs(logger: str, extra: tuple[str, ...], code:
     assert not (workplace / "wandb").exists()
 
 
+def test_a_mode_that_wandb_does_not_have_is_refused(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_MODE", "ofline")
+    ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB)
+    refused(ended, 2, "WANDB_MODE is ofline", "offline, disabled")
+
+
 def test_csv_files_go_to_the_folder_of_the_run(workplace: Path) -> None:
     ended = command(workplace, "train.py", "fit", "--config", "config.yaml", "--trainer.logger",
                     "pytorch_lightning.loggers.CSVLogger", "--trainer.max_epochs", "1")  # fmt: skip
@@ -145,6 +177,6 @@ def test_a_validation_of_its_own_is_not_logged_as_a_step_of_the_run(workplace: P
     ended = command(workplace, "train.py", "validate", "--config", "config.yaml", *WANDB, "--ckpt_path",
                     "checkpoints/tiny/last.ckpt")  # fmt: skip
     assert ended.code == 0, ended.err[-2000:]
-    assert "val/auc" in ended.out
+    assert "val/auc" in ended.out  # Lightning's table
     assert metrics(workplace) == before
     assert not (workplace / "checkpoints/tiny/wandb").exists()

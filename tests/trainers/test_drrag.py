@@ -168,23 +168,6 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
 
 
-def test_wandb_is_offline_without_a_key_and_keeps_its_run_on_resume(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("WANDB_MODE", raising=False)
-    monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    monkeypatch.setenv("HOME", str(workplace))
-    logger = ("--trainer.logger", "trainers.run.loggers.RunWandbLogger")
-    run = fit(workplace, *logger, "--trainer.max_epochs", "1")
-    done(run)
-    assert "W&B offline (no key set)" in run.stderr
-    done(fit(workplace, *logger, "--ckpt_path", "checkpoints/tiny/last.ckpt"))
-    folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
-    id_ = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
-    assert len(folders) == 2
-    assert all(folder.name.endswith(id_) for folder in folders)
-
-
 def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
     run = fit(workplace, "--checkpoint.monitor", "val/acu")
     assert run.returncode != 0

@@ -3,25 +3,30 @@
 import json
 import os
 import secrets
+import ssl
 import sys
+import threading
 from argparse import Namespace
+from http import HTTPStatus
 from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.loggers import Logger, WandbLogger
 from pytorch_lightning.utilities import rank_zero_only
 
-from common.errors import ArtifactError
+from common.errors import ArtifactError, UserError
 from common.files import write_text
 
 METRICS_FILE = "metrics.jsonl"
 WANDB_ID_FILE = "wandb_run_id"
-WANDB_START_SECONDS = (
-    15.0  # longest wait for a W&B run to be created; W&B's check of the key before it takes at most 10 s
-)
+WANDB_MODES = ("online", "offline", "disabled", "dryrun", "shared")  # those of W&B
+WANDB_START_SECONDS = 15.0  # longest wait for a W&B run to be created, after its server has answered
+WANDB_STOP_SECONDS = 5.0  # longest wait for wandb's process to end
 
 
 class JsonlLogger(Logger):
@@ -119,6 +124,9 @@ class RunWandbLogger(WandbLogger):
         group: W&B group.
         tags: W&B tags.
         mode: `auto` follows WANDB_MODE; if that is unset: online with a key, offline without.
+
+    Raises:
+        UserError: If W&B has no such mode.
     """
 
     def __init__(
@@ -132,6 +140,8 @@ class RunWandbLogger(WandbLogger):
         import wandb
 
         chosen = (os.environ.get("WANDB_MODE") if mode == "auto" else mode) or "online"
+        if chosen not in WANDB_MODES:
+            raise UserError(f"WANDB_MODE is {chosen}: set it to one of {', '.join(WANDB_MODES)}, or unset it.")
         settings = wandb.Settings(
             x_transaction_log_flush_interval=1.0,  # the default loses 15 s of a killed run
             init_timeout=WANDB_START_SECONDS,
@@ -160,20 +170,24 @@ class RunWandbLogger(WandbLogger):
         if not file.exists():
             write_text(file, os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4))  # a sweep names its trials
         self._wandb_init["id"] = file.read_text().strip()
+        if self._wandb_init["mode"] == "online" and (reason := why_offline()) is not None:
+            self._go_offline(reason)
         try:
-            if self._wandb_init["mode"] == "online" and not wandb.login(prompt=False, verify=True):
-                raise wandb.errors.UsageError("no key set")
             _ = super().experiment
         except wandb.errors.Error as error:
-            wandb.teardown()  # its service would keep the run's id in use
-            reason = str(error).splitlines()[0].rstrip(".")
-            print(
-                f"W&B offline ({reason}): later `wandb sync {self._folder}/wandb/offline-run-*`",
-                file=sys.stderr,
-                flush=True,
-            )
-            self._wandb_init["mode"] = "offline"
+            # Its service keeps the run's id in use, and sometimes hangs when it is stopped.
+            stopping = threading.Thread(target=wandb.teardown, daemon=True)
+            stopping.start()
+            stopping.join(WANDB_STOP_SECONDS)
+            self._go_offline(_brief(error), "disabled" if stopping.is_alive() else "offline")
             _ = super().experiment
+
+    def _go_offline(self, reason: str, mode: str = "offline") -> None:
+        self._wandb_init["mode"] = mode
+        later = (
+            f"later `wandb sync {self._folder}/wandb/offline-run-*`" if mode == "offline" else "metrics.jsonl goes on"
+        )
+        print(f"W&B {mode} ({reason}): {later}", file=sys.stderr, flush=True)
 
     @rank_zero_only
     def finalize(self, status: str) -> None:
@@ -181,6 +195,37 @@ class RunWandbLogger(WandbLogger):
         super().finalize(status)
         if self._experiment is not None:
             self._experiment.finish(exit_code=int(status != "success"))
+
+
+def why_offline() -> str | None:
+    """Why W&B cannot be used online: no key, a server that cannot be reached, a refused key; None if it can.
+
+    The server is asked here first: wandb's own process may never end after a request that was not answered.
+    """
+    import wandb
+    from wandb.sdk.lib import wbauth
+
+    url = wandb.setup().settings.base_url
+    try:
+        if wbauth.authenticate_session(host=url, source="train.py", prompt=False, update_session=False) is None:
+            return "no key set"
+        try:
+            urlopen(url, timeout=float(os.environ.get("WANDB_HTTP_TIMEOUT", "10"))).close()
+        except HTTPError as error:
+            if error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                return f"{url}: {error}"
+        except OSError as error:
+            cause = getattr(error, "reason", error)
+            if not isinstance(cause, ssl.SSLCertVerificationError):  # wandb may know the certificate
+                return f"{url}: {cause}"
+        wandb.login(prompt=False, verify=True)
+    except wandb.errors.Error as error:
+        return _brief(error)
+    return None
+
+
+def _brief(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".")
 
 
 class LateLoggers(Callback):
