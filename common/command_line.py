@@ -87,7 +87,8 @@ class CommandLine:
         parser._action_groups = [
             group
             for group in parser._action_groups
-            if any(action.dest.startswith(f"{key}.") for action in group._group_actions)
+            if group.title != "Linked arguments"
+            and any(action.dest.startswith(f"{key}.") for action in group._group_actions)
         ]
         return parser.format_help().strip()
 

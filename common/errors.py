@@ -6,10 +6,12 @@ import re
 import select
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TextIO
 
 INTERRUPTED = 130  # exit code after Ctrl-C, as of a shell: 128 + SIGINT
 CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a shell: 128 + SIGPIPE
+_INSTALLED = Path(__file__).resolve().parents[1].match("lightning_rag/source")  # where the package holds the folders
 SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
 
 INTERRUPTED = 130  # exit code after Ctrl-C
@@ -41,7 +43,7 @@ class ArtifactError(UserError):
 
 def as_typed(text: str) -> str:
     """A text that names commands as they are typed in a checkout; for users of the installed package as they type them."""
-    if "lightning_rag" not in sys.modules:
+    if not _INSTALLED:
         return text
     for file, script in SCRIPTS.items():
         text = re.sub(rf"(?<![/\w])(?:python )?\b{re.escape(file)}\b", script, text)
