@@ -113,7 +113,7 @@ class TrainCLI(LightningCLI):
             "--resume",
             type=Literal["auto"] | None,
             default=None,
-            help="auto: continue from the run's newest checkpoint that verifies; start if there is none.",
+            help="auto: take the run's newest checkpoint that verifies; fit starts if there is none.",
         )
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
@@ -146,19 +146,18 @@ class TrainCLI(LightningCLI):
         options = self.config[self.subcommand]
         check_name(options.name)
         folder = Path(run_folder(options.name))
-        if self.subcommand == "fit":
-            if rank_zero_only.rank == 0:
-                self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
-            restarted = any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS)
-            if options.resume and options.ckpt_path:
-                raise UserError("--resume auto and --ckpt_path exclude each other: give one of them.")
-            if not options.ckpt_path and (options.resume or restarted):
-                path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
-                options.ckpt_path = str(path) if path else None
-            elif not options.ckpt_path and rank_zero_only.rank == 0 and holds_run(folder):
-                raise UserError(
-                    f"{folder} already holds a run: choose another --name, or continue it with --resume auto."
-                )
+        fits = self.subcommand == "fit"
+        if options.resume and options.ckpt_path:
+            raise UserError("--resume auto and --ckpt_path exclude each other: give one of them.")
+        if fits and rank_zero_only.rank == 0:
+            self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
+        if not options.ckpt_path and (
+            options.resume or (fits and any(int(os.environ.get(r, "0")) > 0 for r in RESTARTS))
+        ):
+            path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
+            options.ckpt_path = str(path) if path else None
+        elif not options.ckpt_path and fits and rank_zero_only.rank == 0 and holds_run(folder):
+            raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             verify_checkpoint(Path(options.ckpt_path))
 
