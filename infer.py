@@ -23,12 +23,12 @@ from jsonargparse import ArgumentParser, auto_cli
 from common.command_line import CommandLine
 from common.errors import exit_code
 from common.version import VERSION
-from harness.commands.answers import answers
+from harness.commands.answers import answers, check_answers
 from harness.commands.ask import ask, check_question
-from harness.commands.evaluate import evaluate
+from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
-from harness.commands.mine import mine
+from harness.commands.mine import check_mine, mine
 from harness.runtime.provenance import construct
 
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
@@ -45,7 +45,9 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = "infer.py"
-    checks: ClassVar = {"ask": check_question}
+    checks: ClassVar = {
+        "ask": check_question, "mine": check_mine, "evaluate": check_evaluate, "answers": check_answers,
+    }  # fmt: skip
 
 
 def main(args: list[str] | None = None) -> None:

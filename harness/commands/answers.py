@@ -77,7 +77,8 @@ def answers(
         seed: Of the bootstrap.
     """
     started = time.perf_counter()
-    _check(strategy, ks, resamples, temperature_questions)
+    check_answers(questions, out, layout, limit, ks, temperature_questions, temperature_limit, resamples)
+    _check_strategy(strategy, temperature_questions)
     from datamodules.formats.reading import read_questions
     from harness.evaluation import paper_figures
     from harness.evaluation.answer_scores import (
@@ -176,11 +177,30 @@ def answers(
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds:.0f} s.")
 
 
-def _check(strategy: Strategy, ks: Sequence[int], resamples: int, temperature_questions: str | None) -> None:
-    """Check the arguments before anything is computed."""
+def check_answers(
+    questions: str,
+    out: Path,
+    layout: str,
+    limit: int | None,
+    ks: Sequence[int],
+    temperature_questions: str | None,
+    temperature_limit: int | None,
+    resamples: int,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from harness.commands.questions import check_questions
+
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     check_at_least(1, resamples=resamples)
+    check_questions(layout, [questions], limit)
+    if temperature_questions is not None:
+        check_questions(layout, [temperature_questions], temperature_limit)
+    OUTPUT.check_writable(out)
+
+
+def _check_strategy(strategy: Strategy, temperature_questions: str | None) -> None:
+    """Raise UserError if the strategy cannot do what is asked."""
     if isinstance(strategy, DrRag) and strategy.reader is None:
         raise UserError("DrRag has no reader, so it gives no answers: configure --strategy.init_args.reader.")
     if temperature_questions is not None and not (isinstance(strategy, ReRag) and strategy.model.estimator is not None):

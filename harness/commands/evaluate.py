@@ -71,7 +71,7 @@ def evaluate(
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
     """
     started = time.perf_counter()
-    _check(ks, resamples)
+    check_evaluate(questions, out, layout, bm25, ks, rows, limit, resamples, scores)
     from datamodules.formats.reading import read_questions
     from harness.evaluation.drrag import recall
     from harness.retrievers.corpora import gold_not_in_index
@@ -145,11 +145,33 @@ def evaluate(
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}; {seconds['all']:.0f} s.")
 
 
-def _check(ks: Sequence[int], resamples: int) -> None:
-    """Check the arguments before anything is computed."""
+def check_evaluate(
+    questions: str,
+    out: Path,
+    layout: str,
+    bm25: Path | None,
+    ks: Sequence[int],
+    rows: list[str] | None,
+    limit: int | None,
+    resamples: int,
+    scores: Path | None,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from harness.commands.questions import check_questions
+    from harness.evaluation.drrag.recall import table_selections
+    from harness.indexing.index_folder import open_index
+    from harness.selection.options import SelectionOptions
+
     if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
         raise UserError(f"ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
     check_at_least(1, resamples=resamples)
+    _selected_rows(table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+    check_questions(layout, [questions], limit)
+    if bm25 is not None:
+        open_index(bm25, "bm25", "off")
+    if scores is not None and (scores.is_file() or scores.resolve().is_relative_to(out.resolve())):
+        raise UserError(f"--scores {scores} must be a folder outside --out {out}, which is replaced at the end.")
+    OUTPUT.check_writable(out)
 
 
 def _selected_rows(selections: dict, rows: Sequence[str] | None) -> dict:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from common.checks import check_at_least
+from common.errors import UserError
 from common.outputs import OutputFile
 from datamodules.formats.mined_negatives import is_mined
 from harness.interfaces import Retriever
@@ -40,7 +41,7 @@ def mine(
     from harness.retrievers.two_stage import concatenate
     from harness.runtime.progress import say, track
 
-    check_at_least(1, per_question=per_question, anchors=anchors, depth=depth)
+    check_mine(questions, out, layout, per_question, anchors, depth)
     with MINED.locked(out):
         sources = [questions] if isinstance(questions, str) else questions
         all_questions = [question for source in sources for question in read_questions(layout, source)]
@@ -76,3 +77,14 @@ def mine(
             mined += [(q.id, hard_negatives(q, lists)) for q, lists in zip(batch, rankings, strict=True)]
         write_mined(out, mined)
         say(f"{out}: {sum(len(found) for _, found in mined):,} hard negatives for {len(mined):,} questions.")
+
+
+def check_mine(questions: list[str] | str, out: Path, layout: str, per_question: int, anchors: int, depth: int) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from harness.commands.questions import check_questions
+
+    check_at_least(1, per_question=per_question, anchors=anchors, depth=depth)
+    if not questions:
+        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
+    check_questions(layout, [questions] if isinstance(questions, str) else questions)
+    MINED.check_writable(out)

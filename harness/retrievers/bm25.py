@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from common.checks import check_at_least, check_choice
-from common.errors import ArtifactError, DataError, UserError
+from common.checks import check_at_least, check_choice, check_share
+from common.errors import ArtifactError, DataError
 from common.files import scratch_folder
 from common.records import Passage, Ranked, clean
 from common.seals import fingerprint
@@ -71,8 +71,8 @@ def build_bm25(
         DataError: If the corpus is empty or contains no word.
         ArtifactError: If writing to disk fails.
     """
-    if k1 < 0 or not 0 <= b <= 1:
-        raise UserError(f"BM25 needs k1 >= 0 and 0 <= b <= 1, got k1 = {k1}, b = {b}.")
+    check_at_least(0, k1=k1)
+    check_share(b=b)
     analyser = Analyser(stop_words)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
