@@ -31,7 +31,7 @@ OPTIONS = {
     "selection": {SelectionOptions},
 }
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks.protocols
-    *("config", "name", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
+    *("config", "name", "ckpt_path", "resume", "model", "data", "trainer", "checkpoint", "early_stopping"),
     *("nproc-per-node", "max-restarts", "skip", "help", "version"),
 }
 PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")

@@ -40,7 +40,7 @@ def test_help_of_train_has_every_option_of_its_parser(name: str) -> None:
     real = {option[2:].partition("+")[0] for option in commands[name]._option_string_actions if option[:2] == "--"}
     real = {option for option in real if not option.endswith("help") and option not in GROUPS}
     shown = {option for option in OPTIONS if name in ONLY.get(option, COMMANDS)} - {"version"}
-    linked = {f"{group}.{key}" for group, (_, _, follow) in GROUPS.items() for key in follow}
+    linked = {f"{group}.{key}" for group, (_, follow) in GROUPS.items() for key in follow}
     shown |= {"model", "data"} | linked | {f"{group}.{key}" for group in GROUPS for key in keys(group)}
     assert real - {"print_shtab"} == shown
 
@@ -97,7 +97,7 @@ def test_lightnings_options_have_their_own_help(group: str, tmp_path: Path) -> N
     assert ended.code == 0
     assert all(f"--{group}.{key} " in ended.out for key in keys(group))
     others = [other for other in GROUPS if other != group]
-    assert not any(f"--{other}." in ended.out for other in others)
+    assert not any(f"\n  --{other}." in ended.out for other in others)
 
 
 @pytest.mark.parametrize("program", ["train.py", "infer.py"])

@@ -51,8 +51,8 @@ MISTAKES = {  # command line -> the error line, and what follows "All keys: pyth
         f"infer.py ask --strategy.help {DRRAG} --strategy.retriever.help {FUSED} --strategy.retriever.retrievers.help {DENSE}"),
     f"infer.py ask --strategy {RERAG} --strategy.threshold x": ("strategy.threshold is 'x'; allowed: a number or null.",
                                                                 f"infer.py ask --strategy.help {RERAG}"),
-    "train.py": ("no command was given; allowed: fit, validate, test.", "train.py --help"),
-    "train.py fot": ("command 'fot' is unknown; allowed: fit, validate, test; close to it: fit.", "train.py --help"),
+    "train.py": ("no command was given; allowed: fit, validate.", "train.py --help"),
+    "train.py fot": ("command 'fot' is unknown; allowed: fit, validate; close to it: fit.", "train.py --help"),
     FIT + "--trainer.precision 8": (
         "trainer.precision is '8'; allowed: 64, 32, 16, transformer-engine, transformer-engine-float16, 16-true, 16-mixed, "
         "bf16-true, bf16-mixed, 32-true, 64-true, bf16 or null.", "train.py fit --trainer.help"),

@@ -23,7 +23,7 @@ OPTIONS = {  # of every command, in the order of the help
         "Configuration in YAML, one of configs/train; several are merged, and later options override it.",
     ),
     "name": ("NAME", "The run's name: its files go to checkpoints/<name>."),
-    "resume": ("auto", "Continue from the run's newest checkpoint that verifies; start if there is none."),
+    "resume": ("auto", "For fit: continue from the run's newest checkpoint that verifies; start if there is none."),
     "ckpt_path": ("FILE", "Checkpoint to continue from, e.g. checkpoints/<name>/last.ckpt."),
     "seed_everything": ("INT", "Seed of all random generators; 0 when omitted."),
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
@@ -31,7 +31,7 @@ OPTIONS = {  # of every command, in the order of the help
     "print_config": ("", "Print the complete configuration and exit."),
     "version": ("", "Print the version and exit."),
 }
-ONLY = {"resume": ("fit",), "verbose": ("validate",), "version": ()}  # options of these commands alone
+ONLY = {"verbose": ("validate",), "version": ()}  # options of these commands alone
 GROUPS = {  # Lightning's classes, and ours that extend them: files, classes, and the keys that follow from others
     "trainer": ([("trainer/trainer.py", "Trainer")], {"default_root_dir"}),
     "checkpoint": (
