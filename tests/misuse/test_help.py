@@ -97,7 +97,7 @@ def test_lightnings_options_have_their_own_help(group: str, tmp_path: Path) -> N
     assert ended.code == 0
     assert all(f"--{group}.{key} " in ended.out for key in keys(group))
     others = [other for other in GROUPS if other != group]
-    assert not any(f"--{other}." in ended.out for other in others)
+    assert not any(f"\n  --{other}." in ended.out for other in others)
 
 
 @pytest.mark.parametrize("program", ["train.py", "infer.py"])
