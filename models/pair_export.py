@@ -107,6 +107,7 @@ def pair_tokenizer(
         model_max_length=max_tokens,
         model_input_names=["input_ids", *["token_type_ids"] * token_types, "attention_mask"],
         clean_up_tokenization_spaces=False,
+        extra_special_tokens=list(tokenizer.extra_special_tokens),
         **{name: getattr(tokenizer, name) for name in SPECIAL_NAMES if getattr(tokenizer, name) is not None},
     )
 

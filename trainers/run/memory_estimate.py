@@ -72,6 +72,16 @@ class _FusedKernels(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+def on_meta(network: PreTrainedModel) -> PreTrainedModel:
+    """A copy of a network on the `meta` device, made without copying its weights."""
+    copied: dict[int, Any] = {}
+    for parameter in network.parameters():
+        copied[id(parameter)] = torch.nn.Parameter(torch.empty_like(parameter, device="meta"), parameter.requires_grad)
+    for buffer in network.buffers():
+        copied[id(buffer)] = torch.empty_like(buffer, device="meta")
+    return copy.deepcopy(network, copied)
+
+
 def activation_bytes(
     network: PreTrainedModel, rows: int, tokens: int, answer_tokens: int, half: bool, on_gpu: bool = False
 ) -> int:
@@ -87,7 +97,7 @@ def activation_bytes(
         half: Whether activations are bfloat16.
         on_gpu: Whether attention uses a GPU's kernels.
     """
-    shape = copy.deepcopy(network).to("meta").train(network.training)
+    shape = on_meta(network)
     if half:
         shape = shape.to(torch.bfloat16)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
@@ -145,7 +155,8 @@ def memory_plan(
     sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in networks.items())
     lines = [
         f"memory  parameters: {sizes}; weights, gradients, AdamW: {states / GIB:.2f} GiB",
-        f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, kept {kept:.1f} times",
+        f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, of all rows before a backward pass: "
+        f"{largest * kept / GIB:.2f} GiB",
         f"memory  a training step: {total / GIB:.2f} GiB in all",
     ]
     return lines, total

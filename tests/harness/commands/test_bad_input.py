@@ -111,6 +111,14 @@ def test_bad_keys(place: Path, refused: Refused) -> None:
 def test_missing_or_corrupt_artefacts(place: Path, refused: Refused) -> None:
     refused([*ASK, "--strategy.serving", "nowhere"], 66, "nowhere", "no serving folder")
     refused([*ASK, "--strategy.retriever.index", "nowhere"], 66, "nowhere", "infer.py index")
+    (place / "serving/README.md").write_text("an edited card")
+    assert run(*ASK) == 0
+    manifest = place / "serving/serving.json"
+    whole = manifest.read_text()
+    for typo in ('"threshold": 0.6', '"threshold": "0.5"', '"treshold": 0.5', '"threshold": 0.5,,'):
+        manifest.write_text(whole.replace('"threshold": 0.5', typo))
+        refused([*ASK], 74, "serving.json is")
+    manifest.write_text(whole)
     weights = place / "serving/classifier/model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
     refused([*ASK], 74, "model.safetensors is corrupt")
