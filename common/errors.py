@@ -14,7 +14,6 @@ CLOSED_PIPE = 141  # exit code when the reader of the output has gone, as of a s
 _INSTALLED = Path(__file__).resolve().parents[1].match("lightning_rag/source")  # where the package holds the folders
 SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
 
-INTERRUPTED = 130  # exit code after Ctrl-C
 
 
 class UserError(Exception):
