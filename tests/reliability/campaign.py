@@ -26,6 +26,8 @@ import torch
 from safetensors.torch import load_file
 
 from common.files import digests
+from datamodules.formats.reading import read_passages
+from harness.retrievers.bm25 import build_bm25
 from tests.conftest import hotpot_rows, save_bert, save_t5
 from tests.helpers.retrieval_world import corpus, write_encoder, write_jsonl
 from tests.trainers import test_drrag, test_rerag_training, test_t5
@@ -141,11 +143,12 @@ def indexing(work: Path) -> Job:
 
 
 def mining(work: Path) -> Job:
-    """Hard negatives of 6,000 questions from the unbroken run's dense index; a stopped run starts over."""
+    """Hard negatives of 3,000 questions from a BM25 index of their passages; a stopped run starts over."""
+    build_bm25(read_passages("hotpotqa", [str(work / "mine.json")]), work / "bm25")
 
     def command(run: str) -> list[str]:
-        return ["infer.py", "mine", "--retriever", "harness.retrievers.dense.DenseRetriever", "--retriever.index",
-                str(work / "indexes/whole"), "--questions", str(work / "mine.json"), "--out", str(work / "mined" / run)]  # fmt: skip
+        return ["infer.py", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
+                str(work / "bm25"), "--questions", str(work / "mine.json"), "--out", str(work / "mined" / run)]  # fmt: skip
 
     return Job("mine", command, lambda run: work / "mined" / run, lambda out: int(out.exists()), 1,
                lambda out, whole: "" if out.read_bytes() == whole.read_bytes() else "the file")  # fmt: skip
@@ -219,6 +222,8 @@ def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
         if len(trial.signals) < stops:
             name = SIGNALS[(number + len(trial.signals)) % len(SIGNALS)]
             at, pause_s = rng.randrange(job.total), rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random()
+            if at == 0:
+                pause_s = rng.uniform(0.5, 6.0)  # Python itself is starting, or libraries are imported
             if stop(job, process, run, name, at, pause_s):
                 trial.signals.append(name)
                 trial.steps.append(job.steps(job.output(run)))
@@ -266,13 +271,12 @@ def main() -> None:
     work = options.work.resolve()
     jobs = prepare(work)
     rng = random.Random(options.seed)
-    jobs = [job for job in jobs if job.name.startswith(options.only) or job.name == "index"]
+    jobs = [job for job in jobs if job.name.startswith(options.only)]
     for job in jobs:
         process = start(job, "whole", work / "whole.log")
         process.wait()
         if process.returncode:
             raise SystemExit(f"{job.name}: the unbroken run ended with {process.returncode}, see {work / 'whole.log'}")
-    jobs = [job for job in jobs if job.name.startswith(options.only)]
     trials: list[Trial] = []
     while sum(len(trial.signals) for trial in trials) < options.kills:
         job = jobs[len(trials) % len(jobs)]

@@ -61,9 +61,9 @@ class RunRecord(Callback):
         for logger in trainer.loggers:
             if isinstance(logger, RunWandbLogger):
                 for name in figures:
-                    logger.log_image(f"val/{name}", [str(folder / f"{name}.png")], step=trainer.global_step)
+                    logger.log_image(f"val/{name}", [str(folder / f"{name}.png")], step=trainer.global_step - 1)
                 columns, rows = module.examples(EXAMPLES)
-                logger.log_table("val/examples", columns=columns, data=rows, step=trainer.global_step)
+                logger.log_table("val/examples", columns=columns, data=rows, step=trainer.global_step - 1)
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Record that training has ended."""
