@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--checkpoint.every_n_train_steps", "0"], 2, ["every_n_train_steps must be at least 1"]),
         (["--checkpoint.mode", "best"], 2, ["mode"]),
         (["--resume", "yes"], 2, ["resume"]),
-        (["--resume", "auto", "--ckpt_path", "x.ckpt"], 2, ["exclude each other"]),
+        (["--resume", "auto", "--ckpt_path", "x.ckpt"], 66, ["x.ckpt does not exist"]),
         (["--ckpt_path", "checkpoints/whole/lst.ckpt"], 66, ["checkpoints in that folder: checkpoints/whole/best.ckpt"]),
         (["--ckpt_path", "checkpoints/torn/nothing.ckpt"], 66, ["checkpoints/torn/last.ckpt."]),
         (["--ckpt_path", "checkpoints/torn/last.ckpt"], 74, ["last.ckpt.sha256 is corrupt"]),
@@ -82,9 +82,9 @@ def test_a_checkpoint_of_another_model_is_refused(place: Path, checkpoints: dict
 
 def test_a_taken_name_is_refused_until_it_is_resumed(place: Path) -> None:
     before = digests(place / "checkpoints/whole")
-    refused(
-        command(place, "train.py", *FIT, "--name", "whole"), 2, "already holds a run", "continue it with --resume auto"
-    )
+    for foreign in ([], ["--ckpt_path", "checkpoints/torn/best.ckpt"]):
+        ended = command(place, "train.py", *FIT, "--name", "whole", *foreign)
+        refused(ended, 2, "already holds a run", "continue it with --resume auto")
     assert digests(place / "checkpoints/whole") == before
 
 

@@ -83,8 +83,19 @@ def test_a_run_that_nothing_restarted_is_refused(
     assert (workplace / "checkpoints/tiny/last.ckpt").read_bytes() == before
 
 
-def test_a_checkpoint_that_is_named_goes_before_the_last_one(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restarted_run_goes_on_from_its_newest_checkpoint_not_from_the_one_it_began_with(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    named = workplace / "checkpoints/whole/last.ckpt"
-    fit_here(workplace, "--ckpt_path", str(named), "--trainer.max_epochs", "3")
-    assert len(steps_made(workplace)) == 4  # the third epoch's
+    fit_here(workplace, "--ckpt_path", "checkpoints/whole/last.ckpt")
+    assert len(steps_made(workplace)) == 4  # the second epoch's; from `whole` there would be none
+    assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
+
+
+def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace: Path) -> None:
+    for _ in range(2):  # the second start reads the config that the first one wrote
+        fit_here(workplace, "--config", "checkpoints/tiny/config.yaml", "--resume", "auto")
+        assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
+    fit_here(workplace, "--config", "checkpoints/tiny/config.yaml", "--name", "anew")
+    assert len([row for row in metrics(workplace, "anew") if "train/loss_nats" in row]) == 8
+    assert_repeated(weights(workplace, "anew"), weights(workplace, "whole"))

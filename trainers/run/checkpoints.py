@@ -246,7 +246,7 @@ class RunCheckpoint(ModelCheckpoint):
         if self._exit_code:
             cause = "SIGTERM" if self._exit_code == PREEMPTED else "Ctrl-C"
             message = f"stopped by {cause} before the first step: nothing to resume."
-            if self._saved_step:
+            if self._saved_step and path.is_file():
                 message = (
                     f"stopped by {cause}; {path} holds step {self._saved_step:,}. Resume: train.py fit --config "
                     f"{path.parent / 'config.yaml'} --resume auto"

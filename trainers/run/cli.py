@@ -40,6 +40,10 @@ def check_name(name: str) -> None:
         raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
 
 
+def _lies_in(file: str | None, folder: Path) -> bool:
+    return file is not None and Path(file).resolve().parent == folder.resolve()
+
+
 class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
@@ -63,8 +67,10 @@ class SaveRunConfig(SaveConfigCallback):
             self.save_config(trainer, pl_module, "fit")
 
     def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Write the file and tell the loggers."""
-        text = self.parser.dump(self.config, skip_unset=False)
+        """Write the file, without the checkpoint that this start resumed from, and tell the loggers."""
+        config = self.config.clone()
+        config.resume = config.ckpt_path = None
+        text = self.parser.dump(config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)
         for logger in trainer.loggers:
             logger.log_hyperparams(yaml.safe_load(text))
@@ -147,16 +153,13 @@ class TrainCLI(LightningCLI):
         check_name(options.name)
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
-        if options.resume and options.ckpt_path:
-            raise UserError("--resume auto and --ckpt_path exclude each other: give one of them.")
         if fits and rank_zero_only.rank == 0:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
-        if not options.ckpt_path and (
-            options.resume or (fits and any(int(os.environ.get(r, "0")) > 0 for r in RESTARTS))
-        ):
-            path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
-            options.ckpt_path = str(path) if path else None
-        elif not options.ckpt_path and fits and rank_zero_only.rank == 0 and holds_run(folder):
+        restarted = fits and any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS)
+        if options.resume or restarted:  # a scheduler types the same line again: its --ckpt_path is where the run began
+            newest = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
+            options.ckpt_path = str(newest) if newest else options.ckpt_path
+        elif fits and rank_zero_only.rank == 0 and holds_run(folder) and not _lies_in(options.ckpt_path, folder):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             verify_checkpoint(Path(options.ckpt_path))
