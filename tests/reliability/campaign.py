@@ -52,8 +52,7 @@ class Job:
     name: str
     command: Callable[[str], list[str]]  # run name -> arguments
     output: Callable[[str], Path]  # run name -> what it writes
-    steps: Callable[[Path], int]  # output -> steps done, of `total`
-    total: int
+    steps: Callable[[Path], int]  # output -> steps done
     difference: Callable[[Path, Path], str]  # output, the unbroken run's -> "" if they are equal
 
 
@@ -71,7 +70,7 @@ class Trial:
 # The jobs
 
 
-def training(work: Path, trainer: str, ranks: int, total: int) -> Job:
+def training(work: Path, trainer: str, ranks: int) -> Job:
     """A tiny run of a trainer."""
     folder = work / f"{trainer}-{ranks}"
     folder.mkdir()
@@ -82,7 +81,7 @@ def training(work: Path, trainer: str, ranks: int, total: int) -> Job:
                 "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices]  # fmt: skip
 
     return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}", command, lambda run: folder / "checkpoints" / run,
-               lambda out: sum("train/loss" in line for line in lines(out)), total, different_runs)  # fmt: skip
+               lambda out: sum("train/loss" in line for line in lines(out)), different_runs)  # fmt: skip
 
 
 def lines(out: Path) -> list[str]:
@@ -139,7 +138,7 @@ def indexing(work: Path) -> Job:
     def chunks(out: Path) -> int:
         return 94 if out.exists() else sum(1 for path in out.parent.glob(f"*{out.name}*/*.npy"))
 
-    return Job("index", command, lambda run: work / "indexes" / run, chunks, 94, difference)
+    return Job("index", command, lambda run: work / "indexes" / run, chunks, difference)
 
 
 def mining(work: Path) -> Job:
@@ -150,7 +149,7 @@ def mining(work: Path) -> Job:
         return ["infer.py", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
                 str(work / "bm25"), "--questions", str(work / "mine.json"), "--out", str(work / "mined" / run)]  # fmt: skip
 
-    return Job("mine", command, lambda run: work / "mined" / run, lambda out: int(out.exists()), 1,
+    return Job("mine", command, lambda run: work / "mined" / run, lambda out: int(out.exists()),
                lambda out, whole: "" if out.read_bytes() == whole.read_bytes() else "the file")  # fmt: skip
 
 
@@ -169,7 +168,7 @@ def prepare(work: Path) -> list[Job]:
     write_jsonl(work / "corpus.jsonl", corpus(6000))
     write_encoder(work / "encoder")
     (work / "mine.json").write_text(json.dumps(hotpot_rows(3000)))
-    trainings = [training(work, trainer, ranks, 24) for trainer in ("drrag", "rerag", "t5") for ranks in (1, 2)]
+    trainings = [training(work, trainer, ranks) for trainer in ("drrag", "rerag", "t5") for ranks in (1, 2)]
     return [*trainings, indexing(work), mining(work)]
 
 
@@ -221,7 +220,10 @@ def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
         process = start(job, run, log)
         if len(trial.signals) < stops:
             name = SIGNALS[(number + len(trial.signals)) % len(SIGNALS)]
-            at, pause_s = rng.randrange(job.total), rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random()
+            at, pause_s = (
+                rng.randrange(job.steps(job.output("whole"))),
+                rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random(),
+            )
             if at == 0:
                 pause_s = rng.uniform(0.5, 6.0)  # Python itself is starting, or libraries are imported
             if stop(job, process, run, name, at, pause_s):
@@ -278,10 +280,14 @@ def main() -> None:
         if process.returncode:
             raise SystemExit(f"{job.name}: the unbroken run ended with {process.returncode}, see {work / 'whole.log'}")
     trials: list[Trial] = []
+    number = 0
     while sum(len(trial.signals) for trial in trials) < options.kills:
-        job = jobs[len(trials) % len(jobs)]
-        trials.append(try_once(job, len(trials), rng, work))
-        last = trials[-1]
+        job = jobs[number % len(jobs)]
+        last = try_once(job, number, rng, work)
+        number += 1
+        if not last.signals:
+            continue  # it had ended before it could be stopped
+        trials.append(last)
         print(f"{len(trials)}  {job.name}: {', '.join(last.signals)} at step {last.steps}, exit {last.codes}: "
               f"{last.difference or 'equal'}", flush=True)  # fmt: skip
     print(table(trials))
