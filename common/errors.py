@@ -15,7 +15,6 @@ _INSTALLED = Path(__file__).resolve().parents[1].match("lightning_rag/source")  
 SCRIPTS = {"train.py": "lightning-rag-train", "infer.py": "lightning-rag"}  # the commands of the installed package
 
 
-
 class UserError(Exception):
     """Invalid user input: base class of all errors that the commands report in one line."""
 

@@ -52,6 +52,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--data.corpora", "[{layout: jsonl, path: gone.jsonl}]"], 66, ["gone.jsonl"]),
         (["--trainer.max_steps", "2", "--model.warmup_steps", "2"], 2, ["within warmup_steps"]),
         (["--trainer.val_check_interval", "7"], 2, ["val_check_interval is 7, but an epoch has 4 batches"]),
+        (["--trainer.val_check_interval", "3", "--trainer.limit_train_batches", "2"], 2, ["is 3, but an epoch has 2"]),
+        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "3"], 2, ["is 3 (3 batches)", "multiple"]),
+        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "0.4"], 2, ["is 0.4 (3 batches)"]),
+        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "00:00:01:00"], 2, ["a duration"]),
     ],
 )  # fmt: skip
 def test_a_refused_run_is_one_line_and_does_not_take_the_name(

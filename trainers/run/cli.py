@@ -63,8 +63,10 @@ class SaveRunConfig(SaveConfigCallback):
             self.save_config(trainer, pl_module, "fit")
 
     def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Write the file and tell the loggers."""
-        text = self.parser.dump(self.config, skip_unset=False)
+        """Write the file, without how this start was resumed, and tell the loggers."""
+        config = self.config.clone()
+        config.resume = config.ckpt_path = None  # the next start, perhaps of another name, must not inherit them
+        text = self.parser.dump(config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)
         for logger in trainer.loggers:
             logger.log_hyperparams(yaml.safe_load(text))
@@ -148,7 +150,10 @@ class TrainCLI(LightningCLI):
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
         if options.resume and options.ckpt_path:
-            raise UserError("--resume auto and --ckpt_path exclude each other: give one of them.")
+            raise UserError(
+                "--resume auto and --ckpt_path exclude each other: give one of them. A ckpt_path of a config is undone by "
+                "--ckpt_path null."
+            )
         if fits and rank_zero_only.rank == 0:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
         if not options.ckpt_path and (
