@@ -108,6 +108,20 @@ def test_missing_folders_are_created_and_removed_when_empty(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "kept"]
 
 
+def test_a_user_s_file_in_the_place_of_the_lock_file_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text("the versions that work")
+    (tmp_path / "work.lock").mkdir()
+    for name in ("uv", "work"):
+        with pytest.raises(UserError, match=rf"{name}\.lock is not a lock file"), exclusive(tmp_path / name):
+            pass
+    assert (tmp_path / "uv.lock").read_text() == "the versions that work"
+    assert (tmp_path / "work.lock").is_dir()
+    for left in ("", "process 1 on somewhere since 2020-01-01 00:00:00\n"):  # by a killed process
+        (tmp_path / "new.lock").write_text(left)
+        with exclusive(tmp_path / "new"):
+            pass
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (

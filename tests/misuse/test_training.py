@@ -43,6 +43,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--checkpoint.every_n_train_steps", "0"], 2, ["every_n_train_steps must be at least 1"]),
         (["--checkpoint.mode", "best"], 2, ["mode"]),
         (["--resume", "yes"], 2, ["resume"]),
+        (["--name", "whole/second"], 2, ["lies within the run checkpoints/whole"]),
+        (["--name", "new/serving"], 2, ["lies within the run checkpoints/new"]),
         (["--resume", "auto", "--ckpt_path", "x.ckpt"], 2, ["exclude each other"]),
         (["--ckpt_path", "checkpoints/whole/lst.ckpt"], 66, ["checkpoints in that folder: checkpoints/whole/best.ckpt"]),
         (["--ckpt_path", "checkpoints/torn/nothing.ckpt"], 66, ["checkpoints/torn/last.ckpt."]),

@@ -25,6 +25,7 @@ from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
+OF_A_RUN = {"serving", "plots", "wandb", "lightning_logs"}  # folders that a run writes
 RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when a scheduler restarts a run
 
 
@@ -35,9 +36,14 @@ def run_folder(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Raise UserError if a run's name is empty or leaves checkpoints/."""
-    if not Path(name).parts or Path(name).is_absolute() or ".." in Path(name).parts:
+    """Raise UserError if a run's name is empty or leaves checkpoints/, or if its folder would lie in another run's."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
         raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+    folder = Path("checkpoints", name)
+    outer = next((parent for parent in folder.parents[: len(parts) - 1] if holds_run(parent)), None)
+    if outer or not OF_A_RUN.isdisjoint(parts[1:]):  # the outer run's export would replace the folder `serving`
+        raise UserError(f"--name {name!r} lies within the run {outer or folder.parent}. Choose another --name.")
 
 
 class BriefParser(CommandLine, LightningArgumentParser):
@@ -156,12 +162,12 @@ class TrainCLI(LightningCLI):
             )
         if fits and rank_zero_only.rank == 0:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
-        if not options.ckpt_path and (
-            options.resume or (fits and any(int(os.environ.get(r, "0")) > 0 for r in RESTARTS))
-        ):
+        restarted = fits and any(int(os.environ.get(variable, "0")) > 0 for variable in RESTARTS)
+        own = options.ckpt_path and Path(options.ckpt_path).parent.resolve() == folder.resolve()
+        if options.resume or restarted:
             path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
-            options.ckpt_path = str(path) if path else None
-        elif not options.ckpt_path and fits and rank_zero_only.rank == 0 and holds_run(folder):
+            options.ckpt_path = str(path) if path else options.ckpt_path
+        elif not own and fits and rank_zero_only.rank == 0 and holds_run(folder):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
             verify_checkpoint(Path(options.ckpt_path))
