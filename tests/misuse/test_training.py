@@ -69,6 +69,15 @@ def test_a_refused_run_is_one_line_and_does_not_take_the_name(
     assert not (place / "checkpoints/new").exists()
 
 
+def test_validating_a_run_without_a_checkpoint_is_refused(place: Path) -> None:
+    ended = command(place, "train.py", "validate", "--config", "config.yaml", "--name", "new", "--resume", "auto")
+    refused(ended, 66, "checkpoints/new holds no checkpoint to validate")
+
+
+def test_a_run_without_a_name_is_refused_in_plain_words(tmp_path: Path) -> None:
+    assert "compute_fn" not in refused(command(tmp_path, "train.py", "fit"), 2, "name")
+
+
 def test_a_checkpoint_of_another_model_is_refused(place: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
     from transformers import AutoModelForSeq2SeqLM, T5Config, T5ForConditionalGeneration
 

@@ -13,7 +13,7 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveCon
 from pytorch_lightning.utilities import rank_zero_only
 
 from common.command_line import CommandLine
-from common.errors import UserError
+from common.errors import MissingInputError, UserError
 from common.files import write_text
 from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
@@ -29,10 +29,11 @@ OF_A_RUN = {"serving", "plots", "wandb", "lightning_logs"}  # folders that a run
 RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when a scheduler restarts a run
 
 
-def run_folder(name: str) -> str:
-    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep."""
+def run_folder(name: str | None) -> str:
+    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep; without a name, which the parser then misses,
+    checkpoints."""
     trial = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
-    return str(Path("checkpoints", name, *([trial] if trial else [])))
+    return str(Path("checkpoints", name or "", *([trial] if trial else [])))
 
 
 def check_name(name: str) -> None:
@@ -166,6 +167,10 @@ class TrainCLI(LightningCLI):
         own = options.ckpt_path and Path(options.ckpt_path).parent.resolve() == folder.resolve()
         if options.resume or restarted:
             path = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
+            if path is None and not fits:
+                raise MissingInputError(
+                    f"{folder} holds no checkpoint to validate: give another --name, or --ckpt_path FILE."
+                )
             options.ckpt_path = str(path) if path else options.ckpt_path
         elif not own and fits and rank_zero_only.rank == 0 and holds_run(folder):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
