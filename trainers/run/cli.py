@@ -13,12 +13,12 @@ from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveCon
 from pytorch_lightning.utilities import rank_zero_only
 
 from common.command_line import CommandLine
-from common.errors import MissingInputError, UserError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
 from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
-from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
+from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
@@ -127,7 +127,7 @@ class TrainCLI(LightningCLI):
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
         # Not strict: the first validations of a resumed run may lack a metric that a training step logs.
-        # Decided after a validation, before last.ckpt is written, so that a resumed run counts its patience alike.
+        # Decided after a validation, before last.ckpt is written, so that a resumed run has the same patience left.
         parser.set_defaults(
             {
                 "early_stopping.mode": "max",
@@ -150,7 +150,7 @@ class TrainCLI(LightningCLI):
         Raises:
             UserError: If the name is taken, or another process trains a run of that name.
             MissingInputError: If there is no such checkpoint.
-            ArtifactError: If it is corrupt.
+            ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         options = self.config[self.subcommand]
         check_name(options.name)
@@ -175,7 +175,9 @@ class TrainCLI(LightningCLI):
         elif not own and fits and rank_zero_only.rank == 0 and holds_run(folder):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
-            verify_checkpoint(Path(options.ckpt_path))
+            checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
+            if fits and not holds_training(checkpoint):
+                raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
 
     def instantiate_classes(self) -> None:
         """Create what the config names.
@@ -213,6 +215,6 @@ class TrainCLI(LightningCLI):
             if isinstance(logger, RunWandbLogger):
                 logger.attach(folder)
         late.hold(trainer)
-        if self.subcommand == "fit":  # a validation of its own belongs to no step of the run
+        if self.subcommand == "fit":  # `validate` belongs to no step of the run
             trainer.loggers = [JsonlLogger(folder)]
         return trainer

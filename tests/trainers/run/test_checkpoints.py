@@ -151,6 +151,19 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     assert newest_checkpoint(place / "nowhere", said.append) is None
 
 
+def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
+    fit_here(place, "--name", "light", *STEPS, "--checkpoint.save_weights_only", "true")
+    best = place / "checkpoints/light/best.ckpt"
+    said: list[str] = []
+    assert newest_checkpoint(best.parent, said.append) == best.with_name(LAST)
+    assert said[0] == f"skipped: {best} holds only weights"
+    ended = command(
+        place, "train.py", "fit", "--config", "config.yaml", "--name", "heavy", *STEPS, "--ckpt_path", str(best)
+    )
+    refused(ended, 74, "best.ckpt holds only weights")
+    assert not (place / "checkpoints/heavy").exists()
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
 def test_a_corrupt_digest_file_does_not_switch_the_check_off(place: Path, tmp_path: Path, text: str) -> None:
     path = tmp_path / "some.ckpt"
