@@ -42,6 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--checkpoint.every_minutes=-1"], 2, ["every_minutes must be at least 0"]),
         (["--checkpoint.every_n_train_steps", "0"], 2, ["every_n_train_steps must be at least 1"]),
         (["--checkpoint.mode", "best"], 2, ["mode"]),
+        (["--trainer.accumulate_grad_batches", "0"], 2, ["trainer.accumulate_grad_batches must be at least 1"]),
+        (["--trainer.gradient_clip_val=-1"], 2, ["trainer.gradient_clip_val must be at least 0"]),
         (["--resume", "yes"], 2, ["resume"]),
         (["--name", "whole/second"], 2, ["lies within the run checkpoints/whole"]),
         (["--name", "new/serving"], 2, ["lies within the run checkpoints/new"]),

@@ -12,6 +12,7 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
+from common.checks import check_at_least
 from common.command_line import CommandLine
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
@@ -148,12 +149,14 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If the name is taken, or another process trains a run of that name.
+            UserError: If a number is out of range, the name is taken, or another process trains a run of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         options = self.config[self.subcommand]
         check_name(options.name)
+        check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
+        check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
         if options.resume and options.ckpt_path:
