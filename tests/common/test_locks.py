@@ -93,7 +93,7 @@ def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
 
 def test_a_lock_whose_holder_cannot_be_read_is_still_refused(tmp_path: Path) -> None:
     process = holder(tmp_path / "work")
-    lock_file(tmp_path / "work").write_bytes(b"\xff")
+    lock_file(tmp_path / "work").write_bytes(b"process \xff")
     with pytest.raises(UserError, match=r"work is in use by another process\. Wait"), exclusive(tmp_path / "work"):
         pass
     process.communicate("\n", timeout=30)

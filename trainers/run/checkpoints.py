@@ -115,7 +115,9 @@ class RunCheckpoint(ModelCheckpoint):
             and Path(trainer.ckpt_path or "").resolve().parent == Path(now).resolve()
         ):
             # The run's folder was moved.  Lightning would forget the best metric and overwrite best.ckpt with a worse one.
-            checkpoint["callbacks"][self.state_key] = _moved(state, before, str(now))
+            moved = _moved(state, before, str(now))
+            if Path(moved["best_model_path"]).is_file():
+                checkpoint["callbacks"][self.state_key] = moved
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Let a run start that has made all its steps, if the validation after the last one is due."""
