@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from common.errors import UserError
 from common.files import create_parents, write_errors
 
+_HOLDER = b"process "  # begin of a lock file
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
 
 
@@ -33,9 +34,11 @@ def exclusive(path: Path, cure: str = "Wait for it, or choose another --out.") -
         cure: What to do when another process holds the lock; ends the error line.
 
     Raises:
-        UserError: If another process holds the lock; the line names that process, its host and its starting time.
+        UserError: If another process holds the lock, whose line names that process, its host and its starting time; or if
+            the lock file is a file of the user, such as uv.lock.
         ArtifactError: If the lock file, or its folder, cannot be created.
     """
+    _refuse_foreign(path)
     lock = FileLock(lock_file(path), blocking=False, fallback_to_soft=False)
     created = create_parents(path)
     try:
@@ -66,6 +69,20 @@ def _record_holder(path: Path) -> None:
     since = time.strftime("%Y-%m-%d %H:%M:%S")
     with suppress(OSError):  # a full disk: the lock holds, only its text is missing
         lock_file(path).write_text(f"process {os.getpid()} on {socket.gethostname()} since {since}\n", encoding="utf-8")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Check that the lock file, which will be overwritten and removed, is missing or was written by `_record_holder`."""
+    file = lock_file(path)
+    try:
+        with file.open("rb") as stream:
+            begin = stream.read(len(_HOLDER))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return  # the errors of creating it say more; Windows does not let others read a locked file
+    except IsADirectoryError:
+        begin = b"a folder"
+    if begin and begin != _HOLDER:
+        raise UserError(f"{file} is not a lock file, and {path} would need one of that name. Choose another name.")
 
 
 def _holder(path: Path) -> str:

@@ -93,7 +93,7 @@ def test_removing_the_lock_file_never_lets_two_in(tmp_path: Path) -> None:
 
 def test_a_lock_whose_holder_cannot_be_read_is_still_refused(tmp_path: Path) -> None:
     process = holder(tmp_path / "work")
-    lock_file(tmp_path / "work").write_bytes(b"\xff")
+    lock_file(tmp_path / "work").write_bytes(b"process \xff")
     with pytest.raises(UserError, match=r"work is in use by another process\. Wait"), exclusive(tmp_path / "work"):
         pass
     process.communicate("\n", timeout=30)
@@ -106,6 +106,20 @@ def test_missing_folders_are_created_and_removed_when_empty(tmp_path: Path) -> N
     with exclusive(tmp_path / "a" / "b" / "work"):
         (tmp_path / "a" / "kept").write_text("")
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "kept"]
+
+
+def test_a_user_s_file_in_the_place_of_the_lock_file_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "uv.lock").write_text("the versions that work")
+    (tmp_path / "work.lock").mkdir()
+    for name in ("uv", "work"):
+        with pytest.raises(UserError, match=rf"{name}\.lock is not a lock file"), exclusive(tmp_path / name):
+            pass
+    assert (tmp_path / "uv.lock").read_text() == "the versions that work"
+    assert (tmp_path / "work.lock").is_dir()
+    for left in ("", "process 1 on somewhere since 2020-01-01 00:00:00\n"):  # by a killed process
+        (tmp_path / "new.lock").write_text(left)
+        with exclusive(tmp_path / "new"):
+            pass
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from common.errors import UserError
+from common.files import digests
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
 from tests.trainers import test_t5
 from trainers.run.cli import RESTARTS
@@ -83,15 +84,6 @@ def test_a_run_that_nothing_restarted_is_refused(
     assert (workplace / "checkpoints/tiny/last.ckpt").read_bytes() == before
 
 
-def test_a_restarted_run_goes_on_from_its_newest_checkpoint_not_from_the_one_it_began_with(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
-    fit_here(workplace, "--ckpt_path", "checkpoints/whole/last.ckpt")
-    assert len(steps_made(workplace)) == 4  # the second epoch's; from `whole` there would be none
-    assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
-
-
 def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace: Path) -> None:
     for _ in range(2):  # the second start reads the config that the first one wrote
         fit_here(workplace, "--config", "checkpoints/tiny/config.yaml", "--resume", "auto")
@@ -99,3 +91,38 @@ def test_a_runs_own_config_resumes_it_again_and_repeats_it(workplace: Path) -> N
     fit_here(workplace, "--config", "checkpoints/tiny/config.yaml", "--name", "anew")
     assert len([row for row in metrics(workplace, "anew") if "train/loss_nats" in row]) == 8
     assert_repeated(weights(workplace, "anew"), weights(workplace, "whole"))
+
+
+@pytest.mark.parametrize("restarts", ["0", "1"])
+def test_a_run_that_began_from_another_run_s_checkpoint_goes_on_from_its_last_one(
+    workplace: Path, restarts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_RESTART_COUNT", restarts)
+    other = str(workplace / "checkpoints/whole/last.ckpt")
+    before = digests(workplace)
+    if restarts == "0":
+        with pytest.raises(UserError, match="already holds a run"):
+            fit_here(workplace, "--ckpt_path", other)
+        assert digests(workplace) == before
+        fit_here(workplace, "--ckpt_path", other, "--name", "new", "--trainer.max_epochs", "3")
+        assert [row["step"] for row in metrics(workplace, "new") if "train/loss_nats" in row] == [8, 9, 10, 11]
+    else:
+        fit_here(workplace, "--ckpt_path", other)
+        assert steps_made(workplace) == [4, 5, 6, 7]
+
+
+def test_an_own_checkpoint_that_is_named_goes_before_the_last_one(workplace: Path) -> None:
+    fit_here(workplace, "--name", "whole", "--ckpt_path", "checkpoints/whole/last.ckpt", "--trainer.max_epochs", "3")
+    assert max(row["step"] for row in metrics(workplace, "whole")) == 11
+
+
+def test_a_run_whose_folder_was_moved_keeps_its_best_checkpoint(workplace: Path, tmp_path: Path) -> None:
+    # The loss falls: with `max` the first validation's is the best.
+    highest = ("--checkpoint.mode", "max", "--early_stopping.mode", "max")
+    fit_here(workplace, "--name", "highest", *highest)
+    moved = Path(shutil.copytree(workplace, tmp_path / "moved"))
+    shutil.rmtree(workplace)
+    best = (moved / "checkpoints/highest/best.ckpt").read_bytes()
+    fit_here(moved, "--name", "highest", "--resume", "auto", "--trainer.max_epochs", "3", *highest)
+    assert (moved / "checkpoints/highest/best.ckpt").read_bytes() == best
+    assert (moved / "checkpoints/highest/serving/serving.json").is_file()

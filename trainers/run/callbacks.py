@@ -15,7 +15,7 @@ from common.files import whole_folder, write_json
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
-from trainers.run.preflight_checks import refuse_late_validation, refuse_unknown_metric
+from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval
 from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
@@ -37,7 +37,7 @@ class RunRecord(Callback):
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Check the monitored metric and the validation interval."""
         refuse_unknown_metric(trainer, module)
-        refuse_late_validation(trainer)
+        refuse_validation_interval(trainer)
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Record environment and data, and cut metrics.jsonl back to the checkpoint."""

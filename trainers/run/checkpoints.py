@@ -5,6 +5,7 @@ be on disk before its step's metrics, and a kill in between would lose them.  So
 the next hook, before the next step changes the weights.
 """
 
+import os
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -105,6 +106,18 @@ class RunCheckpoint(ModelCheckpoint):
         """Keep what `on_train_start` needs."""
         self._resumed = {VALIDATION_DUE: checkpoint.get(VALIDATION_DUE, False)}
         self._saved_step = checkpoint["global_step"]
+        state = checkpoint["callbacks"].get(self.state_key, {})
+        before, now = state.get("dirpath"), self.dirpath
+        if (
+            before
+            and now
+            and before != str(now)
+            and Path(trainer.ckpt_path or "").resolve().parent == Path(now).resolve()
+        ):
+            # The run's folder was moved.  Lightning would forget the best metric and overwrite best.ckpt with a worse one.
+            moved = _moved(state, before, str(now))
+            if Path(moved["best_model_path"]).is_file():
+                checkpoint["callbacks"][self.state_key] = moved
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Let a run start that has made all its steps, if the validation after the last one is due."""
@@ -275,6 +288,14 @@ class RunCheckpoint(ModelCheckpoint):
 
     def _path(self, trainer: pl.Trainer) -> Path:
         return Path(self.dirpath or trainer.default_root_dir) / LAST
+
+
+def _moved(state: Any, before: str, now: str) -> Any:
+    """A ModelCheckpoint's state with its paths in another folder."""
+    if isinstance(state, dict):
+        return {_moved(key, before, now): _moved(value, before, now) for key, value in state.items()}
+    inside = isinstance(state, str) and (state == before or state.startswith(f"{before}{os.sep}"))
+    return now + state[len(before) :] if inside else state
 
 
 def _is_fitting(trainer: pl.Trainer) -> bool:

@@ -12,32 +12,40 @@ from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
+from common.checks import check_at_least
 from common.command_line import CommandLine
-from common.errors import UserError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
 from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
-from trainers.run.durable_checkpoints import DurableCheckpointIO, verify_checkpoint
+from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
+OF_A_RUN = {"serving", "plots", "wandb", "lightning_logs"}  # folders that a run writes
 RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when a scheduler restarts a run
 
 
-def run_folder(name: str) -> str:
-    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep."""
+def run_folder(name: str | None) -> str:
+    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep; without a name, which the parser then misses,
+    checkpoints."""
     trial = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
-    return str(Path("checkpoints", name, *([trial] if trial else [])))
+    return str(Path("checkpoints", name or "", *([trial] if trial else [])))
 
 
 def check_name(name: str) -> None:
-    """Raise UserError if a run's name is empty or leaves checkpoints/."""
-    if not Path(name).parts or Path(name).is_absolute() or ".." in Path(name).parts:
+    """Raise UserError if a run's name is empty or leaves checkpoints/, or if its folder would lie in another run's."""
+    parts = Path(name).parts
+    if not parts or Path(name).is_absolute() or ".." in parts:
         raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+    folder = Path("checkpoints", name)
+    outer = next((parent for parent in folder.parents[: len(parts) - 1] if holds_run(parent)), None)
+    if outer or not OF_A_RUN.isdisjoint(parts[1:]):  # the outer run's export would replace the folder `serving`
+        raise UserError(f"--name {name!r} lies within the run {outer or folder.parent}. Choose another --name.")
 
 
 def _lies_in(file: str | None, folder: Path) -> bool:
@@ -67,9 +75,9 @@ class SaveRunConfig(SaveConfigCallback):
             self.save_config(trainer, pl_module, "fit")
 
     def save_config(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Write the file, without the checkpoint that this start resumed from, and tell the loggers."""
+        """Write the file, without how this start was resumed, and tell the loggers."""
         config = self.config.clone()
-        config.resume = config.ckpt_path = None
+        config.resume = config.ckpt_path = None  # the next start, perhaps of another name, must not inherit them
         text = self.parser.dump(config, skip_unset=False)
         write_text(Path(trainer.default_root_dir) / "config.yaml", text)
         for logger in trainer.loggers:
@@ -124,7 +132,7 @@ class TrainCLI(LightningCLI):
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
         # Not strict: the first validations of a resumed run may lack a metric that a training step logs.
-        # Decided after a validation, before last.ckpt is written, so that a resumed run counts its patience alike.
+        # Decided after a validation, before last.ckpt is written, so that a resumed run has the same patience left.
         parser.set_defaults(
             {
                 "early_stopping.mode": "max",
@@ -145,24 +153,32 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If the name is taken, or another process trains a run of that name.
+            UserError: If a number is out of range, the name is taken, or another process trains a run of that name.
             MissingInputError: If there is no such checkpoint.
-            ArtifactError: If it is corrupt.
+            ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         options = self.config[self.subcommand]
         check_name(options.name)
+        check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
+        check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
         if fits and rank_zero_only.rank == 0:
             self.locks.enter_context(exclusive(folder, "Wait for it, or choose another --name."))
-        restarted = fits and any(int(os.environ.get(name, "0")) > 0 for name in RESTARTS)
+        restarted = fits and any(int(os.environ.get(variable, "0")) > 0 for variable in RESTARTS)
         if options.resume or restarted:  # a scheduler types the same line again: its --ckpt_path is where the run began
             newest = newest_checkpoint(folder, rank_zero_only(partial(print, flush=True)))
             options.ckpt_path = str(newest) if newest else options.ckpt_path
+            if options.ckpt_path is None and not fits:
+                raise MissingInputError(
+                    f"{folder} holds no checkpoint to validate: give another --name, or --ckpt_path FILE."
+                )
         elif fits and rank_zero_only.rank == 0 and holds_run(folder) and not _lies_in(options.ckpt_path, folder):
             raise UserError(f"{folder} already holds a run: choose another --name, or continue it with --resume auto.")
         if options.ckpt_path:
-            verify_checkpoint(Path(options.ckpt_path))
+            checkpoint = read_checkpoint(Path(options.ckpt_path), mmap=True)
+            if fits and not holds_training(checkpoint):
+                raise ArtifactError(f"{options.ckpt_path} holds only weights: a run cannot be resumed from it.")
 
     def instantiate_classes(self) -> None:
         """Create what the config names.
@@ -200,6 +216,6 @@ class TrainCLI(LightningCLI):
             if isinstance(logger, RunWandbLogger):
                 logger.attach(folder)
         late.hold(trainer)
-        if self.subcommand == "fit":  # a validation of its own belongs to no step of the run
+        if self.subcommand == "fit":  # `validate` belongs to no step of the run
             trainer.loggers = [JsonlLogger(folder)]
         return trainer

@@ -7,6 +7,7 @@ Here it is written beside its destination, fsync'd and renamed; `<name>.sha256` 
 import json
 import pickle
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class DurableCheckpointIO(CheckpointIO):
             stale.unlink(missing_ok=True)
         try:
             previous = _accepted(path)[-1:]
-        except ArtifactError:  # nobody could have loaded the previous checkpoint
+        except ArtifactError:  # the previous checkpoint cannot be loaded anyway
             previous = []
 
         def write(temporary: Path) -> None:
@@ -76,6 +77,11 @@ def read_checkpoint(path: Path, map_location: Any = "cpu", mmap: bool = False) -
     if not isinstance(checkpoint, dict) or not checkpoint.keys() >= {"global_step", "state_dict", "loops"}:
         raise ArtifactError(f"{path} is not a checkpoint of a training run. {_CURE}")
     return checkpoint
+
+
+def holds_training(checkpoint: Mapping[str, Any]) -> bool:
+    """Whether a run can be resumed from a checkpoint; with checkpoint.save_weights_only the best one holds weights alone."""
+    return "optimizer_states" in checkpoint
 
 
 def verify_checkpoint(path: Path) -> None:

@@ -34,16 +34,29 @@ def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
         )
 
 
-def refuse_late_validation(trainer: pl.Trainer) -> None:
-    """Check before the first step that an epoch reaches its first validation.
+def refuse_validation_interval(trainer: pl.Trainer) -> None:
+    """Check before the first step that an epoch reaches its first validation, and that validations follow whole steps.
+
+    A checkpoint written between two accumulated batches would lose the first one's gradient.
 
     Raises:
-        UserError: If val_check_interval is a number of batches that an epoch does not have.
+        UserError: If val_check_interval is a number of batches that an epoch does not have, or not a multiple of
+            accumulate_grad_batches.
     """
-    interval = trainer.val_check_interval
-    batches = trainer.datamodule.steps_per_epoch * trainer.accumulate_grad_batches
+    accumulate, limit = trainer.accumulate_grad_batches, trainer.limit_train_batches
+    batches = trainer.datamodule.steps_per_epoch * accumulate
+    batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
+    by_time = trainer._val_check_time_interval is not None
+    interval = None if by_time else trainer.val_check_interval
     if isinstance(interval, int) and trainer.check_val_every_n_epoch is not None and interval > batches:
         raise UserError(
             f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches: lower it, or set "
             "trainer.check_val_every_n_epoch to null, which counts batches over all epochs."
+        )
+    every = int(batches * interval) if isinstance(interval, float) else interval
+    if accumulate > 1 and (every is None or every % accumulate):
+        given = "a duration" if every is None else f"{interval} ({every} batches)"
+        raise UserError(
+            f"trainer.val_check_interval is {given}, which may end within an optimizer step: give a number of batches that is "
+            f"a multiple of trainer.accumulate_grad_batches, {accumulate}."
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common.errors import ArtifactError
 from common.files import TEMPORARY
-from trainers.run.durable_checkpoints import read_checkpoint
+from trainers.run.durable_checkpoints import holds_training, read_checkpoint
 from trainers.run.loggers import METRICS_FILE
 
 
@@ -34,12 +34,15 @@ def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None
     skipped: list[Path] = []
     for path in checkpoints_in(folder):
         try:
-            steps = read_checkpoint(path, mmap=True)["global_step"]
+            checkpoint = read_checkpoint(path, mmap=True)
         except ArtifactError as error:
             say(f"skipped: {error}")
             skipped.append(path)
             continue
-        found.append((steps, path.stat().st_mtime, path))
+        if not holds_training(checkpoint):
+            say(f"skipped: {path} holds only weights")
+            continue
+        found.append((checkpoint["global_step"], path.stat().st_mtime, path))
     if found:
         steps, _, newest = max(found)
         say(f"resuming from {newest} (step {steps:,})")

@@ -117,6 +117,18 @@ def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> No
     assert saved == {"steps": 4, "minutes": 4, "end": 5}[reason]  # step 5 was captured, and is written before step 6
 
 
+def test_a_run_resumes_from_its_own_config_again_and_again_and_repeats_under_another_name(place: Path) -> None:
+    saved = "checkpoints/often/config.yaml"
+    for config, steps in (("config.yaml", 4), (saved, 5), (saved, 6)):
+        ended = command(place, "train.py", "fit", "--config", config, "--name", "often", "--resume", "auto", *STEPS,
+                        "--trainer.max_steps", str(steps))  # fmt: skip
+        assert ended.code == 0, ended.err[-2000:]
+        assert read_checkpoint(place / "checkpoints/often" / LAST)["global_step"] == steps
+    ended = command(place, "train.py", "fit", "--config", saved, "--name", "again", "--trainer.max_steps", "5")
+    assert ended.code == 0, ended.err[-2000:]
+    assert [row["step"] for row in metrics(place, "again") if "train/loss_nats" in row] == [0, 1, 2, 3, 4]
+
+
 def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None:
     command(place, "train.py", "fit", "--config", "config.yaml", "--name", "broken", *STEPS,
             *signal_at(hook="on_train_batch_start", step=7))  # fmt: skip
@@ -137,6 +149,19 @@ def test_resuming_takes_the_newest_checkpoint_that_verifies(place: Path) -> None
     with pytest.raises(ArtifactError, match=r"no checkpoint of .* can be read"):
         newest_checkpoint(folder, said.append)
     assert newest_checkpoint(place / "nowhere", said.append) is None
+
+
+def test_a_run_is_not_resumed_from_weights_alone(place: Path) -> None:
+    fit_here(place, "--name", "light", *STEPS, "--checkpoint.save_weights_only", "true")
+    best = place / "checkpoints/light/best.ckpt"
+    said: list[str] = []
+    assert newest_checkpoint(best.parent, said.append) == best.with_name(LAST)
+    assert said[0] == f"skipped: {best} holds only weights"
+    ended = command(
+        place, "train.py", "fit", "--config", "config.yaml", "--name", "heavy", *STEPS, "--ckpt_path", str(best)
+    )
+    refused(ended, 74, "best.ckpt holds only weights")
+    assert not (place / "checkpoints/heavy").exists()
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", '["abc"]', "", "not json", "null"])
