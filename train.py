@@ -54,7 +54,7 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
 
 def run() -> int:
     """Run the command line; returns the exit code."""
-    return exit_code("train.py", main)
+    return exit_code("train.py", main, lambda: "A run that had begun continues with --resume auto.")
 
 
 if __name__ == "__main__":

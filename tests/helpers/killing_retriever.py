@@ -8,10 +8,10 @@ from pathlib import Path
 from common.records import Ranked
 from harness.retrievers.bm25 import Bm25Retriever
 
-DIES_AT = "MORTAL_DIES_AT"  # environment variable: the number, from 0, of the search that does not end
+KILLED_AT = "KILLED_AT_SEARCH"  # environment variable: the number, from 0, of the search at which the process is killed
 
 
-class Mortal:
+class KillingRetriever:
     """BM25 that counts its searches, over all instances."""
 
     searches = 0
@@ -20,8 +20,8 @@ class Mortal:
         self.inner = Bm25Retriever(index)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """As the BM25 retriever, while the process lives."""
-        if str(Mortal.searches) == os.environ.get(DIES_AT):
+        """Search with BM25, or kill the process."""
+        if str(KillingRetriever.searches) == os.environ.get(KILLED_AT):
             os.kill(os.getpid(), signal.SIGKILL)
-        Mortal.searches += 1
+        KillingRetriever.searches += 1
         return self.inner.search(queries, k)

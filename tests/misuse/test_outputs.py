@@ -1,4 +1,4 @@
-"""What stands at --out: a command replaces only what it wrote itself, refuses everything else in one line, and changes
+"""Output paths: a command replaces only what it wrote itself, refuses everything else in one line, and changes
 nothing; two processes never write one output at the same time."""
 
 import json

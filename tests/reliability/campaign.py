@@ -70,17 +70,23 @@ class Trial:
 # The jobs
 
 
-def training(work: Path, trainer: str, ranks: int) -> Job:
-    """A tiny run of a trainer."""
-    folder = work / f"{trainer}-{ranks}"
+def training(work: Path, trainer: str, ranks: int, accumulated: int = 1) -> Job:
+    """A tiny run of a trainer; with accumulated batches it is validated every three steps."""
+    folder = work / f"{trainer}-{ranks}-{accumulated}"
     folder.mkdir()
+    accumulation = [
+        "--trainer.accumulate_grad_batches",
+        str(accumulated),
+        "--trainer.val_check_interval",
+        str(3 * accumulated),
+    ]
     devices = ["--trainer.devices", "2", "--trainer.strategy", "ddp"] if ranks == 2 else []
 
     def command(run: str) -> list[str]:
         return ["train.py", "fit", "--config", str(work / trainer / "config.yaml"), "--name", run, "--resume", "auto",
-                "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices]  # fmt: skip
+                "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices, *(accumulation if accumulated > 1 else [])]  # fmt: skip
 
-    return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}", command, lambda run: folder / "checkpoints" / run,
+    return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}{', accumulation' * (accumulated > 1)}", command, lambda run: folder / "checkpoints" / run,
                lambda out: sum("train/loss" in line for line in lines(out)), different_runs)  # fmt: skip
 
 
@@ -169,6 +175,7 @@ def prepare(work: Path) -> list[Job]:
     write_encoder(work / "encoder")
     (work / "mine.json").write_text(json.dumps(hotpot_rows(3000)))
     trainings = [training(work, trainer, ranks) for trainer in ("drrag", "rerag", "t5") for ranks in (1, 2)]
+    trainings.append(training(work, "drrag", 2, accumulated=2))
     return [*trainings, indexing(work), mining(work)]
 
 
@@ -188,6 +195,7 @@ def start(job: Job, run: str, log: Path) -> subprocess.Popen[bytes]:
 def stop(job: Job, process: subprocess.Popen[bytes], run: str, name: str, at: int, pause_s: float) -> bool:
     """Send a signal once `at` steps are done and `pause_s` have passed; whether the job was still at work."""
     out = job.output(run)
+    time.sleep(0.5)  # Python itself has started
     while process.poll() is None and job.steps(out) < at:
         time.sleep(0.01)
     time.sleep(pause_s)
@@ -225,7 +233,7 @@ def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
                 rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random(),
             )
             if at == 0:
-                pause_s = rng.uniform(0.5, 6.0)  # Python itself is starting, or libraries are imported
+                pause_s = rng.uniform(0.0, 6.0)  # while libraries are imported and data are read
             if stop(job, process, run, name, at, pause_s):
                 trial.signals.append(name)
                 trial.steps.append(job.steps(job.output(run)))

@@ -143,7 +143,7 @@ class ServingExport(Callback):
             return
         if not best_path:
             print(
-                f"{folder}: not written, because training ended before the first validation: resume with a larger "
+                f"{folder}: not written, because no validation has chosen a checkpoint: resume with a larger "
                 "--trainer.max_steps or --trainer.max_epochs, or lower --trainer.val_check_interval.",
                 flush=True,
             )

@@ -56,19 +56,21 @@ class DurableCheckpointIO(CheckpointIO):
         _digest_file(Path(path)).unlink(missing_ok=True)
 
 
-def read_checkpoint(path: Path, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:
+def read_checkpoint(path: Path, map_location: Any = "cpu", mmap: bool = False, verified: bool = True) -> dict[str, Any]:
     """Verify and read a checkpoint.
 
     Args:
         path: The file.
         map_location: Where its tensors go.
         mmap: Whether tensors stay on disk until they are used.
+        verified: Whether to compare its sha256 with the digest file.
 
     Raises:
         MissingInputError: If it does not exist.
         ArtifactError: If it is truncated, corrupt or not a checkpoint of a run.
     """
-    verify_checkpoint(path)
+    if verified:
+        verify_checkpoint(path)
     try:
         checkpoint = torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
     except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from common.errors import ArtifactError
 from common.files import TEMPORARY
-from trainers.run.durable_checkpoints import holds_training, read_checkpoint
+from trainers.run.durable_checkpoints import holds_training, read_checkpoint, verify_checkpoint
 from trainers.run.loggers import METRICS_FILE
 
 
@@ -32,21 +32,29 @@ def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None
     """
     found: list[tuple[int, float, Path]] = []
     skipped: list[Path] = []
+
+    def skip(path: Path, reason: object) -> None:
+        say(f"skipped: {reason}")
+        skipped.append(path)
+
     for path in checkpoints_in(folder):
         try:
-            checkpoint = read_checkpoint(path, mmap=True)
+            checkpoint = read_checkpoint(path, mmap=True, verified=False)
         except ArtifactError as error:
-            say(f"skipped: {error}")
-            skipped.append(path)
+            skip(path, error)
             continue
-        if not holds_training(checkpoint):
+        if holds_training(checkpoint):
+            found.append((checkpoint["global_step"], path.stat().st_mtime, path))
+        else:
             say(f"skipped: {path} holds only weights")
+    for steps, _, path in sorted(found, reverse=True):  # newest first: only this one is read whole
+        try:
+            verify_checkpoint(path)
+        except ArtifactError as error:
+            skip(path, error)
             continue
-        found.append((checkpoint["global_step"], path.stat().st_mtime, path))
-    if found:
-        steps, _, newest = max(found)
-        say(f"resuming from {newest} (step {steps:,})")
-        return newest
+        say(f"resuming from {path} (step {steps:,})")
+        return path
     if skipped:
         raise ArtifactError(
             f"no checkpoint of {folder} can be read ({', '.join(path.name for path in skipped)}): "

@@ -21,7 +21,7 @@ from harness.strategies.drrag import DrRag
 from models.rerag.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
-from tests.helpers.killing_retriever import DIES_AT, Mortal
+from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.runs import ROOT, SAME_THREADS
 
@@ -134,10 +134,10 @@ def test_a_killed_process_goes_on_where_it_stopped(
 ) -> None:
     file = tmp_path / "many.json"
     file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
-    retriever = "tests.helpers.killing_retriever.Mortal"
+    retriever = "tests.helpers.killing_retriever.KillingRetriever"
     more = ("--questions", str(file), "--temperature_questions", str(folders["train"]))
     command = rerag(folders, tmp_path / "out", retriever, *more)
-    environment = {**os.environ, **SAME_THREADS, DIES_AT: "3"}  # one search for the temperature, two batches
+    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "3"}  # one search for the temperature, two batches
     run = subprocess.run(
         [sys.executable, "infer.py", *command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200
     )
@@ -147,9 +147,9 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert len(kept_lines(tmp_path / "out", "pools")) == 1 + 2
     before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "pools")[1:]]
 
-    searches = Mortal.searches
+    searches = KillingRetriever.searches
     infer.main(command)
-    assert Mortal.searches == searches + 1
+    assert KillingRetriever.searches == searches + 1
     said = capsys.readouterr().err
     assert "reusing 2 of 3 batches" in said
     assert not partial(tmp_path / "out").exists()
@@ -157,7 +157,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
 
     infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
-    assert Mortal.searches == searches + 1 + 4
+    assert KillingRetriever.searches == searches + 1 + 4
     assert report(tmp_path / "out") == report(tmp_path / "whole")
 
 

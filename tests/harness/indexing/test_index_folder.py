@@ -103,7 +103,7 @@ def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
     text = folder / "passages.jsonl"
     text.write_bytes(text.read_bytes().replace(b"amber", b"AMBER"))
     Bm25Retriever(folder, verify="size")
-    (folder / "stray.txt").write_text("")  # nobody's file harms nobody
+    (folder / "stray.txt").write_text("")  # an unlisted file is ignored
     Bm25Retriever(folder, verify="off")
     with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
         Bm25Retriever(folder)
