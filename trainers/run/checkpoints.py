@@ -5,7 +5,6 @@ be on disk before its step's metrics, and a kill in between would lose them.  So
 the next hook, before the next step changes the weights.
 """
 
-import os
 import time
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from common.checks import check_at_least
 from common.errors import UserError
+from trainers.run.resume import in_folder
 from trainers.run.stop_signals import PREEMPTED, RunStoppedError, StopSignals
 
 LAST = "last.ckpt"
@@ -106,17 +106,11 @@ class RunCheckpoint(ModelCheckpoint):
         """Keep what `on_train_start` needs."""
         self._resumed = {VALIDATION_DUE: checkpoint.get(VALIDATION_DUE, False)}
         self._saved_step = checkpoint["global_step"]
-        state = checkpoint["callbacks"].get(self.state_key, {})
-        before, now = state.get("dirpath"), self.dirpath
-        if (
-            before
-            and now
-            and before != str(now)
-            and Path(trainer.ckpt_path or "").resolve().parent == Path(now).resolve()
-        ):
-            # The run's folder was moved.  Lightning would forget the best metric and overwrite best.ckpt with a worse one.
-            moved = _moved(state, before, str(now))
-            if Path(moved["best_model_path"]).is_file():
+        if self.dirpath and Path(trainer.ckpt_path or "").resolve().parent == Path(self.dirpath).resolve():
+            # The folder may have been moved.  Lightning would forget the best metric and overwrite best.ckpt with a worse one.
+            state = checkpoint["callbacks"].get(self.state_key, {})
+            moved = in_folder(state, str(self.dirpath))
+            if Path(moved.get("best_model_path", "")).is_file():
                 checkpoint["callbacks"][self.state_key] = moved
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -274,11 +268,8 @@ class RunCheckpoint(ModelCheckpoint):
         Raises:
             DivergedError: On rank 0; on other ranks SystemExit, so that one line is printed.
         """
-        saved = (
-            f"{self._path(trainer)} holds step {self._saved_step:,}"
-            if self._saved_step
-            else "no checkpoint was written"
-        )
+        path = self._path(trainer)
+        saved = f"{path} holds step {self._saved_step:,}" if path.is_file() else "no checkpoint was written"
         if trainer.is_global_zero:
             raise DivergedError(
                 f"{what} is infinite or not a number at step {trainer.global_step:,} (epoch {trainer.current_epoch}); {saved}. "
@@ -288,14 +279,6 @@ class RunCheckpoint(ModelCheckpoint):
 
     def _path(self, trainer: pl.Trainer) -> Path:
         return Path(self.dirpath or trainer.default_root_dir) / LAST
-
-
-def _moved(state: Any, before: str, now: str) -> Any:
-    """A ModelCheckpoint's state with its paths in another folder."""
-    if isinstance(state, dict):
-        return {_moved(key, before, now): _moved(value, before, now) for key, value in state.items()}
-    inside = isinstance(state, str) and (state == before or state.startswith(f"{before}{os.sep}"))
-    return now + state[len(before) :] if inside else state
 
 
 def _is_fitting(trainer: pl.Trainer) -> bool:

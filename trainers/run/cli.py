@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import pytorch_lightning as pl
 import yaml
-from pytorch_lightning.callbacks import EarlyStopping
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -20,6 +19,7 @@ from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
+from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
@@ -131,16 +131,6 @@ class TrainCLI(LightningCLI):
         )
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
-        # Not strict: the first validations of a resumed run may lack a metric that a training step logs.
-        # Decided after a validation, before last.ckpt is written, so that a resumed run has the same patience left.
-        parser.set_defaults(
-            {
-                "early_stopping.mode": "max",
-                "early_stopping.patience": 3,
-                "early_stopping.strict": False,
-                "early_stopping.check_on_train_epoch_end": False,
-            }
-        )
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)

@@ -41,7 +41,13 @@ GROUPS = {  # Lightning's classes, and ours that extend them: files, classes, an
         ],
         {"dirpath"},
     ),
-    "early_stopping": ([("callbacks/early_stopping.py", "EarlyStopping")], {"monitor"}),
+    "early_stopping": (
+        [
+            (__file__.replace("help.py", "early_stopping.py"), "EarlyStopping"),
+            ("callbacks/early_stopping.py", "EarlyStopping"),
+        ],
+        {"monitor"},
+    ),
 }
 WIDTH = 110
 

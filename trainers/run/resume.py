@@ -1,7 +1,9 @@
 """Which checkpoint a run continues from, and whether a folder holds a run at all."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from common.errors import ArtifactError
 from common.files import TEMPORARY
@@ -61,3 +63,16 @@ def newest_checkpoint(folder: Path, say: Callable[[str], object]) -> Path | None
             "choose another --name, or delete them to start over."
         )
     return None
+
+
+def in_folder(state: Any, folder: str) -> Any:
+    """The state of a ModelCheckpoint, with the paths in its folder changed to paths in `folder`."""
+    before = state.get("dirpath")
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {changed(key): changed(each) for key, each in value.items()}
+        inside = isinstance(value, str) and before and (value == before or value.startswith(f"{before}{os.sep}"))
+        return folder + value[len(before) :] if inside else value
+
+    return changed(state)

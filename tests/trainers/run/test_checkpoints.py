@@ -186,3 +186,14 @@ def test_a_loss_that_is_not_finite_stops_the_run_at_once(place: Path) -> None:
         assert all(value.isfinite().all() for value in read_checkpoint(kept)["state_dict"].values())
     assert json.loads((folder / "state.json").read_text())["status"] == "failed"
     assert "NaN" not in (folder / "metrics.jsonl").read_text()
+
+
+def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: Path) -> None:
+    rising = ("--checkpoint.mode", "max", "--early_stopping.mode", "max", "--early_stopping.patience")  # the loss falls
+    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2")
+    last = place / "checkpoints/early-stopped" / LAST
+    assert read_checkpoint(last)["global_step"] == 6  # the best after step 2, then two validations
+    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "2", "--resume", "auto")
+    assert read_checkpoint(last)["global_step"] == 6
+    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "4", "--resume", "auto")
+    assert read_checkpoint(last)["global_step"] == 10
