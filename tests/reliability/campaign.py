@@ -227,7 +227,7 @@ def try_once(job: Job, number: int, rng: random.Random, work: Path) -> Trial:
     while True:
         process = start(job, run, log)
         if len(trial.signals) < stops:
-            name = SIGNALS[(number + len(trial.signals)) % len(SIGNALS)]
+            name = rng.choice(SIGNALS)
             at, pause_s = (
                 rng.randrange(job.steps(job.output("whole"))),
                 rng.choice([0.05, 0.05, 0.05, 1.5]) * rng.random(),

@@ -31,7 +31,7 @@ class DurableCheckpointIO(CheckpointIO):
             ArtifactError: If it cannot be written; the previous checkpoint stays.
         """
         path = Path(path)
-        for stale in path.parent.glob(f"{TEMPORARY}*"):  # left by a killed writer
+        for stale in path.parent.glob(f"{TEMPORARY}*{path.suffix}"):  # left by a killed writer
             stale.unlink(missing_ok=True)
         try:
             previous = _accepted(path)[-1:]

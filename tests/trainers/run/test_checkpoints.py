@@ -11,7 +11,7 @@ from tests.helpers.commands import command, refused
 from tests.helpers.runs import assert_repeated, fit_here, metrics, weights
 from tests.trainers import test_t5
 from trainers.run.checkpoints import LAST
-from trainers.run.durable_checkpoints import read_checkpoint
+from trainers.run.durable_checkpoints import DurableCheckpointIO, read_checkpoint
 from trainers.run.resume import newest_checkpoint
 
 # Two epochs of six steps, a validation after steps 2, 4, 6, ...
@@ -197,3 +197,12 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 6
     fit_here(place, "--name", "early-stopped", *STEPS, *rising, "4", "--resume", "auto")
     assert read_checkpoint(last)["global_step"] == 10
+
+
+def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / ".tmp-1-serving").mkdir()  # of an export, which removes it when it is repeated
+    (tmp_path / ".tmp-1-step=4.ckpt").write_bytes(b"torn")
+    checkpoint = {"global_step": 1, "state_dict": {}, "loops": {}}
+    DurableCheckpointIO().save_checkpoint(checkpoint, tmp_path / LAST)
+    assert read_checkpoint(tmp_path / LAST) == checkpoint
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tmp-1-serving", LAST, f"{LAST}.sha256"]
