@@ -148,7 +148,7 @@ def test_a_run_without_a_validation_says_why_nothing_is_served(
 ) -> None:
     fit_here(workplace, "--trainer.max_steps", "1")
     assert not (workplace / "checkpoints/tiny/serving").exists()
-    assert "serving: not written, because training ended before the first validation" in capsys.readouterr().out
+    assert "serving: not written, because no validation has chosen a checkpoint" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("form", ["listwise", "vocabulary"])
