@@ -32,7 +32,7 @@ quickstart: install  ## DR-RAG on a generated world: data, indexes, training, ev
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (9 to 14 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
-test: install  ## The fast tests: no network, no GPU, about 5 minutes on 2 recent cores
+test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 recent cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
