@@ -104,10 +104,8 @@ class CommandLine:
         words = parser.prog.replace("[options]", "").split()[1:]
         commands = getattr(getattr(parser, "_subcommands_action", None), "choices", None) or ()
         if not words and (name := next((word for word in self._given if word in commands), None)):
-            words, message = (
-                [name],
-                message.replace(f"{name}.", ""),
-            )  # "ask.strategy": what the root misses is the command's
+            # "ask.strategy": an option that the program misses is one of the command
+            words, message = [name], message.replace(f"{name}.", "")
         problem = in_plain_words(message, list(parser._option_string_actions))
         typed = [self._program()] if self.command.startswith("python") else [self._program(), *words]
         options = [f"--{key}.help {path}".strip() for key, path in problem.classes]

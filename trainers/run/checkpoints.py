@@ -127,8 +127,8 @@ class RunCheckpoint(ModelCheckpoint):
         super().on_train_start(trainer, module)
         self.signals.install()
         self._saved_at = time.monotonic()
-        trainer.should_stop = any(
-            stopping.wait_count >= stopping.patience for stopping in trainer.early_stopping_callbacks
+        trainer.should_stop = any(  # patience 0 allows no validation without improvement; a new run has had none
+            stopping.wait_count >= max(1, stopping.patience) for stopping in trainer.early_stopping_callbacks
         )
         if self._resumed[VALIDATION_DUE]:
             # Lightning's own loop then skips it, as after a checkpoint that was written when a validation had ended.

@@ -199,6 +199,19 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 10
 
 
+def test_a_run_without_patience_trains_until_a_validation_does_not_improve(place: Path) -> None:
+    rising = (
+        "--checkpoint.mode",
+        "max",
+        "--early_stopping.mode",
+        "max",
+        "--early_stopping.patience",
+        "0",
+    )  # the loss falls
+    fit_here(place, "--name", "impatient", *STEPS, *rising)
+    assert read_checkpoint(place / "checkpoints/impatient" / LAST)["global_step"] == 4
+
+
 def test_what_killed_processes_left_does_not_disturb_a_checkpoint(tmp_path: Path) -> None:
     (tmp_path / ".tmp-1-serving").mkdir()  # of an export, which removes it when it is repeated
     (tmp_path / ".tmp-1-step=4.ckpt").write_bytes(b"torn")
