@@ -6,8 +6,11 @@ calls it first, and the command lines call it for all classes of a configuration
 
 from collections.abc import Iterable
 from math import inf
+from typing import Literal
 
 from common.errors import UserError
+
+Precision = Literal["auto", "fp32", "bf16"]  # of inference; auto: bf16 where the device has it in hardware
 
 
 def check_at_least(least: float, hint: str = "", **numbers: float | None) -> None:

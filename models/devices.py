@@ -1,7 +1,11 @@
-"""Device selection: `auto` takes a GPU if there is one; `cuda` without a GPU is an error, never silently the CPU."""
+"""Device and precision selection: `auto` takes what the machine has; an impossible request is an error, never a fallback."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import get_args
 
 import torch
 
+from common.checks import Precision, check_choice
 from common.errors import UserError
 
 
@@ -22,3 +26,36 @@ def resolve_device(device: str = "auto") -> torch.device:
         found = torch.cuda.device_count() if torch.cuda.is_available() else 0
         raise UserError(f"device is {device!r}, but torch sees {found} GPUs: use auto or cpu.")
     raise UserError(f"device {device!r} is unknown; allowed: auto, cpu, cuda, cuda:N.")
+
+
+def bf16_flags() -> list[str]:
+    """The CPU's instruction sets that multiply bf16 matrices; without one, bf16 is emulated and slower than fp32."""
+    capabilities = torch.cpu.get_capabilities()
+    return [flag for flag in ("amx_bf16", "avx512_bf16") if capabilities.get(flag)]
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device multiplies bf16 matrices in hardware: Ampere and later GPUs, CPUs with one of `bf16_flags`."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_capability(device) >= (8, 0)
+    return bool(bf16_flags())
+
+
+def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """Data type of matrix products for a precision; `auto` is bf16 where the device has it in hardware, else fp32.
+
+    Weights and heads stay in fp32 whatever it is: `autocast` lowers the precision operation by operation.
+
+    Raises:
+        UserError: If the precision is unknown.
+    """
+    check_choice(get_args(Precision), precision=precision)
+    lower = has_bf16(device) if precision == "auto" else precision == "bf16"
+    return torch.bfloat16 if lower else torch.float32
+
+
+def autocast(device: torch.device, dtype: torch.dtype | None) -> AbstractContextManager[None]:
+    """Compute in `dtype`; None keeps what the caller has set: in training, Lightning's precision."""
+    if dtype is None:
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == torch.bfloat16)

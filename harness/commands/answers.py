@@ -211,7 +211,7 @@ def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path)
     """All answers, in resumable batches, and the computing time in seconds of those reused from an interrupted run."""
     from harness.evaluation.serialization import digest, pack_answer, unpack_answer
     from harness.runtime.provenance import configuration
-    from models.devices import resolve_device
+    from models.devices import compute_dtype, resolve_device
 
     def work(batch: "Sequence[Question]") -> list[dict]:
         return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
@@ -219,7 +219,9 @@ def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path)
     system = configuration(strategy)
     saved = ResumableBatches()
     if system is not None:
-        depends_on = {**system, "questions": digest(questions), "hardware": resolve_device("auto").type}
+        device = resolve_device("auto")
+        hardware = f"{device.type}, auto is {compute_dtype('auto', device)}"
+        depends_on = {**system, "questions": digest(questions), "hardware": hardware}
         saved = ResumableBatches(partial / "answers-given.jsonl", depends_on)
     batches = [questions[s : s + QUESTIONS_AT_ONCE] for s in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))

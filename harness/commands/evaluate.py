@@ -96,9 +96,12 @@ def evaluate(
         cache, classifier = None, None
         partial = scores or out.with_name(out.name + ".partial")
         if strategy.scorer is not None:
+            file = None
             if strategy.serving is not None:
                 classifier = sha256(Path(strategy.serving) / "serving.json")
-            cache = ScoreCache(strategy.scorer, partial / f"scores-{classifier[:16]}.jsonl" if classifier else None)
+                half = "-bf16" if "bfloat16" in str(getattr(strategy.scorer, "inference_dtype", "")) else ""
+                file = partial / f"scores-{classifier[:16]}{half}.jsonl"  # scores of two precisions are not mixed
+            cache = ScoreCache(strategy.scorer, file)
         evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
         measured = recall.measure(evaluation, resamples, seed)
         tables: list[Table] = []

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from common.checks import check_at_least
+from common.checks import Precision, check_at_least
 from common.errors import UserError
 from harness.indexing.index_folder import INDEX
 from models.pretrained import MINILM
@@ -20,7 +20,7 @@ def index(
     max_tokens: int | None = None,
     query_prefix: str | None = None,
     passage_prefix: str | None = None,
-    dtype: Literal["float32", "bfloat16"] = "float32",
+    precision: Precision = "auto",
     batch_tokens: int | None = None,
     chunk_passages: int = 4096,
     faiss_index: Literal["flat", "ivf", "hnsw"] = "flat",
@@ -46,7 +46,7 @@ def index(
         max_tokens: Dense: maximum passage length in tokens, longer ones are truncated; null: the encoder's.
         query_prefix: Dense: prepended to every query; null: the encoder's own prompt, usually none.
         passage_prefix: Dense: prepended to every passage; null: the encoder's own prompt, usually none.
-        dtype: Dense: float32, or on a GPU bfloat16.
+        precision: Dense: of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
         batch_tokens: Dense: tokens per forward pass; null: chosen by device.
         chunk_passages: Dense: passages per saved chunk.
         faiss_index: Dense: flat (exact), ivf or hnsw.
@@ -77,6 +77,6 @@ def index(
     from harness.runtime.distributed import local_device
 
     model = SentenceEncoder(
-        encoder, local_device(device), max_tokens, query_prefix, passage_prefix, dtype, batch_tokens
+        encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
     )
     build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite)

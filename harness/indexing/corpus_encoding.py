@@ -69,7 +69,7 @@ def encode_chunks(
         embeddings_CD = encoder.encode_passages(texts)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(
-                f"{encoder.name} returns vectors that are not finite. Try --dtype float32 or another encoder."
+                f"{encoder.name} returns vectors that are not finite. Try --precision fp32 or another encoder."
             )
         write_atomically(_path(partial, chunk), partial_function(_save, embeddings_CD))
 

@@ -9,7 +9,7 @@ analyser, parameters), so equal recipes give equal indexes."""
 
 import importlib.metadata
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -72,13 +72,14 @@ def _rebuild(folder: Path) -> str:
     return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus and --kind."
 
 
-def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
+def is_built(folder: Path, recipe: dict, overwrite: bool, accepted: Sequence[dict] = ()) -> bool:
     """Whether the folder already holds a valid index of this recipe.
 
     Args:
         folder: The index folder.
         recipe: Of the index to build.
         overwrite: Whether a corrupt index, or one of another recipe, may be replaced.
+        accepted: Further recipes of indexes that serve as well.
 
     Returns:
         True when there is nothing to do; False when the folder may be written.
@@ -96,7 +97,7 @@ def is_built(folder: Path, recipe: dict, overwrite: bool) -> bool:
         if overwrite:
             return False
         raise
-    if index.recipe == recipe:
+    if index.recipe in (recipe, *accepted):
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
     if overwrite:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,16 +16,15 @@ from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from common.checks import check_at_least, check_choice
+from common.checks import Precision, check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import sha256
 from common.records import clean
 from common.seals import fingerprint
-from models.devices import resolve_device
+from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
+from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
-
-DType = Literal["float32", "bfloat16"]
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 # Per tuple, the files of the first pattern found are fingerprinted: a repackaged model keeps its fingerprint.
@@ -102,7 +101,8 @@ class SentenceEncoder:
         max_tokens: Maximum input length, special tokens included; longer texts are truncated.  None: the encoder's.
         query_prefix: Prepended to every query.  None: the encoder's `query` prompt, usually empty.
         passage_prefix: Prepended to every passage.  None: the encoder's `document` or `passage` prompt.
-        dtype: Of the network: `float32`, or on a GPU `bfloat16`.  Embeddings are always float32.
+        precision: Of the network's matrix products: auto, fp32 or bf16; see `models.devices.compute_dtype`.  Embeddings
+            are always float32.
         batch_tokens: Tokens per forward pass, padding included; a longer text is a batch by itself.  None: 4,096
             on a CPU (the fastest of 2,048 to 16,384 for MiniLM), 65,536 on a GPU.
 
@@ -118,19 +118,17 @@ class SentenceEncoder:
         max_tokens: int | None = None,
         query_prefix: str | None = None,
         passage_prefix: str | None = None,
-        dtype: DType = "float32",
+        precision: Precision = "auto",
         batch_tokens: int | None = None,
     ) -> None:
-        self.name, self.device, self.dtype = name, resolve_device(device), dtype
-        check_choice(get_args(DType), dtype=dtype)
-        if dtype == "bfloat16" and self.device.type != "cuda":
-            raise UserError("dtype bfloat16 is for GPUs only: on a CPU it is slower and less exact. Choose float32.")
+        self.name, self.device = name, resolve_device(device)
+        self.precision, self.compute_dtype = precision, compute_dtype(precision, self.device)
         check_at_least(1, batch_tokens=batch_tokens)
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
         self.tokenizer = AutoTokenizer.from_pretrained(self.modules.transformer)
         with _quiet():
-            model = AutoModel.from_pretrained(self.modules.transformer, dtype=getattr(torch, dtype))
+            model = AutoModel.from_pretrained(self.modules.transformer, dtype=torch.float32)
         if model.config.is_encoder_decoder:
             raise UserError(f"{name} is not a sentence encoder: it has a decoder. Choose one such as {MINILM}.")
         self.model = model.eval().to(self.device)
@@ -178,21 +176,32 @@ class SentenceEncoder:
         """Embeddings of passage texts, float32 (N, D), in order."""
         return self._encode([self.passage_prefix + text for text in texts])
 
-    @torch.inference_mode()
+    @property
+    def dtype(self) -> str:
+        """Name of the data type that the network computes in: float32 or bfloat16."""
+        return str(self.compute_dtype).removeprefix("torch.")
+
     def _encode(self, texts: list[str]) -> np.ndarray:
         embeddings_ND = np.empty((len(texts), self.dimensions), dtype=np.float32)
         if not texts:
             return embeddings_ND
         tokens = self.tokenizer(texts, truncation=True, max_length=self.max_tokens, padding=False)
-        for rows in length_batches([len(ids) for ids in tokens["input_ids"]], self.batch_tokens):
+
+        @torch.inference_mode()
+        def encode(rows: list[int]) -> np.ndarray:
             batch = self.tokenizer.pad(
                 {key: [values[row] for row in rows] for key, values in tokens.items()}, return_tensors="pt"
             ).to(self.device)
-            hidden_BTD = self.model(**batch).last_hidden_state
+            with autocast(self.device, self.compute_dtype):
+                hidden_BTD = self.model(**batch).last_hidden_state
             pooled_BD = pool_tokens(hidden_BTD, batch["attention_mask"], self.modules.pooling)
             if self.modules.normalize:
                 pooled_BD = F.normalize(pooled_BD, dim=-1)
-            embeddings_ND[rows] = pooled_BD.cpu().numpy()
+            return pooled_BD.cpu().numpy()
+
+        batches = length_batches([len(ids) for ids in tokens["input_ids"]], self.batch_tokens)
+        for rows, vectors_BD in each_batch(encode, batches, self.device):
+            embeddings_ND[rows] = vectors_BD
         return embeddings_ND
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_at_least, check_choice
+from common.checks import Precision, check_at_least, check_choice
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel
@@ -28,6 +28,7 @@ class PackedReader:
         serving: Folder with a generator trained with text_format `packed`, e.g. checkpoints/reader-world/serving.
         max_passages: Only this many of the best passages are read; all when None.
         device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         UserError: If `max_passages` is below 1, the generator reads one context per call, or the device is not
@@ -36,11 +37,13 @@ class PackedReader:
         ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
 
-    def __init__(self, serving: Path, max_passages: int | None = None, device: str = "auto") -> None:
+    def __init__(
+        self, serving: Path, max_passages: int | None = None, device: str = "auto", precision: Precision = "auto"
+    ) -> None:
         self.check_options(max_passages)
         from models.rerag.model import GENERATOR, ReRagModel
 
-        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,))
+        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
         assert model.generator is not None  # required above
         if model.generator.encode.format != "packed":
             raise UserError(
@@ -83,6 +86,7 @@ class ContextReader:
         marginal: `thorough` scores every candidate answer under every context; `fast` sums the relevance of the
             contexts that generate the same answer.
         device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         UserError: If `marginal` is unknown, the generator reads all documents in one call, or the device is not
@@ -91,11 +95,17 @@ class ContextReader:
         ArtifactError: If it is corrupt, of another kind or text format, or lacks the estimator or the generator.
     """
 
-    def __init__(self, serving: Path, marginal: Literal["thorough", "fast"] = "thorough", device: str = "auto") -> None:
+    def __init__(
+        self,
+        serving: Path,
+        marginal: Literal["thorough", "fast"] = "thorough",
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
         self.check_options(marginal)
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
 
-        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR))
+        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR, GENERATOR), precision=precision)
         assert model.estimator is not None  # required above
         assert model.generator is not None
         check_one_context(model.generator)

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
+from common.checks import Precision, check_at_least
 from common.errors import ArtifactError
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
@@ -15,7 +15,7 @@ from harness.runtime.progress import in_bytes, say, track
 if TYPE_CHECKING:
     import numpy as np
 
-    from harness.indexing.sentence_encoder import DType, SentenceEncoder
+    from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.indexing.vector_search import FaissIndex
 
 _FLOAT_BYTES = 4
@@ -135,7 +135,11 @@ def _prepare(
             dtype=encoder.dtype,
             vectors=check_parameters(kind[0], corpus.passages, kind[1], kind[2]),
         )
-        if is_built(out, recipe, overwrite):
+        # `auto` is another precision on another machine: an index that exists is good in either
+        accepted = (
+            [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
+        )
+        if is_built(out, recipe, overwrite, accepted):
             if fresh:
                 discard(partial)
             return None
@@ -155,7 +159,7 @@ class DenseRetriever:
         device: Of the encoder: `auto`, `cpu`, `cuda` or `cuda:N`.
         encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same files.
         index_device: Of FAISS: `auto`, `cpu`, `cuda` or `all` (split over all GPUs).
-        dtype: Of the encoder: `float32`, or on a GPU `bfloat16`.
+        precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         nprobe: Number of `ivf` clusters searched: more clusters give higher recall and take longer.
         ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
@@ -174,7 +178,7 @@ class DenseRetriever:
         device: str = "auto",
         encoder: str | None = None,
         index_device: str = "auto",
-        dtype: "DType" = "float32",
+        precision: Precision = "auto",
         batch_tokens: int | None = None,
         nprobe: int = 16,
         ef_search: int = 64,
@@ -188,7 +192,7 @@ class DenseRetriever:
         self.index = open_index(Path(index), "dense", verify, expect_corpus)
         recipe, name = self.index.recipe, encoder or self.index.origin["encoder"]
         settings = {key: recipe["encoder"][key] for key in ("max_tokens", "query_prefix", "passage_prefix")}
-        self.encoder = SentenceEncoder(name, device, dtype=dtype, batch_tokens=batch_tokens, **settings)
+        self.encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
         if self.encoder.recipe != recipe["encoder"]:
             raise ArtifactError(
                 f"{index} was built with another encoder than {name} (the files differ). Name that encoder with --encoder, "

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
+from common.checks import Precision, check_at_least
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
 
@@ -54,6 +54,7 @@ class RerankedRetriever:
         serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving.
         candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
+        precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         UserError: If `candidates` is below 1 or the device is not possible here.
@@ -61,11 +62,18 @@ class RerankedRetriever:
         ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
     """
 
-    def __init__(self, retriever: Retriever, serving: Path, candidates: int = 100, device: str = "auto") -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        serving: Path,
+        candidates: int = 100,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
         self.check_options(candidates)
         from models.rerag.model import ESTIMATOR, ReRagModel
 
-        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,))
+        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,), precision=precision)
         assert model.estimator is not None  # required above
         self.retriever, self.candidates, self.estimator = retriever, candidates, model.estimator
 

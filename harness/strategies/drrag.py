@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from common.checks import check_at_least
+from common.checks import Precision, check_at_least
 from common.errors import UserError
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
@@ -31,6 +31,7 @@ class DrRag:
         scorer: A loaded classifier, instead of `serving`.
         reader: Generates the answer; without a reader only the evidence is returned.
         device: Device of the classifier: auto, cpu or cuda.
+        precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         UserError: If a value is not allowed, or the selection needs a classifier and none is given.
@@ -47,6 +48,7 @@ class DrRag:
         scorer: PairScorer | None = None,
         reader: Reader | None = None,
         device: str = "auto",
+        precision: Precision = "auto",
     ) -> None:
         self.check_options(serving, selection, lookahead, scorer)
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
@@ -54,7 +56,7 @@ class DrRag:
         if serving is not None:
             from models.drrag.triple_classifier import TripleClassifier
 
-            self.scorer = TripleClassifier.load(Path(serving), device)
+            self.scorer = TripleClassifier.load(Path(serving), device, precision=precision)
         if selection.threshold is None:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
         self.selection = selection

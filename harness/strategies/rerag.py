@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_above, check_at_least, check_choice, check_share
+from common.checks import Precision, check_above, check_at_least, check_choice, check_share
 from common.errors import UserError
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
@@ -44,6 +44,7 @@ class ReRag:
         temperature: Divides the retriever's scores; used only without an estimator.
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
+        precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
         UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
@@ -63,13 +64,14 @@ class ReRag:
         temperature: float = 1.0,
         device: str = "auto",
         model: RelevanceModel | None = None,
+        precision: Precision = "auto",
     ) -> None:
         self.check_options(retriever, serving, candidates, contexts, marginal, threshold, temperature, model)
         if model is None:
             from models.rerag.model import ReRagModel
 
             assert serving is not None
-            model = ReRagModel.load(Path(serving), device)
+            model = ReRagModel.load(Path(serving), device, precision=precision)
         if model.generator is not None:
             check_one_context(model.generator)
         if model.estimator is None and (refuse or threshold is not None):
@@ -81,7 +83,7 @@ class ReRag:
             raise UserError("refuse needs a threshold and none was exported: give one, e.g. threshold 0.5.")
         self.retriever, self.serving, self.model = retriever, serving, model
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
-        self.refuse, self.temperature = refuse, temperature
+        self.refuse, self.temperature, self.precision = refuse, temperature, precision
 
     @staticmethod
     def check_options(

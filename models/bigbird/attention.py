@@ -11,12 +11,12 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 from transformers import BigBirdModel
 from transformers.models.big_bird.modeling_big_bird import BigBirdSelfAttention
 
 from common.checks import check_choice
 from common.errors import UserError
+from models.sdpa import attend
 
 AttentionKind = Literal["auto", "fused", "full", "block_sparse"]
 FULL_UP_TO_TOKENS = 1024  # below one to two thousand tokens block-sparse attention is slower
@@ -68,10 +68,8 @@ class FusedSelfAttention(BigBirdSelfAttention):
         query_BHTD, key_BHTD, value_BHTD = (
             heads(project(hidden_states)) for project in (self.query, self.key, self.value)
         )
-        mask = None if attention_mask is None else attention_mask.to(query_BHTD.dtype)
-        attended_BHTD = F.scaled_dot_product_attention(
-            query_BHTD, key_BHTD, value_BHTD, attn_mask=mask, dropout_p=self.dropout.p if self.training else 0.0
-        )
+        dropout = self.dropout.p if self.training else 0.0
+        attended_BHTD = attend(query_BHTD, key_BHTD, value_BHTD, attention_mask, dropout)
         return attended_BHTD.transpose(1, 2).reshape(B, T, self.all_head_size), None
 
 

@@ -21,14 +21,16 @@ from transformers import (
     PreTrainedModel,
 )
 
+from common.checks import Precision
 from common.errors import UserError
 from common.records import Passage
 from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
 from models.bigbird.conversion import convertible, to_bigbird
-from models.devices import resolve_device
+from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.length_batching import length_batches
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
+from models.parallel_batches import each_batch
 from models.pretrained import resolve
 from models.serving_manifest import read_manifest
 
@@ -50,6 +52,7 @@ class TripleClassifier(nn.Module):
 
     network: PreTrainedModel
     threshold = 0.5
+    inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
         super().__init__()
@@ -126,18 +129,28 @@ class TripleClassifier(nn.Module):
         return classifier
 
     @classmethod
-    def load(cls, serving: Path, device: str = "auto", attention: AttentionKind | None = None) -> Self:
+    def load(
+        cls,
+        serving: Path,
+        device: str = "auto",
+        attention: AttentionKind | None = None,
+        precision: Precision = "auto",
+    ) -> Self:
         """Load the classifier of a serving folder, in evaluation mode; the files' checksums are verified.
 
         Args:
             serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving.
             device: auto, cpu, cuda or cuda:N.
             attention: As in `build`; the kind used in training when None.
+            precision: Of `log_odds` and `probabilities`: auto, fp32 or bf16; see `models.devices.compute_dtype`.
 
         Raises:
             MissingInputError: If the folder does not exist.
+            UserError: If the device is not possible here, or the precision is unknown.
             ArtifactError: If it is corrupt or was made for another text format.
         """
+        where = resolve_device(device)
+        dtype = compute_dtype(precision, where)
         manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT, FIELDS)
         kind = attention or manifest["attention"]
         folder = str(Path(serving) / PART)
@@ -147,8 +160,8 @@ class TripleClassifier(nn.Module):
             extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
         network = AutoModelForSequenceClassification.from_pretrained(folder, **extra)
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
-        classifier.threshold = manifest["threshold"]
-        return classifier.to(resolve_device(device)).eval()
+        classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
+        return classifier.to(where).eval()
 
     def save(self, folder: Path) -> None:
         """Write network and tokenizer to `folder/classifier` for transformers' Auto classes and CrossEncoder.
@@ -185,7 +198,6 @@ class TripleClassifier(nn.Module):
             logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
         return log_odds_of(logits_PL)
 
-    @torch.inference_mode()
     def log_odds(
         self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> Iterator[tuple[list[int], list[float]]]:
@@ -198,11 +210,16 @@ class TripleClassifier(nn.Module):
         tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(device.type, 65_536)
         self.encode.remember_triples(triples)
         sequences = [self.encode(*triple) for triple in triples]
-        for rows in length_batches([self.padded_length(len(s)) for s in sequences], tokens_per_batch):
+
+        @torch.inference_mode()
+        def score(rows: list[int]) -> list[float]:
             ids_PT, attention_PT = self.pad([sequences[row] for row in rows])
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            with autocast(device, self.inference_dtype):
                 scores_P = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
-            yield rows, scores_P.tolist()
+            return scores_P.tolist()
+
+        batches = length_batches([self.padded_length(len(s)) for s in sequences], tokens_per_batch)
+        yield from each_batch(score, batches, device)
 
     def probabilities(
         self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None

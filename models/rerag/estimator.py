@@ -23,10 +23,13 @@ from transformers import (
 from common.errors import UserError
 from common.records import Passage
 from models.bigbird.attention import fuse
+from models.devices import autocast
 from models.length_batching import length_batches
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
+from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.sdpa import use_fp32_on_cpu
 from models.text_formats import single_token
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
@@ -68,6 +71,7 @@ class RelevanceEstimator(nn.Module):
     """
 
     network: PreTrainedModel
+    inference_dtype: torch.dtype | None = None  # of `scores`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: ContextEncoder) -> None:
         super().__init__()
@@ -138,6 +142,7 @@ class RelevanceEstimator(nn.Module):
             if max_tokens > (room := positions(network.config)):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
             encode = ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, "sentence_pair")
+            use_fp32_on_cpu(network)
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode)
@@ -163,18 +168,22 @@ class RelevanceEstimator(nn.Module):
         ends_PT = (ids_PT == self.encode.tokenizer.sep_token_id).long()
         return (ends_PT.cumsum(1) - ends_PT).clamp(max=1) * attention_PT
 
-    @torch.inference_mode()
     def scores(self, pairs: Sequence[tuple[str, Passage]], tokens_per_batch: int | None = None) -> list[float]:
         """Relevance logit of every (question, passage), in order, nats; batched by length."""
         device = self.network.device
         sequences = self.encode([(question, [passage]) for question, passage in pairs])
         scores = torch.empty(len(pairs))
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
-        for rows in length_batches([len(s) for s in sequences], budget):
+
+        @torch.inference_mode()
+        def score(rows: list[int]) -> Tensor:
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows])
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            with autocast(device, self.inference_dtype):
                 relevance = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
-            scores[rows] = relevance.score_P.cpu()
+            return relevance.score_P.cpu()
+
+        for rows, score_P in each_batch(score, length_batches([len(s) for s in sequences], budget), device):
+            scores[rows] = score_P
         return scores.tolist()
 
     def save(self, folder: Path) -> None:

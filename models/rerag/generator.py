@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from common.records import Passage, clean
+from models.devices import autocast
 from models.length_batching import IGNORE, length_batches
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
@@ -45,6 +46,9 @@ class Generator(nn.Module):
     """
 
     network: PreTrainedModel
+    inference_dtype: torch.dtype | None = (
+        None  # of `answers` and of MarginalReader; None: as the caller's autocast says
+    )
 
     def __init__(self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str = "") -> None:
         super().__init__()
@@ -132,7 +136,7 @@ class Generator(nn.Module):
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         for batch in length_batches([len(s) for s in sequences], budget):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
-            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            with autocast(device, self.inference_dtype):
                 encoded = self.encode_contexts(ids_PT.to(device), attention_PT.to(device))
                 texts = self.write(encoded, max_answer_tokens)
                 logp_P = self.answer_logp(encoded, self.labels(texts).to(device))

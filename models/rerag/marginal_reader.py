@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from common.records import Passage
+from models.devices import autocast
 from models.length_batching import length_batches
 from models.rerag.estimator import TOKENS_PER_BATCH
 from models.rerag.generator import Encoded, Generator
@@ -124,7 +125,7 @@ class MarginalReader:
         budget = self.tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches: list[tuple[list[int], Encoded]] = []
         written = [""] * len(sequences)
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+        with autocast(device, self.generator.inference_dtype):
             for rows in length_batches([len(s) for s in sequences], budget):
                 ids_PT, attention_PT = generator.encode.pad([sequences[row] for row in rows])
                 encoded = generator.encode_contexts(ids_PT.to(device), attention_PT.to(device))
@@ -148,7 +149,7 @@ class MarginalReader:
         place_of = [place for size in sizes for place in range(size)]
         scored = [torch.zeros(len(texts), size) for texts, size in zip(distinct, sizes, strict=True)]
         device = self.generator.network.device
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+        with autocast(device, self.generator.inference_dtype):
             for rows, encoded in batches:
                 pairs = [(place, a) for place, row in enumerate(rows) for a in range(len(distinct[question_of[row]]))]
                 for start in range(0, len(pairs), len(rows)):  # the batch size of the encoder

@@ -10,9 +10,10 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Self, get_args
 
+from common.checks import Precision
 from common.errors import ArtifactError
 from common.seals import check_fields
-from models.devices import resolve_device
+from models.devices import compute_dtype, resolve_device
 from models.rerag.calibration import Calibration
 from models.rerag.context_tokenizer import ContextFormat, text_format
 from models.rerag.estimator import RelevanceEstimator
@@ -86,20 +87,25 @@ class ReRagModel:
         )  # fmt: skip
 
     @classmethod
-    def load(cls, serving: Path, device: str = "auto", needs: tuple[str, ...] = ()) -> Self:
+    def load(
+        cls, serving: Path, device: str = "auto", needs: tuple[str, ...] = (), precision: Precision = "auto"
+    ) -> Self:
         """Load the model of a serving folder; the files' checksums are verified.
 
         Args:
             serving: Folder that training exported, e.g. checkpoints/rerag-nq/serving.
             device: auto, cpu, cuda or cuda:N.
             needs: Required parts: ESTIMATOR, GENERATOR.
+            precision: Of scoring and reading: auto, fp32 or bf16; see `models.devices.compute_dtype`.
 
         Raises:
+            UserError: If the device is not possible here, or the precision is unknown.
             MissingInputError: If the folder does not exist.
             ArtifactError: If it is corrupt, was made for another text format, or lacks a required part.
         """
         serving = Path(serving)
         where = resolve_device(device)
+        dtype = compute_dtype(precision, where)
         manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
         parts = manifest["parts"]
         check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
@@ -117,6 +123,9 @@ class ReRagModel:
                 str(serving / GENERATOR), *_input(serving, parts[GENERATOR]), manifest["answer_prefix"]
             )
             generator = generator.eval().to(where)
+        for part in (estimator, generator):
+            if part is not None:
+                part.inference_dtype = dtype
         return cls(
             estimator,
             generator,

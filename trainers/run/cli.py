@@ -24,6 +24,7 @@ from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
+from trainers.run.trainer import RunTrainer
 
 STRICT = {"allow_abbrev": False}  # `--trainer.max_epoch` is an error, not an abbreviation
 OF_A_RUN = {"serving", "plots", "wandb", "lightning_logs"}  # folders that a run writes
@@ -99,6 +100,7 @@ class TrainCLI(LightningCLI):
             args=args,
             auto_configure_optimizers=False,
             seed_everything_default=0,
+            trainer_class=RunTrainer,
             save_config_callback=SaveRunConfig,
             save_config_kwargs={"save_to_log_dir": False},
             trainer_defaults={"logger": False},

@@ -33,7 +33,10 @@ OPTIONS = {  # of every command, in the order of the help
 }
 ONLY = {"verbose": ("validate",), "version": ()}  # options of these commands alone
 GROUPS = {  # Lightning's classes, and ours that extend them: files, classes, and the keys that follow from others
-    "trainer": ([("trainer/trainer.py", "Trainer")], {"default_root_dir"}),
+    "trainer": (
+        [(__file__.replace("help.py", "trainer.py"), "RunTrainer"), ("trainer/trainer.py", "Trainer")],
+        {"default_root_dir"},
+    ),
     "checkpoint": (
         [
             (__file__.replace("help.py", "checkpoints.py"), "RunCheckpoint"),

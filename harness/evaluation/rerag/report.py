@@ -77,7 +77,8 @@ def evaluate(
     encoder = None
     if strategy.retriever is None:
         assert strategy.model.estimator is not None
-        encoder = SentenceEncoder(encoder_name or MINILM, device=str(strategy.model.estimator.network.device))
+        device = str(strategy.model.estimator.network.device)
+        encoder = SentenceEncoder(encoder_name or MINILM, device, precision=strategy.precision)
     of_training, of_questions = _saved_batches(strategy, questions, training, encoder, saved_in)
     candidates, contexts = strategy.candidates, strategy.contexts
     temperature = 1.0
@@ -169,7 +170,9 @@ def _saved_batches(
     if folder is None or retriever is None or strategy.serving is None:
         return ResumableBatches(), ResumableBatches()
     assert strategy.model.estimator is not None
-    candidates, device = strategy.candidates, strategy.model.estimator.network.device.type
+    estimator = strategy.model.estimator
+    device = f"{estimator.network.device.type}, {estimator.inference_dtype}"
+    candidates = strategy.candidates
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
     model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
     return (

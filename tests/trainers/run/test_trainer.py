@@ -1,0 +1,35 @@
+"""The trainer's precision: `auto` follows the hardware and says so; what cannot be exported is refused."""
+
+import pytest
+
+from tests.helpers.commands import command, refused
+from trainers.run.trainer import RunTrainer
+
+QUIET = {"logger": False, "accelerator": "cpu", "enable_progress_bar": False}
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision", "said"),
+    [
+        (["amx_bf16", "avx512_bf16"], "bf16-mixed", "this CPU has amx_bf16 and avx512_bf16; for fp32 type"),
+        ([], "32-true", "precision 32-true: this CPU has no bf16 instructions"),
+    ],
+)
+def test_auto_follows_the_cpu(flags, precision, said, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("models.devices.bf16_flags", lambda: flags)
+    monkeypatch.setattr("trainers.run.trainer.bf16_flags", lambda: flags)
+    assert RunTrainer(precision="auto", **QUIET).precision == precision
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [None, "32-true"])
+def test_fp32_is_the_default(given, capsys) -> None:
+    assert RunTrainer(precision=given, **QUIET).precision == "32-true"
+    assert "precision" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["bf16-true", "16-true", "64-true", "transformer-engine", "8"])
+def test_other_precisions_are_refused(given, tmp_path) -> None:
+    options = ("--model", "trainers.t5.SpanCorruptionTrainer", "--data", "datamodules.t5.SpanCorruptionData")
+    ended = command(tmp_path, "train.py", "fit", "--name", "run", *options, "--trainer.precision", given)
+    refused(ended, 2, f"trainer.precision is '{given}'; allowed: auto, 32-true, bf16-mixed, 16-mixed or null.")

@@ -1,0 +1,36 @@
+"""Lightning's Trainer with the precisions that these models can be trained and exported in, and `auto`."""
+
+from typing import Any, Literal
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities import rank_zero_only
+
+from models.devices import bf16_flags, has_bf16
+
+TrainingPrecision = Literal["auto", "32-true", "bf16-mixed", "16-mixed"]
+
+
+class RunTrainer(pl.Trainer):
+    """Lightning's Trainer; weights and optimizer states are always fp32.
+
+    Args:
+        args: Lightning's.
+        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `16-mixed` (older GPUs; not
+            for a T5); `auto`: bf16-mixed where the hardware has it, else 32-true; null as 32-true.
+        kwargs: Lightning's.
+    """
+
+    def __init__(self, *args: Any, precision: TrainingPrecision | None = "32-true", **kwargs: Any) -> None:
+        if precision == "auto":
+            gpu = torch.cuda.is_available() and kwargs.get("accelerator", "auto") != "cpu"
+            lower = has_bf16(torch.device("cuda" if gpu else "cpu"))
+            precision = "bf16-mixed" if lower else "32-true"
+            reason = "this GPU has" if gpu else f"this CPU has {' and '.join(bf16_flags())}"
+            rank_zero_only(print)(
+                f"precision bf16-mixed: {reason}{' bf16' if gpu else ''}; for fp32 type --trainer.precision 32-true"
+                if lower
+                else f"precision 32-true: this {'GPU' if gpu else 'CPU'} has no bf16 instructions",
+                flush=True,
+            )
+        super().__init__(*args, precision=precision or "32-true", **kwargs)
