@@ -14,6 +14,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from common.checks import check_above, check_at_least, check_dropout
 from datamodules.t5 import SpanBatch
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
@@ -66,6 +67,7 @@ class SpanCorruptionTrainer(RunModule):
         super().__init__()
         self.save_hyperparameters()
         self.network, self.tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
+        keep_heads_in_fp32(self.network)
         self.flops_per_token = flops_per_token(self.network)
         self.train()
 
@@ -92,7 +94,7 @@ class SpanCorruptionTrainer(RunModule):
             )
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Logits of every target token, (P, A, V)."""
+        """Logits of every target token, (P, A, V), fp32."""
         return self.network(
             input_ids=batch.ids_PT,
             attention_mask=batch.attention_PT,
@@ -161,4 +163,4 @@ class SpanCorruptionTrainer(RunModule):
 
 def token_nll(logits_PAV: Tensor, labels_PA: Tensor) -> Tensor:
     """Negative log-likelihood of every target token, (P, A), nats, fp32; 0 for padding."""
-    return F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
+    return F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")

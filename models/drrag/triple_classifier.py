@@ -27,6 +27,7 @@ from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_m
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.pretrained import resolve
@@ -54,6 +55,7 @@ class TripleClassifier(nn.Module):
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
         super().__init__()
         self.network, self.encode = network, encode
+        keep_heads_in_fp32(network)
         self.sparse = False
         if network.config.model_type == "big_bird":
             kind = resolve_kind(attention, encode.max_tokens)
@@ -182,7 +184,7 @@ class TripleClassifier(nn.Module):
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
         """Log-odds of "positive", (P,), nats, fp32."""
         with _preserved_numpy_state() if self.sparse else nullcontext():
-            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits
         return log_odds_of(logits_PL)
 
     @torch.inference_mode()
