@@ -24,7 +24,6 @@ from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
@@ -80,8 +79,8 @@ class SpanCorruptionTrainer(RunModule):
         check_dropout(dropout=dropout)
 
     def setup(self, stage: str) -> None:
-        """Refuse fp16, print the memory that a step needs, and refuse what cannot fit."""
-        refuse_fp16(self.trainer)
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
         if stage == "fit":
             facts, parts = self.trainer.datamodule.audit, self.backward_passes
             rows = -(-facts["sequences_per_step"] // parts)
@@ -155,7 +154,8 @@ class SpanCorruptionTrainer(RunModule):
         self.eval().cpu().float()
         with torch.inference_mode():
             trained_PA = token_nll(self(batch), batch.labels_PA)
-            trained, self.network = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART).float().eval()
+            trained, loaded = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART, dtype=torch.float32)
+            self.network = loaded.eval()
             loaded_PA = token_nll(self(batch), batch.labels_PA)
             self.network = trained
         return float((trained_PA - loaded_PA).abs().max())

@@ -99,7 +99,9 @@ class TripleClassifier(nn.Module):
             encode.tokenizer, max_tokens, token_types=False, separator_inside=True
         )  # refuse it now, not at export
         if convertible(config):
-            body = to_bigbird(AutoModel.from_pretrained(folder), positions_for(max_tokens, attention), layers)
+            body = to_bigbird(
+                AutoModel.from_pretrained(folder, dtype=torch.float32), positions_for(max_tokens, attention), layers
+            )
             for key, value in {**labels, **dropouts}.items():
                 setattr(body.config, key, value)
             body.config.attention_type = _attention_type(attention, max_tokens)
@@ -144,7 +146,7 @@ class TripleClassifier(nn.Module):
         kind = attention or manifest["attention"]
         folder = str(Path(serving) / PART)
         config = AutoConfig.from_pretrained(folder)
-        extra = {}
+        extra: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in
         if config.model_type == "big_bird":
             extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
         network = AutoModelForSequenceClassification.from_pretrained(folder, **extra)
@@ -229,6 +231,7 @@ def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
 
 def _with_two_labels(folder: str, config: PretrainedConfig, **options: Any) -> PreTrainedModel:
     """Load a sequence classifier with two labels: an exported head of one label is widened, another one starts anew."""
+    options["dtype"] = torch.float32  # whatever it was saved in; autocast lowers the precision
     exported = config.num_labels == 1 and (config.architectures or [""])[0].endswith("ForSequenceClassification")
     if not exported:
         return AutoModelForSequenceClassification.from_pretrained(folder, ignore_mismatched_sizes=True, **options)
