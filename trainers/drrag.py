@@ -81,7 +81,8 @@ class DrRagTrainer(RunModule):
         self.train()
 
     def setup(self, stage: str) -> None:
-        """Print the memory that a step needs, and refuse what cannot fit."""
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
         if stage == "fit":
             data = self.trainer.datamodule
             check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)

@@ -34,7 +34,6 @@ from trainers.run.card_usage import rerag_usage
 from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import RERAG_CARD
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 LOWER = (
@@ -216,9 +215,9 @@ class ReRagTrainer(ReRagValidation):
 
     def setup(self, stage: str) -> None:
         """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
         if stage != "fit":
             return
-        refuse_fp16(self.trainer)
         parts = {"estimator": self.estimator, "generator": self.generator}
         first: ContextBatch = next(iter(self.trainer.datamodule.train_dataloader()))
         check_memory(

@@ -14,6 +14,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from common.checks import check_above, check_at_least, check_dropout
 from datamodules.t5 import SpanBatch
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
@@ -23,7 +24,6 @@ from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.preflight_checks import refuse_fp16
 from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
@@ -66,6 +66,7 @@ class SpanCorruptionTrainer(RunModule):
         super().__init__()
         self.save_hyperparameters()
         self.network, self.tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
+        keep_heads_in_fp32(self.network)
         self.flops_per_token = flops_per_token(self.network)
         self.train()
 
@@ -78,8 +79,8 @@ class SpanCorruptionTrainer(RunModule):
         check_dropout(dropout=dropout)
 
     def setup(self, stage: str) -> None:
-        """Refuse fp16, print the memory that a step needs, and refuse what cannot fit."""
-        refuse_fp16(self.trainer)
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
         if stage == "fit":
             facts, parts = self.trainer.datamodule.audit, self.backward_passes
             rows = -(-facts["sequences_per_step"] // parts)
@@ -92,7 +93,7 @@ class SpanCorruptionTrainer(RunModule):
             )
 
     def forward(self, batch: SpanBatch) -> Tensor:
-        """Logits of every target token, (P, A, V)."""
+        """Logits of every target token, (P, A, V), fp32."""
         return self.network(
             input_ids=batch.ids_PT,
             attention_mask=batch.attention_PT,
@@ -153,7 +154,8 @@ class SpanCorruptionTrainer(RunModule):
         self.eval().cpu().float()
         with torch.inference_mode():
             trained_PA = token_nll(self(batch), batch.labels_PA)
-            trained, self.network = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART).float().eval()
+            trained, loaded = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART, dtype=torch.float32)
+            self.network = loaded.eval()
             loaded_PA = token_nll(self(batch), batch.labels_PA)
             self.network = trained
         return float((trained_PA - loaded_PA).abs().max())
@@ -161,4 +163,4 @@ class SpanCorruptionTrainer(RunModule):
 
 def token_nll(logits_PAV: Tensor, labels_PA: Tensor) -> Tensor:
     """Negative log-likelihood of every target token, (P, A), nats, fp32; 0 for padding."""
-    return F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
+    return F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")

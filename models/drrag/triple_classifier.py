@@ -28,6 +28,7 @@ from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_m
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
@@ -57,6 +58,7 @@ class TripleClassifier(nn.Module):
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
         super().__init__()
         self.network, self.encode = network, encode
+        keep_heads_in_fp32(network)
         self.sparse = False
         if network.config.model_type == "big_bird":
             kind = resolve_kind(attention, encode.max_tokens)
@@ -100,7 +102,9 @@ class TripleClassifier(nn.Module):
             encode.tokenizer, max_tokens, token_types=False, separator_inside=True
         )  # refuse it now, not at export
         if convertible(config):
-            body = to_bigbird(AutoModel.from_pretrained(folder), positions_for(max_tokens, attention), layers)
+            body = to_bigbird(
+                AutoModel.from_pretrained(folder, dtype=torch.float32), positions_for(max_tokens, attention), layers
+            )
             for key, value in {**labels, **dropouts}.items():
                 setattr(body.config, key, value)
             body.config.attention_type = _attention_type(attention, max_tokens)
@@ -155,7 +159,7 @@ class TripleClassifier(nn.Module):
         kind = attention or manifest["attention"]
         folder = str(Path(serving) / PART)
         config = AutoConfig.from_pretrained(folder)
-        extra = {}
+        extra: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in
         if config.model_type == "big_bird":
             extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
         network = AutoModelForSequenceClassification.from_pretrained(folder, **extra)
@@ -195,7 +199,7 @@ class TripleClassifier(nn.Module):
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
         """Log-odds of "positive", (P,), nats, fp32."""
         with _preserved_numpy_state() if self.sparse else nullcontext():
-            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits.float()
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits
         return log_odds_of(logits_PL)
 
     def log_odds(
@@ -244,6 +248,7 @@ def _attention_type(kind: AttentionKind, max_tokens: int) -> str:
 
 def _with_two_labels(folder: str, config: PretrainedConfig, **options: Any) -> PreTrainedModel:
     """Load a sequence classifier with two labels: an exported head of one label is widened, another one starts anew."""
+    options["dtype"] = torch.float32  # whatever it was saved in; autocast lowers the precision
     exported = config.num_labels == 1 and (config.architectures or [""])[0].endswith("ForSequenceClassification")
     if not exported:
         return AutoModelForSequenceClassification.from_pretrained(folder, ignore_mismatched_sizes=True, **options)

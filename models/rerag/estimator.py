@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
@@ -24,6 +23,7 @@ from common.errors import UserError
 from common.records import Passage
 from models.bigbird.attention import fuse
 from models.devices import autocast
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
@@ -43,25 +43,6 @@ class Relevance:
     other_logit_P: Tensor | None  # logit of the probability of all other tokens, for L_tok; None without an LM head
 
 
-class FullPrecisionHead(nn.Linear):
-    """A language-model head that computes logits in fp32 even under autocast; it shares the weights of the given head.
-
-    In bf16 a logit near 20 is a multiple of 1/8, so scores of similar contexts (differences of two logits) would tie.
-    """
-
-    def __init__(self, head: nn.Linear) -> None:
-        with torch.device("meta"):
-            super().__init__(head.in_features, head.out_features, bias=head.bias is not None)
-        self.weight, self.bias = head.weight, head.bias
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Logits (..., V) in fp32 of hidden states (..., H)."""
-        device = "cpu" if states.is_meta else states.device.type  # autocast does not support the meta device
-        with torch.autocast(device, enabled=False):
-            bias = None if self.bias is None else self.bias.float()
-            return F.linear(states.float(), self.weight.float(), bias)
-
-
 class RelevanceEstimator(nn.Module):
     """Scores (question, context) pairs.
 
@@ -76,10 +57,10 @@ class RelevanceEstimator(nn.Module):
     def __init__(self, network: PreTrainedModel, encode: ContextEncoder) -> None:
         super().__init__()
         self.network, self.encode = network, encode
+        keep_heads_in_fp32(network)
         self.generative = bool(network.config.is_encoder_decoder)
         if self.generative:
             self.true_id, self.false_id = (single_token(encode.tokenizer, word) for word in ("true", "false"))
-            network.set_output_embeddings(FullPrecisionHead(network.get_output_embeddings()))
         # Segment ids mark question and passage for models of the BERT family that were trained with them.
         self.segmented = (
             not self.generative
@@ -151,7 +132,7 @@ class RelevanceEstimator(nn.Module):
         """Scores of P tokenized pairs; see `Relevance`."""
         if not self.generative:
             segments = {"token_type_ids": self._segments(ids_PT, attention_PT)} if self.segmented else {}
-            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits.float()
+            logits_PL = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits
             return Relevance(log_odds_of(logits_PL), None)
         start_P1 = ids_PT.new_full((len(ids_PT), 1), self.network.config.decoder_start_token_id)
         logits_PV = self.network(

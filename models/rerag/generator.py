@@ -17,6 +17,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from common.records import Passage, clean
 from models.devices import autocast
+from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
@@ -53,6 +54,7 @@ class Generator(nn.Module):
     def __init__(self, network: PreTrainedModel, encode: ContextEncoder, answer_prefix: str = "") -> None:
         super().__init__()
         self.network, self.encode, self.answer_prefix = network, encode, answer_prefix
+        keep_heads_in_fp32(network)
 
     @classmethod
     def build(
@@ -102,7 +104,7 @@ class Generator(nn.Module):
             decoder_input_ids=self._shifted(labels_PA),
             use_cache=False,
         ).logits
-        nll_PA = F.cross_entropy(logits_PAV.float().transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
+        nll_PA = F.cross_entropy(logits_PAV.transpose(1, 2), labels_PA, ignore_index=IGNORE, reduction="none")
         return -nll_PA.sum(dim=1)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:

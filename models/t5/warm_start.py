@@ -37,7 +37,8 @@ def semantic_embeddings(tokenizer: PreTrainedTokenizerBase, encoder: str, width:
         MissingInputError: If the encoder is not on this machine.
     """
     folder = str(resolve(encoder))
-    words, network = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    words = AutoTokenizer.from_pretrained(folder)
+    network = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
     texts = [piece.strip("▁") or piece for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
     pooled = []
     for start in range(0, len(texts), PIECES_PER_BATCH):

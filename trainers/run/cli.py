@@ -22,6 +22,7 @@ from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
+from trainers.run.precision import refuse_precision
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.throughput import Throughput
 from trainers.run.trainer import RunTrainer
@@ -145,12 +146,14 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If a number is out of range, the name is taken, or another process trains a run of that name.
+            UserError: If a number is out of range, the precision is refused, the name is taken, or another process trains a run
+                of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         options = self.config[self.subcommand]
         check_name(options.name)
+        refuse_precision(options.trainer.precision)
         check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
         check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))

@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from common.errors import ArtifactError
 from models.serving_manifest import CARD
 from trainers.run.model_card import Card, model_card
+from trainers.run.precision import refuse_precision
 
 
 class RunModule(pl.LightningModule):
@@ -35,6 +36,10 @@ class RunModule(pl.LightningModule):
         self.flops_per_batch = 0
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
+
+    def setup(self, stage: str) -> None:
+        """Check the precision, also where Lightning's trainer was made without `train.py`, or a plugin sets it."""
+        refuse_precision(self.trainer.precision)
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""

@@ -6,19 +6,6 @@ from common.errors import UserError
 from trainers.run.module import RunModule
 
 
-def refuse_fp16(trainer: pl.Trainer) -> None:
-    """Check that a T5 is not trained in fp16.
-
-    Raises:
-        UserError: With precision 16-mixed or 16-true.
-    """
-    if str(trainer.precision).startswith("16"):
-        raise UserError(
-            f"precision {trainer.precision} overflows in T5's feed-forward layers, whose activations exceed fp16's 65,504: "
-            "type --trainer.precision bf16-mixed (GPUs since Ampere) or 32-true."
-        )
-
-
 def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
     """Check before the first step that validation measures the metric that checkpoints are chosen by.
 

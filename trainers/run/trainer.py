@@ -1,14 +1,15 @@
-"""Lightning's Trainer with the precisions that these models can be trained and exported in, and `auto`."""
+"""Lightning's Trainer with the precision `auto`: bf16 where the hardware has it."""
 
 from typing import Any, Literal
 
 import pytorch_lightning as pl
 import torch
+from lightning_fabric.plugins.precision.precision import _PRECISION_INPUT
 from pytorch_lightning.utilities import rank_zero_only
 
 from models.devices import bf16_flags, has_bf16
 
-TrainingPrecision = Literal["auto", "32-true", "bf16-mixed", "16-mixed"]
+TrainingPrecision = Literal["auto"] | _PRECISION_INPUT  # `trainers.run.precision` says which of them are refused
 
 
 class RunTrainer(pl.Trainer):
@@ -16,8 +17,7 @@ class RunTrainer(pl.Trainer):
 
     Args:
         args: Lightning's.
-        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `16-mixed` (older GPUs; not
-            for a T5); `auto`: bf16-mixed where the hardware has it, else 32-true; null as 32-true.
+        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed where the hardware has it, else 32-true; null as 32-true.
         kwargs: Lightning's.
     """
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.helpers.commands import command, refused
 from trainers.run.trainer import RunTrainer
 
 QUIET = {"logger": False, "accelerator": "cpu", "enable_progress_bar": False}
@@ -26,10 +25,3 @@ def test_auto_follows_the_cpu(flags, precision, said, monkeypatch, capsys) -> No
 def test_fp32_is_the_default(given, capsys) -> None:
     assert RunTrainer(precision=given, **QUIET).precision == "32-true"
     assert "precision" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("given", ["bf16-true", "16-true", "64-true", "transformer-engine", "8"])
-def test_other_precisions_are_refused(given, tmp_path) -> None:
-    options = ("--model", "trainers.t5.SpanCorruptionTrainer", "--data", "datamodules.t5.SpanCorruptionData")
-    ended = command(tmp_path, "train.py", "fit", "--name", "run", *options, "--trainer.precision", given)
-    refused(ended, 2, f"trainer.precision is '{given}'; allowed: auto, 32-true, bf16-mixed, 16-mixed or null.")

@@ -1,0 +1,68 @@
+"""Whatever a checkpoint was saved in, it is trained, and served, with fp32 weights: those of the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from transformers import AutoTokenizer
+
+from harness.indexing.sentence_encoder import SentenceEncoder
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.serving_manifest import write_manifest
+from models.t5.warm_start import semantic_embeddings
+from tests.helpers.half import saved_in_bf16
+from trainers.t5 import SpanCorruptionTrainer
+
+PARTS: dict[str, Callable[[str], nn.Module]] = {
+    "classifier": lambda folder: TripleClassifier.build(folder, 96),
+    "estimator": lambda folder: RelevanceEstimator.build(folder, 64),
+    "generator": lambda folder: Generator.build(folder, 64),
+    "t5 trainer": SpanCorruptionTrainer,
+    "sentence encoder": lambda folder: SentenceEncoder(folder, "cpu").model,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "family"),
+    [
+        *(("classifier", family) for family in ("big_bird", "longformer", "bert", "roberta")),
+        *(("estimator", family) for family in ("t5", "big_bird", "bert", "roberta")),
+        ("generator", "t5"),
+        ("t5 trainer", "t5"),
+        ("sentence encoder", "bert"),
+    ],
+)
+def test_weights_are_fp32_and_the_files(checkpoints: dict[str, Path], tmp_path: Path, part: str, family: str) -> None:
+    made = PARTS[part](str(saved_in_bf16(checkpoints[family], tmp_path / "half")))
+    assert {p.dtype for p in made.parameters()} == {torch.float32}
+    ours = next(value for name, value in made.named_parameters() if "query" in name or "SelfAttention.q" in name)
+    assert torch.equal(ours, ours.bfloat16().float())
+    theirs = PARTS[part](str(checkpoints[family])).state_dict()
+    name = next(name for name, value in made.named_parameters() if value is ours)
+    torch.testing.assert_close(ours, theirs[name], rtol=2**-8, atol=1e-6)
+
+
+def test_a_served_classifier_saved_in_bf16_is_trained_further_and_served_in_fp32(
+    checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    TripleClassifier.build(str(checkpoints["big_bird"]), 96).save(tmp_path / "whole")
+    half = saved_in_bf16(tmp_path / "whole/classifier", tmp_path / "half/classifier")
+    assert {p.dtype for p in TripleClassifier.build(str(half), 96).parameters()} == {torch.float32}
+    write_manifest(half.parent, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
+    assert {p.dtype for p in TripleClassifier.load(half.parent, "cpu").parameters()} == {torch.float32}
+
+
+def test_embeddings_are_distilled_from_an_encoder_saved_in_bf16(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"])
+    whole, half = (
+        semantic_embeddings(tokenizer, str(folder), 16)
+        for folder in (checkpoints["bert"], saved_in_bf16(checkpoints["bert"], tmp_path / "half"))
+    )
+    assert half.dtype == torch.float32
+    assert half.shape == whole.shape
+    assert half.isfinite().all()
