@@ -55,5 +55,7 @@ class RelevanceModel(Protocol):
     generator: "Generator | None"
     calibration: "Calibration"
     refusal_threshold: float | None  # unanswerable if no context's calibrated P(relevant) reaches it
+    refusal_contexts: int | None  # number of best contexts that the threshold was chosen for; None if unknown
+    refusal_cost: float | None  # cost of a wrong refusal in wrong answers; None: chosen by F1
     max_answer_tokens: int
     relevance_temperature: float  # divides relevance logits when `thorough` uses them as weights

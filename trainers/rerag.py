@@ -32,7 +32,7 @@ from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_validation import ReRagValidation
 from trainers.run.card_usage import rerag_usage
 from trainers.run.memory_estimate import check_memory
-from trainers.run.model_card import RERAG_CARD
+from trainers.run.model_card import RERAG_CARD, refusal_sentence
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 
@@ -81,6 +81,12 @@ class ReRagTrainer(ReRagValidation):
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant` (the paper) or `linear` decay to 0.
         validation_contexts: Number of the estimator's best contexts that validation answers are generated from.
+        refusal_contexts: Number of the estimator's best contexts that the refusal threshold is chosen for: a validation
+            question is answerable if one of them is relevant.  Set it to the `contexts` of serving; 25 in the paper.
+        refusal_cost: Cost of refusing an answerable question, if answering an unanswerable one costs 1.  The exported
+            threshold has the lowest cost on validation: (refusal_cost * answerable questions refused + unanswerable questions
+            answered) / questions.  When null, the paper's: of 0.5, 0.6, ..., 0.9 the one with the best F1.  The share of
+            unanswerable questions counts: where it is v in validation and s in serving, multiply by (1 - s) v / (s (1 - v)).
         gradient_checkpointing: Recompute activations within the models: less memory, about a third slower.
         bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward pass.
 
@@ -115,13 +121,15 @@ class ReRagTrainer(ReRagValidation):
         warmup_steps: int = 0,
         schedule: Literal["constant", "linear"] = "constant",
         validation_contexts: int = 10,
+        refusal_contexts: int = 25,
+        refusal_cost: float | None = None,
         gradient_checkpointing: bool = False,
         bucket_checkpointing: bool = False,
     ) -> None:
         self.check_options(
             max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight, label_false_weight,
             estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay, warmup_steps,
-            validation_contexts,
+            validation_contexts, refusal_contexts, refusal_cost,
         )  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
@@ -175,20 +183,20 @@ class ReRagTrainer(ReRagValidation):
         max_tokens: int, max_answer_tokens: int, repetition_penalty: float | None, kl_weight: float,
         token_weight: float | None, label_weight: float, label_false_weight: float, estimator_layers: int | None,
         dropout: float | None, learning_rate: float, estimator_learning_rate: float | None, weight_decay: float,
-        warmup_steps: int, validation_contexts: int,
+        warmup_steps: int, validation_contexts: int, refusal_contexts: int, refusal_cost: float | None,
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range."""
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         check_at_least(
             1, max_answer_tokens=max_answer_tokens, estimator_layers=estimator_layers,
-            validation_contexts=validation_contexts,
+            validation_contexts=validation_contexts, refusal_contexts=refusal_contexts,
         )  # fmt: skip
         check_at_least(
             0, kl_weight=kl_weight, token_weight=token_weight, label_weight=label_weight,
             label_false_weight=label_false_weight, weight_decay=weight_decay, warmup_steps=warmup_steps,
             estimator_learning_rate=estimator_learning_rate,
         )  # fmt: skip
-        check_above(0, learning_rate=learning_rate, repetition_penalty=repetition_penalty)
+        check_above(0, learning_rate=learning_rate, repetition_penalty=repetition_penalty, refusal_cost=refusal_cost)
         check_dropout(dropout=dropout)
 
     @property
@@ -304,7 +312,7 @@ class ReRagTrainer(ReRagValidation):
             "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
             if calibration
             else "none",
-            "threshold": self.fitted.get("refusal_threshold"),
+            "refusal": refusal_sentence(self.fitted),
             "weights": f"; contexts are weighted by softmax(score / {temperature:.4g}) (`thorough`)"
             if temperature
             else "",

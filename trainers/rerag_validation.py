@@ -19,7 +19,7 @@ from models.rerag.calibration import Calibration
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader, weigh
-from models.rerag.unanswerable import best_refusal_threshold
+from models.rerag.unanswerable import best_refusal_threshold, cheapest_refusal_threshold, detection
 from trainers.rerag_losses import generation_loss
 from trainers.rerag_protocols import Choices
 from trainers.run.classification_metrics import expected_calibration_error
@@ -58,6 +58,7 @@ class Summary:
     temperature_index: int = 0  # which answer of every question counts
     fitted: dict[str, Any] = field(default_factory=dict)  # what an export stores
     figures: dict[str, Any] = field(default_factory=dict)
+    not_fitted: str = ""  # what could not be fitted, and why
 
 
 def score_questions(
@@ -126,16 +127,24 @@ def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
     return sum(score >= best for score, label in zip(scores, labels, strict=True) if not label)
 
 
-def summarize(questions: Sequence[QuestionScores], ranked: bool, draw: bool) -> Summary:
+def summarize(
+    questions: Sequence[QuestionScores],
+    ranked: bool,
+    draw: bool,
+    refusal_contexts: int = 25,
+    refusal_cost: float | None = None,
+) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
     The temperature with the highest exact match is chosen, among equals the one nearest to 1.  EM and F1 are measured on the
-    questions that the temperature is chosen on.
+    questions that the temperature is chosen on.  A refusal threshold is chosen where there are questions of both kinds.
 
     Args:
         questions: Each validation question once.
         ranked: Whether there is an estimator.
         draw: Whether to draw figures.
+        refusal_contexts: A question is answerable if one of this many best contexts is relevant (Section 5.3).
+        refusal_cost: Cost of a wrong refusal in wrong answers; None chooses the threshold by F1, as the paper does.
     """
     metrics: dict[str, float] = {"questions": float(len(questions))}
     fitted: dict[str, Any] = {}
@@ -159,22 +168,41 @@ def summarize(questions: Sequence[QuestionScores], ranked: bool, draw: bool) -> 
     scores_P = np.array([score for one in questions for score in one.scores])
     labels_P = np.array([label for one in questions for label in one.labels])
     if labels_P.all() or not labels_P.any():  # calibration needs both classes
-        return Summary(metrics, chosen, fitted)
+        kind = "every" if labels_P.all() else "no"
+        reason = f"calibration and refusal threshold: not fitted, because {kind} validation context is relevant"
+        return Summary(metrics, chosen, fitted, not_fitted=reason)
     calibration = Calibration.fit(scores_P.tolist(), labels_P.tolist())
     probabilities_P = np.array([calibration(score) for score in scores_P])
-    best = [calibration(max(one.scores)) for one in questions]
-    answerable = [any(one.labels) for one in questions]
-    threshold, refusal_f1 = best_refusal_threshold(best, answerable)
+    best = np.array([calibration(max(one.scores)) for one in questions])
+    answerable = np.array(
+        [any(one.labels[n] for n in _best(one.scores, refusal_contexts)) for one in questions], dtype=bool
+    )
     metrics |= {
         "context_auroc": auroc(scores_P, labels_P),
         "calibration_error": expected_calibration_error(probabilities_P, labels_P.astype(float)),
-        "refusal_threshold": threshold,
     }
-    if not all(answerable) and any(answerable):
-        metrics |= {"refusal_f1": refusal_f1, "answerable_auroc": auroc(best, answerable)}
+    fitted |= {"calibration": asdict(calibration)}
+    threshold, not_fitted = 0.5, ""  # a threshold for the confusion matrix
+    if not answerable.all() and answerable.any():
+        if refusal_cost is None:
+            threshold, _ = best_refusal_threshold(best, answerable)
+        else:
+            threshold, metrics["refusal_cost_per_question"] = cheapest_refusal_threshold(best, answerable, refusal_cost)
+        metrics |= {
+            "refusal_threshold": threshold,
+            "refusal_f1": detection(best, answerable, threshold).f1,
+            "refused_answerable": 100 * float((best < threshold)[answerable].mean()),
+            "answerable_auroc": auroc(best, answerable),
+        }
+        fitted |= {
+            "refusal_threshold": threshold, "refusal_contexts": refusal_contexts, "refusal_cost": refusal_cost,
+        }  # fmt: skip
+    else:
+        kept = f"has a relevant context among its best {refusal_contexts}"
+        kind = "every" if answerable.all() else "no"
+        not_fitted = f"refusal threshold: not fitted, because {kind} validation question {kept}"
     figures = validation_figures(probabilities_P, labels_P.astype(float), threshold) if draw else {}
-    fitted |= {"calibration": asdict(calibration), "refusal_threshold": threshold}
-    return Summary(metrics, chosen, fitted, figures)
+    return Summary(metrics, chosen, fitted, figures, not_fitted)
 
 
 class ReRagValidation(RunModule):
@@ -190,6 +218,7 @@ class ReRagValidation(RunModule):
         super().__init__()
         self.temperature_index = 0
         self.fitted: dict[str, Any] = {}  # calibration, refusal threshold and temperature of the last validation
+        self.told_not_fitted = False
 
     def validation_step(self, batch: ContextBatch, batch_index: int) -> None:
         """Collect every question's relevance scores and the answer generated from its best contexts."""
@@ -218,7 +247,13 @@ class ReRagValidation(RunModule):
     def summarize(self, results: list[QuestionScores]) -> dict[str, float]:
         """Metrics; also sets the calibration, threshold and temperature that an export stores."""
         self.last_validated = results
-        summary = summarize(results, self.estimator is not None, self.trainer.is_global_zero)
+        summary = summarize(
+            results, self.estimator is not None, self.trainer.is_global_zero, self.hparams.refusal_contexts,
+            self.hparams.refusal_cost,
+        )  # fmt: skip
+        if summary.not_fitted and not self.told_not_fitted and self.trainer.is_global_zero:
+            self.told_not_fitted = True
+            print(f"{summary.not_fitted}: name files with both kinds in data.validation.", flush=True)
         self.fitted, self.figures, self.temperature_index = summary.fitted, summary.figures, summary.temperature_index
         return summary.metrics
 

@@ -89,6 +89,7 @@ def answers(
         score_answers,
         with_answers,
     )
+    from harness.evaluation.tables import tables_csv, tables_markdown, tables_not_measured
     from harness.retrievers.corpora import gold_not_in_index
 
     with OUTPUT.locked(out):
@@ -154,14 +155,13 @@ def answers(
             "bootstrap": {"resamples": resamples, "seed": seed, "confidence": 0.95},
             "temperature questions": temperature_questions,
             "study": rerag.settings if rerag else None,
+            "not measured": tables_not_measured(tables),
             "seconds": seconds,
         }
         notes = (
             NOTES.format(paper=paper_figures.paper_name(paper)) if paper else NOTES.partition(" Rows marked")[0] + "\n"
         )
         with whole_folder(out) as folder:
-            from harness.evaluation.tables import tables_csv, tables_markdown
-
             write_text(folder / "answers.csv", tables_csv(tables))
             write_text(
                 folder / "answers.md",

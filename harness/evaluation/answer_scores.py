@@ -15,7 +15,7 @@ from common.checks import check_choice
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
-from harness.evaluation.tables import Cell, Table
+from harness.evaluation.tables import Cell, Table, not_measured
 
 Normalization = Literal["squad", "triviaqa", "re_rag"]
 NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
@@ -91,11 +91,17 @@ def score_answers(
     )
 
 
-def percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap) -> list[Cell]:
-    """Mean of each row in per cent (percentage points for differences) with its 95% bootstrap interval."""
+def percent_cells(values_RN: ArrayLike, bootstrap: Bootstrap, absent: str = "no question") -> list[Cell]:
+    """Mean of each row in per cent (percentage points for differences) with its 95% bootstrap interval.
+
+    Args:
+        values_RN: One value per question, 0 to 1.
+        bootstrap: For the intervals.
+        absent: Why nothing is measured if there is no question.
+    """
     values = np.asarray(values_RN, dtype=np.float64)
     if not values.shape[1]:
-        return [Cell(float("nan"))] * len(values)
+        return [not_measured(absent)] * len(values)
     ends_R2 = 100 * paired_intervals(values, bootstrap.resamples, bootstrap.seed)
     return [
         Cell(100 * float(mean), (float(low), float(high)))

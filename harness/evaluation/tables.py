@@ -1,4 +1,4 @@
-"""Result tables: one data structure, written as CSV and as Markdown."""
+"""Result tables: one data structure, written as CSV and as Markdown.  What could not be measured has its reason in the cell."""
 
 import csv
 import io
@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high", "source")
+CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high", "source", "note")
+_NOT_MEASURED = "not measured: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,16 @@ class Cell:
 
     value: float
     interval: tuple[float, float] | None = None
+    reason: str = ""  # why there is no value; see `not_measured`
+
+
+def not_measured(reason: str) -> Cell:
+    """A cell without a value, because the data have nothing to measure.
+
+    Args:
+        reason: What the data lack, e.g. `every set holds an answer`; printed after "not measured: ".
+    """
+    return Cell(math.nan, reason=reason)
 
 
 Cells = Sequence[Cell | None]  # None: an empty cell
@@ -23,6 +34,8 @@ Cells = Sequence[Cell | None]  # None: an empty cell
 @dataclass(slots=True)
 class Table:
     """A table with named rows and columns.
+
+    A row whose cells all lack a value for one reason is printed as that reason, and so is a table.
 
     Args:
         name: Value of the CSV's `table` column.
@@ -51,7 +64,7 @@ class Table:
 
 
 def tables_csv(tables: Sequence[Table]) -> str:
-    """One line per cell; `source` is `ours` or `paper`."""
+    """One line per cell; `source` is `ours` or `paper`, `note` the reason why there is no value."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)
@@ -61,8 +74,20 @@ def tables_csv(tables: Sequence[Table]) -> str:
                 for column, cell in zip(table.columns, cells, strict=True):
                     if cell is not None:
                         ends = [_digits(end) for end in cell.interval] if cell.interval else ["", ""]
-                        writer.writerow([table.name, name, column, _digits(cell.value), *ends, source])
+                        note = _NOT_MEASURED + cell.reason if cell.reason else ""
+                        writer.writerow([table.name, name, column, _digits(cell.value), *ends, source, note])
     return text.getvalue()
+
+
+def tables_not_measured(tables: Sequence[Table]) -> dict[str, dict[str, dict[str, str]]]:
+    """The reasons of all cells without a value: table -> row -> column -> reason."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for table in tables:
+        for name, cells in table.rows.items():
+            reasons = {c: cell.reason for c, cell in zip(table.columns, cells, strict=True) if cell and cell.reason}
+            if reasons:
+                found.setdefault(table.name, {})[name] = reasons
+    return found
 
 
 def tables_markdown(title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> str:
@@ -82,18 +107,32 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def _table(table: Table) -> list[str]:
-    rows = [[name, *_formatted(table, name, cells)] for name, cells in table.rows.items()]
+    reason = _only_reason([cell for cells in table.rows.values() for cell in cells])
+    lines, rows = [], [[name, *_formatted(table, name, cells)] for name, cells in table.rows.items()]
+    if reason:
+        lines, rows = [_NOT_MEASURED + reason + "."], []
     rows += [[f"*paper:* {name}", *_formatted(table, "", cells)] for name, cells in table.paper.items()]
-    return markdown_table(["", *table.columns], rows)
+    return lines + [""] * bool(lines and rows) + (markdown_table(["", *table.columns], rows) if rows else [])
+
+
+def _only_reason(cells: Cells) -> str:
+    """The reason that all cells share; empty if one has a value or another reason."""
+    reasons = {cell.reason if cell else "" for cell in cells}
+    return reasons.pop() if len(reasons) == 1 else ""
 
 
 def _formatted(table: Table, row: str, cells: Cells) -> list[str]:
+    reason = _only_reason(cells)
+    if reason:
+        return [_NOT_MEASURED + reason] + [""] * (len(cells) - 1)
     signed = [bool({row, column} & table.signed) for column in table.columns]
     specs = [f"{'+' if sign else ''}.{table.decimals}f" for sign in signed]
     return [_cell(cell, spec) for cell, spec in zip(cells, specs, strict=True)]
 
 
 def _cell(cell: Cell | None, spec: str) -> str:
+    if cell is not None and cell.reason:
+        return _NOT_MEASURED + cell.reason
     if cell is None or math.isnan(cell.value):
         return ""
     if isinstance(cell.value, int):

@@ -15,6 +15,7 @@ from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
 from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
+from harness.runtime.progress import say
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
@@ -40,7 +41,8 @@ class ReRag:
         marginal: `thorough` scores every candidate answer under every context; `fast` sums the relevance of the
             contexts that generate the same answer.
         refuse: Answer "unanswerable", without reading, if no context reaches the threshold.
-        threshold: Calibrated P(relevant) that a context must reach; the exported one when None.
+        threshold: Calibrated P(relevant) that a context must reach; the exported one when None.  That one was chosen for a
+            number of contexts (`refusal_contexts` in training); with another number, `refuse` says so in one line.
         temperature: Divides the retriever's scores; used only without an estimator.
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
@@ -81,6 +83,12 @@ class ReRag:
         self.threshold = model.refusal_threshold if threshold is None else threshold
         if refuse and self.threshold is None:
             raise UserError("refuse needs a threshold and none was exported: give one, e.g. threshold 0.5.")
+        self.threshold_source = "exported" if threshold is None else "given"
+        if refuse and threshold is None and model.refusal_contexts not in (None, contexts):
+            say(
+                f"The exported refusal threshold {self.threshold:g} was chosen for the best {model.refusal_contexts} contexts "
+                f"of a question, and {contexts} are read: set contexts to {model.refusal_contexts}, or give a threshold."
+            )
         self.retriever, self.serving, self.model = retriever, serving, model
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
         self.refuse, self.temperature, self.precision = refuse, temperature, precision

@@ -29,6 +29,11 @@ FIELDS = {
     "refusal_threshold": (float, NoneType),
     "max_answer_tokens": int,
 }
+LATER_FIELDS: dict[str, tuple[Any, Any]] = {  # name -> (value in folders of releases that did not write it, types)
+    "relevance_temperature": (1.0, float),
+    "refusal_contexts": (None, (int, NoneType)),
+    "refusal_cost": (None, (float, NoneType)),
+}
 PART_FIELDS = {"text_format": str, "max_tokens": int}
 FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
 
@@ -43,6 +48,8 @@ class ReRagModel:
     refusal_threshold: float | None = None  # unanswerable if no context reaches this calibrated P(relevant)
     max_answer_tokens: int = 32
     relevance_temperature: float = 1.0  # softmax temperature of P_RE in `thorough`
+    refusal_contexts: int | None = None  # number of best contexts that the threshold was chosen for; None if unknown
+    refusal_cost: float | None = None  # cost of a wrong refusal in wrong answers; None: chosen by F1
 
     @classmethod
     def of(
@@ -53,11 +60,11 @@ class ReRagModel:
         max_answer_tokens: int,
     ) -> Self:
         """A model with the values that validation chose: {"calibration": {...}, "refusal_threshold": ...,
-        "relevance_temperature": ...}; each key is optional."""
+        "refusal_contexts": ..., "refusal_cost": ..., "relevance_temperature": ...}; each key is optional."""
         calibration = Calibration(**chosen.get("calibration", {}))
         return cls(
             estimator, generator, calibration, chosen.get("refusal_threshold"), max_answer_tokens,
-            chosen.get("relevance_temperature", 1.0),
+            chosen.get("relevance_temperature", 1.0), chosen.get("refusal_contexts"), chosen.get("refusal_cost"),
         )  # fmt: skip
 
     def save(self, folder: Path, **facts: Any) -> None:
@@ -81,6 +88,8 @@ class ReRagModel:
             answer_prefix=self.generator.answer_prefix if self.generator else "",
             calibration=asdict(self.calibration),
             refusal_threshold=self.refusal_threshold,
+            refusal_contexts=self.refusal_contexts,
+            refusal_cost=self.refusal_cost,
             relevance_temperature=self.relevance_temperature,
             max_answer_tokens=self.max_answer_tokens,
             **facts,
@@ -109,8 +118,8 @@ class ReRagModel:
         manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
         parts = manifest["parts"]
         check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
-        temperature = {"relevance_temperature": manifest.get("relevance_temperature", 1.0)}  # earlier releases had none
-        check_fields(str(serving), temperature, {"relevance_temperature": float}, CURE)
+        later = {name: manifest.get(name, default) for name, (default, _) in LATER_FIELDS.items()}
+        check_fields(str(serving), later, {name: types for name, (_, types) in LATER_FIELDS.items()}, CURE)
         for name in needs:
             if name not in parts:
                 raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
@@ -132,7 +141,7 @@ class ReRagModel:
             Calibration(**manifest["calibration"]),
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
-            temperature["relevance_temperature"],
+            **later,
         )
 
 

@@ -59,6 +59,43 @@ def test_a_question_is_refused_by_its_best_context() -> None:
     assert summary.metrics["refusal_f1"] == 1
 
 
+def test_the_threshold_is_chosen_among_the_contexts_that_are_kept() -> None:
+    """As in Section 5.3: an answer that only a dropped context holds does not make a question answerable."""
+    good = [QuestionScores(row, (5.0 + row, -9.0, -9.0), (True, False, False)) for row in range(3)]
+    late = [QuestionScores(row, (3.0, -8.0, -9.0), (False, False, True)) for row in range(3, 6)]
+    kept = summarize([*good, *late], ranked=True, draw=False, refusal_contexts=2)
+    assert kept.metrics["refusal_f1"] == kept.metrics["answerable_auroc"] == 1
+    assert kept.metrics["refused_answerable"] == 0
+    assert kept.fitted["refusal_contexts"] == 2
+    assert kept.fitted["refusal_cost"] is None
+    # with all three contexts every question is answerable: there is nothing to choose a threshold on
+    for contexts in (3, 25):
+        every = summarize([*good, *late], ranked=True, draw=False, refusal_contexts=contexts)
+        assert every.fitted.keys() == {"calibration"}
+        assert "refusal_f1" not in every.metrics
+        assert every.not_fitted == (
+            "refusal threshold: not fitted, because every validation question has a relevant context among its best "
+            f"{contexts}"
+        )
+    none = summarize(late, ranked=True, draw=False, refusal_contexts=2)
+    assert "because no validation question has a relevant context among its best 2" in none.not_fitted
+    silent = [replace(one, labels=(False, False, False)) for one in late]
+    assert "because no validation context is relevant" in summarize(silent, ranked=True, draw=False).not_fitted
+
+
+def test_a_stated_cost_chooses_the_threshold() -> None:
+    """Two questions with an answer look worse than one without: by F1 they are refused, unless that costs too much."""
+    scores = [(6.0, True), (5.0, True), (-1.0, True), (-1.1, True), (-0.5, False), (-6.0, False), (-7.0, False)]
+    judged = [QuestionScores(row, (score, -9.0), (label, False)) for row, (score, label) in enumerate(scores)]
+    by_f1 = summarize(judged, ranked=True, draw=False)
+    dear = summarize(judged, ranked=True, draw=False, refusal_cost=2.0)
+    assert by_f1.metrics["refused_answerable"] == 50
+    assert dear.metrics["refused_answerable"] == 0
+    assert dear.metrics["refusal_cost_per_question"] == pytest.approx(1 / 7)  # the -0.5 is answered
+    assert dear.fitted["refusal_threshold"] < by_f1.fitted["refusal_threshold"]
+    assert dear.fitted["refusal_cost"] == 2
+
+
 def test_the_temperature_is_the_one_that_answers_most_and_nearest_to_one_among_equals() -> None:
     right, wrong = ReadAnswer("a", 1.0, 1.0), ReadAnswer("b", 0.0, 0.25)
     reads = [

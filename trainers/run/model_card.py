@@ -55,7 +55,7 @@ RERAG_CARD = Card(
 - Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
   tokens; the passage is truncated, never the question.
 - Relevance score: logit("true") - logit("false"), or the single logit of an encoder-only estimator.
-- Calibration on validation: {calibration}; a question is unanswerable if P is below {threshold} for every context{weights}.
+- Calibration on validation: {calibration}; {refusal}{weights}.
 - Validation: {validation}.
 - Data: {data}.
 
@@ -83,6 +83,18 @@ A checkpoint to fine-tune: it fills gaps in text and has learned no other task. 
 {usage}
 """,
 )
+
+
+def refusal_sentence(fitted: Mapping[str, Any]) -> str:
+    """How RE-RAG's refusal threshold was chosen, from what its validation fitted."""
+    if fitted.get("refusal_threshold") is None:
+        return "no refusal threshold (validation had questions of one kind only)"
+    cost = fitted.get("refusal_cost")
+    chosen = "by F1" if cost is None else f"by lowest cost, where a wrong refusal costs {cost:g} wrong answers"
+    return (
+        f"a question is unanswerable if P is below {fitted['refusal_threshold']:g} for each of its best "
+        f"{fitted.get('refusal_contexts')} contexts (chosen {chosen})"
+    )
 
 
 def hub_ids(names: Sequence[str]) -> list[str]:

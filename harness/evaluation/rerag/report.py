@@ -27,6 +27,11 @@ from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.pretrained import MINILM
 from models.serving_manifest import MANIFEST
 
+_SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
+_NO_GENERATOR = (
+    "not measured without a generator: answers, ablation, EM by contexts and quality, refusal, risk and coverage"
+)
+
 
 @dataclass(slots=True)
 class Report:
@@ -118,7 +123,7 @@ def evaluate(
     systems = [
         Confidence.of(
             name, ranker, candidate_sets, confidences[ranker], strategy.contexts, exact.get(ranker),
-            strategy.threshold if ranker == "estimator" else None,
+            strategy.threshold if ranker == "estimator" else None, strategy.threshold_source,
         )
         for ranker, name in rerag_tables.RANKERS.items()
     ]  # fmt: skip
@@ -141,7 +146,10 @@ def evaluate(
         + (f"{temperature:.4g}, fitted on {len(training):,} training questions" if training else "1, not fitted"),
         f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
         "retriever's confidence: " + ("cosine" if encoder else "score, min-max scaled to 0..1 over all candidates"),
-        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker",
+        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker"
+        + _SAME_CONTEXTS * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
+        *_threshold_facts(strategy),
+        *[_NO_GENERATOR] * (strategy.model.generator is None),
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
     ]
     report.settings = {
@@ -150,12 +158,25 @@ def evaluate(
         "contexts": strategy.contexts,
         "marginal": strategy.marginal,
         "threshold": strategy.threshold,
+        "threshold_source": strategy.threshold_source,
         "refuse": strategy.refuse,
         "temperature": temperature,
         "relevance_temperature": strategy.model.relevance_temperature,
         "seconds": seconds,
     }
     return report
+
+
+def _threshold_facts(strategy: ReRag) -> list[str]:
+    """How the refusal threshold was chosen; nothing without one."""
+    if strategy.threshold is None:
+        return []
+    fact = f"refusal threshold: {strategy.threshold:g}, {strategy.threshold_source}"
+    if strategy.threshold_source == "exported" and strategy.model.refusal_contexts is not None:
+        cost = strategy.model.refusal_cost
+        chosen = "best F1" if cost is None else f"lowest cost, a wrong refusal costing {cost:g} wrong answers"
+        fact += f": {chosen} on validation, for the best {strategy.model.refusal_contexts} contexts"
+    return [fact]
 
 
 def _saved_batches(

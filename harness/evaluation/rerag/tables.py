@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, Normalization, percent_cells, score_answers
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
-from harness.evaluation.tables import Cell, Cells, Table
+from harness.evaluation.tables import Cell, Cells, Table, not_measured
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import Marginal, Reading
 
@@ -90,14 +90,21 @@ def recall_table(
     found = {name: _found(candidate_sets, order, ks) for name, order in orders.items()} | {"RE": estimated}
     gains = {f"RE - {name}": estimated - found[name] for name in orders}
     cells = percent_cells(np.concatenate([*found.values(), *gains.values()]), bootstrap)
+    if not estimated.any():
+        cells = [not_measured("no candidate holds an answer")] * len(cells)
     width = len(ks) + 1
+    most = max((len(each.passages) for each in candidate_sets), default=0)
+    all_found = ", ".join(f"R@{k}" for k in ks if k >= most)
+    note = "Share of questions with an answer in one of the first k passages; differences are paired, in points."
+    if all_found:
+        note += f" No question has more than {most} candidates: {all_found} do not depend on the order."
     return Table(
         "recall",
         "Recall by DPR's has-answer (Table 2)",
         (*(f"R@{k} %" for k in ks), "all candidates %"),
         {name: cells[row * width : (row + 1) * width] for row, name in enumerate([*found, *gains])},
         paper_figures.recall(paper, ks),
-        "Share of questions with an answer in one of the first k passages; differences are paired, in points.",
+        note,
         signed=frozenset(gains),
     )
 
@@ -215,6 +222,7 @@ def quality_table(
         f"EM by share of relevant contexts (Figure 3); relevant: confidence of at least {RELEVANT}",
         tuple(columns),
         table,
+        note="EM is empty where there is no question.",
     )
 
 

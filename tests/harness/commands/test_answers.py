@@ -178,6 +178,28 @@ def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) 
     assert record["candidates"][0]["written"] is None
 
 
+def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    """As `nq-open-20_total_documents`, whose tables of detection had 18 rows of 0.00."""
+    file, out = tmp_path / "answerable.json", tmp_path / "report"
+    file.write_text(json.dumps(hotpot_rows(3, seed=5)))
+    run(folders, out, "--questions", str(file), "--strategy.contexts", "10", "--paper", "nq")
+    text = (out / "answers.md").read_text()
+    nothing = "not measured: every set holds an answer"
+    for title in ("Detection of context sets without an answer (Table 4)", "Discrimination of sets with and without"):
+        section = text.split(f"## {title}")[1].split("##")[0]
+        assert f"{nothing}." in section
+        assert "0.00" not in section
+        assert "| RE" not in section
+    assert f"| 0 | {nothing} |" in text.split("(Table 5)")[1]  # EM before and after is measured
+    assert "no question has more candidates than contexts: both rankers select the same contexts" in text
+    assert "refusal threshold: 0.7, exported\n" in text
+    report = json.loads((out / "answers.json").read_text())
+    assert report["not measured"]["auroc"]["RE"] == {"AUROC": "every set holds an answer"}
+    assert np.isnan(read_csv(out)["auroc", "RE", "AUROC"])
+
+
 class Echo:
     """A reader that answers with the first title."""
 

@@ -9,11 +9,11 @@ import pytest
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import answer_tables, score_answers
+from harness.evaluation.answer_scores import answer_tables, percent_cells, score_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.temperature import fit_temperature
-from harness.evaluation.tables import Cell, Table, tables_csv, tables_markdown
+from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.rerag.calibration import Calibration
 from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
@@ -137,10 +137,10 @@ def test_tables_as_files() -> None:
         signed=frozenset("e"),
     )
     assert tables_csv([table]).splitlines()[1:] == [
-        "t,a,x %,1234.5,-1,2,ours",
-        "t,d,x %,2,,,ours",
-        "t,e,x %,2,,,ours",
-        "t,p,x %,,,,paper",
+        "t,a,x %,1234.5,-1,2,ours,",
+        "t,d,x %,2,,,ours,",
+        "t,e,x %,2,,,ours,",
+        "t,p,x %,,,,paper,",
     ]
     text = tables_markdown("Title", ["fact"], [table], "")
     assert "| a | 1234.50 [-1.00, 2.00] |" in text
@@ -149,6 +149,45 @@ def test_tables_as_files() -> None:
     assert "| *paper:* p |  |" in text
     with pytest.raises(ValueError, match="2 cells"):
         Table("t", "T", ("x",), {"a": [None, None]})
+
+
+def test_what_is_not_measured_says_so() -> None:
+    nothing, none = not_measured("every set holds an answer"), not_measured("none refused")
+    rows = {"a": [nothing, nothing], "b": [Cell(1.0), none]}
+    mixed = Table("t", "T", ("x %", "y %"), rows, {"p": [Cell(2.0), None]})
+    text = tables_markdown("Title", [], [mixed], "")
+    assert "| a | not measured: every set holds an answer |  |" in text
+    assert "| b | 1.00 | not measured: none refused |" in text
+    assert tables_csv([mixed]).splitlines()[1:] == [
+        "t,a,x %,,,,ours,not measured: every set holds an answer",
+        "t,a,y %,,,,ours,not measured: every set holds an answer",
+        "t,b,x %,1,,,ours,",
+        "t,b,y %,,,,ours,not measured: none refused",
+        "t,p,x %,2,,,paper,",
+    ]
+    silent = Table("s", "S", ("x %",), {"a": [nothing], "b": [nothing]}, note="0 of 2.")
+    assert tables_markdown("Title", [], [silent], "").splitlines()[2:] == [
+        *["", "## S", "", "not measured: every set holds an answer.", "", "0 of 2."]
+    ]
+    published = Table("s", "S", ("x %",), {"a": [nothing]}, {"p": [Cell(2.0)]})
+    assert "answer.\n\n|  | x % |\n| --- | ---: |\n| *paper:* p | 2.00 |" in tables_markdown(
+        "Title", [], [published], ""
+    )
+    assert tables_not_measured([mixed, Table("u", "U", ("x",), {"a": [None], "b": [Cell(1)]})]) == {
+        "t": {"a": dict.fromkeys(("x %", "y %"), nothing.reason), "b": {"y %": "none refused"}}
+    }
+    assert (
+        percent_cells(np.zeros((2, 0)), FEW, "no set holds an answer") == [not_measured("no set holds an answer")] * 2
+    )
+
+
+def test_recall_without_an_answer_in_any_candidate_is_not_measured() -> None:
+    table = rerag_tables.recall_table(POOLS[2:3], (1, 3, 5), FEW, None)
+    text = tables_markdown("Title", [], [table], "")
+    assert "not measured: no candidate holds an answer." in text
+    assert "0.00" not in text
+    assert "No question has more than 3 candidates: R@3, R@5 do not depend on the order." in text
+    assert "do not depend" not in rerag_tables.recall_table(POOLS, (1, 2), FEW, None).note
 
 
 def test_published_figures() -> None:

@@ -235,6 +235,23 @@ def test_refusals_come_before_any_search(
     assert isinstance(model, RelevanceModel)
 
 
+def test_an_exported_threshold_for_other_contexts_is_told(
+    bm25: Bm25Retriever, model: ReRagModel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    served = replace(model, refusal_threshold=0.7, refusal_contexts=3)
+    for options in ({"contexts": 3}, {"contexts": 2, "threshold": 0.5}):
+        ReRag(bm25, None, 9, refuse=True, model=served, **options)
+    ReRag(bm25, None, 9, contexts=2, model=served)  # nothing is refused
+    ReRag(bm25, None, 9, contexts=2, refuse=True, model=replace(served, refusal_contexts=None))  # an earlier release's
+    assert capsys.readouterr().err == ""
+    told = ReRag(bm25, None, 9, contexts=2, refuse=True, model=served)
+    assert (told.threshold, told.threshold_source) == (0.7, "exported")
+    assert capsys.readouterr().err == (
+        "The exported refusal threshold 0.7 was chosen for the best 3 contexts of a question, and 2 are read: set contexts "
+        "to 3, or give a threshold.\n"
+    )
+
+
 def test_what_people_read() -> None:
     passage = Passage.of("Paris", "the capital of France")
     notes = {"id": passage.id, "probability": 0.9, "share": 0.75, "alone": "Paris"}

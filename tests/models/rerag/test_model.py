@@ -22,7 +22,7 @@ pytestmark = pytest.mark.numeric
 @pytest.fixture
 def saved(checkpoints: dict[str, Path], tmp_path: Path) -> tuple[ReRagModel, Path]:
     reader = Generator.build(str(checkpoints["t5"]), 48, "packed", answer_prefix="answer: ").eval()
-    model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, relevance_temperature=0.5)
+    model = ReRagModel(estimator(checkpoints), reader, Calibration(1.5, -0.25), 0.7, 6, 0.5, 3, 2.0)
     model.save(tmp_path / "serving", metrics={"em": 0.5})
     return model, tmp_path / "serving"
 
@@ -37,6 +37,7 @@ def test_a_served_model_scores_and_answers_as_the_one_saved(saved: tuple[ReRagMo
     assert served.estimator.scores(PAIRS) == model_close(model.estimator.scores(PAIRS))
     assert (served.calibration, served.refusal_threshold) == (Calibration(1.5, -0.25), 0.7)
     assert (served.max_answer_tokens, served.relevance_temperature) == (6, 0.5)
+    assert (served.refusal_contexts, served.refusal_cost) == (3, 2.0)
     assert served.generator.answer_prefix == "answer: "
     assert served.estimator.encode.same_as(model.estimator.encode)
     assert served.generator.encode.same_as(model.generator.encode)
@@ -66,6 +67,19 @@ def test_an_encoder_only_estimator_alone_can_be_served(checkpoints: dict[str, Pa
         assert served.estimator.scores(PAIRS) == model_close(re.scores(PAIRS))
         with pytest.raises(ArtifactError, match=r"holds no generator, only \['estimator'\]"):
             ReRagModel.load(tmp_path / family, "cpu", needs=(GENERATOR,))
+
+
+def test_a_folder_of_an_earlier_release_has_the_values_of_then(saved: tuple[ReRagModel, Path]) -> None:
+    _, folder = saved
+    manifest = json.loads((folder / "serving.json").read_text())
+    for name in ("seal", "relevance_temperature", "refusal_contexts", "refusal_cost"):
+        del manifest[name]
+    write_sealed(folder / "serving.json", manifest)
+    served = ReRagModel.load(folder, "cpu")
+    assert (served.relevance_temperature, served.refusal_contexts, served.refusal_cost) == (1.0, None, None)
+    write_sealed(folder / "serving.json", {**manifest, "refusal_contexts": "two"})
+    with pytest.raises(ArtifactError, match="refusal_contexts must be a whole number or null, got 'two'"):
+        ReRagModel.load(folder, "cpu")
 
 
 def test_a_damaged_or_foreign_folder_is_refused(saved: tuple[ReRagModel, Path], tmp_path: Path) -> None:
