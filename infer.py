@@ -1,7 +1,8 @@
-"""Build indexes, mine hard negatives, answer questions and evaluate, with exported checkpoints.
+"""Build indexes, mine hard negatives, score passages, answer questions and evaluate, with exported checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py mine --config configs/infer/mine_nq.yaml
+    python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
     python infer.py answers --config configs/infer/rerag_nq.yaml --questions dev.json --layout fid --out reports/nq
@@ -29,9 +30,12 @@ from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.mine import check_mine, mine
+from harness.commands.score import check_score, score
 from harness.runtime.provenance import construct
 
-COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, ask, evaluate, answers, export)}
+COMMANDS: dict[str, Any] = {
+    command.__name__: command for command in (index, mine, score, ask, evaluate, answers, export)
+}
 
 
 KEPT = {  # what is left of an interrupted command
@@ -46,7 +50,8 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
     command = "infer.py"
     checks: ClassVar = {
-        "ask": check_question, "mine": check_mine, "evaluate": check_evaluate, "answers": check_answers,
+        "ask": check_question, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
+        "answers": check_answers,
     }  # fmt: skip
 
 

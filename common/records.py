@@ -70,11 +70,28 @@ class Question:
     support: tuple[str, ...] = ()  # ids of the gold passages among `passages`
     unshipped_support: tuple[str, ...] = ()  # titles of gold passages whose text is not in the file
     kind: str = ""  # question type in the data set: bridge, comparison, compositional, 2hop, 3hop1, ...
+    scores: tuple[
+        float | None, ...
+    ] = ()  # retriever scores of `passages` in the file, None without one; empty without any
 
     @property
     def gold(self) -> tuple[Passage, ...]:
         """The gold passages among `passages`, in file order."""
         return tuple(p for p in self.passages if p.id in self.support)
+
+    @property
+    def given_scores(self) -> tuple[float, ...]:
+        """The retriever scores of `passages` if the file gives one for every passage; else empty."""
+        known = tuple(score for score in self.scores if score is not None)
+        return known if len(known) == len(self.passages) else ()
+
+    @property
+    def ranking(self) -> tuple[Passage, ...]:
+        """`passages` in the retriever's order: by `given_scores`, best first; in file order if there are none."""
+        scores = self.given_scores
+        if not scores:
+            return self.passages
+        return tuple(self.passages[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place]))
 
 
 Asked = str | Sequence[str | Question]  # what a strategy answers: one text, several texts, or records

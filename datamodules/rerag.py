@@ -51,8 +51,8 @@ class ReRagData(StepData):
         more: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed, documents per reader call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
-        pick: Training contexts: `ranked` (file order: the retriever's top N), `sampled` (gold and random others, again
-            in every epoch) or `gold` (gold only: warm-up of a generator).
+        pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file order),
+            `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a generator).
         validation_pick: Validation contexts, selected once.
         labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.

@@ -66,7 +66,7 @@ def pick_contexts(
 ) -> list[Passage]:
     """Select at most `contexts` distinct passages of a question.
 
-        ranked     the first ones in file order, then of `more` (in the paper: the retriever's top 20)
+        ranked     the retriever's first ones, by given scores or in file order, then of `more` (the paper: the top 20)
         sampled    all gold passages and random others, shuffled
         gold       random gold passages only, for the warm-up of a generator
 
@@ -77,7 +77,8 @@ def pick_contexts(
         pick: How to select them.
         rng: Source of randomness.
     """
-    passages = list({passage.id: passage for passage in (*question.passages, *more)}.values())
+    shipped = question.ranking if pick == "ranked" else question.passages
+    passages = list({passage.id: passage for passage in (*shipped, *more)}.values())
     if pick == "ranked":
         return passages[:contexts]
     gold = [passage for passage in passages if passage.id in question.support]

@@ -7,7 +7,8 @@ Face copies fill absent fields with null.
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Mapping
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from common.errors import DataError
 from common.records import Passage, clean
@@ -118,6 +119,23 @@ def flag(row: Row, field: str) -> bool:
     return bool(value)
 
 
+def optional_number(row: Row, field: str) -> float | None:
+    """A field that holds a number, or a number as a string; None if absent.  Raises DataError if it is not finite or no number."""
+    name = key(row, field)
+    if name is None:
+        return None
+    value, number = row[name], math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):  # text, or an integer beyond float's range
+            number = math.nan
+    if not math.isfinite(number):
+        shown = json.dumps(value)[:40] if isinstance(value, str | int | float) else json_name(value)
+        raise DataError(f"field {quoted(field)} is {shown}, not a finite number")
+    return number
+
+
 def identity(row: Row, field: str) -> str:
     """An id field, a string or an integer.  Raises DataError if it is absent, empty or has another type."""
     value = get(row, field)
@@ -164,3 +182,13 @@ def answers(texts: Iterable[str]) -> tuple[str, ...]:
 def distinct_passages(passages: Iterable[Passage]) -> tuple[Passage, ...]:
     """The passages in order, without duplicates: 2Wiki repeats some paragraphs within a question."""
     return tuple({passage.id: passage for passage in passages}.values())
+
+
+def distinct_scores(passages: Sequence[Passage], scores: Sequence[float | None]) -> tuple[float | None, ...]:
+    """The scores of `distinct_passages(passages)`: of a repeated passage the best one; empty if no passage has a score."""
+    best: dict[str, float | None] = dict.fromkeys(passage.id for passage in passages)
+    for passage, score in zip(passages, scores, strict=True):
+        known = best[passage.id]
+        if score is not None and (known is None or score > known):
+            best[passage.id] = score
+    return tuple(best.values()) if any(score is not None for score in best.values()) else ()

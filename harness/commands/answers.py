@@ -71,8 +71,8 @@ def answers(
         temperature_questions: For RE-RAG: training questions, in the same layout, for fitting the temperature of the
             retriever's scores; temperature 1 when omitted.
         temperature_limit: Use only this many of them.
-        encoder: For RE-RAG without a retriever: the sentence encoder that ranks each question's shipped passages; MiniLM
-            when omitted.
+        encoder: For RE-RAG without a retriever: the sentence encoder that ranks the shipped passages of each question
+            whose file does not give a score for every one of them; MiniLM when omitted.
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
     """

@@ -15,6 +15,7 @@ from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
 from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
+from harness.retrievers.shipped import given_ranking
 from harness.runtime.progress import say
 
 if TYPE_CHECKING:
@@ -147,13 +148,13 @@ class ReRag:
         ]
 
     def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
-        """Every question's candidates in the retriever's order; shipped passages, each once, all get score 0."""
+        """Every question's candidates in the retriever's order.
+
+        Shipped passages, each once, have the scores that the file gives; all 0 unless every passage of a question has one.
+        """
         if self.retriever is not None:
             return self.retriever.search([question.text for question in questions], self.candidates)
-        return [
-            [Ranked(passage, 0.0) for passage in {passage.id: passage for passage in question.passages}.values()]
-            for question in questions
-        ]
+        return [given_ranking(question) for question in questions]
 
     def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
         """The candidates by relevance logit, best first; by the retriever's score / temperature without an estimator."""

@@ -16,7 +16,7 @@ from common.locks import exclusive
 from common.records import Answer, Question, Ranked
 from datamodules.world import writing
 from datamodules.world.world import WorldConfig
-from harness.commands import answers, evaluate, export, mine
+from harness.commands import answers, evaluate, export, mine, score
 from harness.indexing import index_folder
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore
@@ -59,6 +59,7 @@ COMMANDS = {  # what each types besides --out; none of the inputs exists: --out 
 OUTPUTS = {
     "index": index_folder.INDEX,
     "mine": mine.MINED,
+    "score": score.SCORED,
     "evaluate": evaluate.OUTPUT,
     "answers": answers.OUTPUT,
     "export": export.EXPORT,

@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,12 @@ def test_contexts_are_picked_as_said() -> None:
     rng = random.Random(0)
     assert pick_contexts(question, extra, 3, "ranked", rng) == list(passages[:3])
     assert pick_contexts(question, extra, 9, "ranked", rng) == [*passages, extra[0]]
+    scored = replace(question, scores=(0.5, 3.0, 1.0, 2.0, 2.5, 3.0))
+    best_first = [passages[place] for place in (1, 5, 4, 3, 2, 0)]
+    assert pick_contexts(scored, extra, 3, "ranked", rng) == best_first[:3]
+    assert pick_contexts(scored, extra, 9, "ranked", rng) == [*best_first, extra[0]]
+    partly = replace(question, scores=(None, *scored.scores[1:]))
+    assert pick_contexts(partly, extra, 9, "ranked", rng) == [*passages, extra[0]]
     assert set(pick_contexts(question, extra, 9, "gold", rng)) == {passages[3], passages[5]}
     seen, places = set(), set()
     for _ in range(40):

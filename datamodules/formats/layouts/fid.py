@@ -14,13 +14,14 @@ HAS_ANSWER = "hasanswer|has_answer"
 
 
 def question(row: Row) -> Question:
-    """A question with retrieved passages, whose own ids (`id`) are kept.
+    """A question with retrieved passages, whose own ids (`id`) and retriever scores (`score`, a number or a numeric string)
+    are kept.
 
     Gold passages are those with `isgold`; if there are none, those with `hasanswer`; if no passage has this field,
     those that contain an answer by DPR's rule (`common.answer_metrics.has_answer`).
 
     Raises:
-        DataError: If a field is missing or of the wrong type.
+        DataError: If a field is missing or of the wrong type, or a score is not a finite number.
     """
     items = fields.optional_objects(row, "ctxs")
     passages = [
@@ -42,4 +43,5 @@ def question(row: Row) -> Question:
         answers=answers,
         passages=fields.distinct_passages(passages),
         support=tuple(dict.fromkeys(p.id for p, is_gold in zip(passages, gold, strict=True) if is_gold)),
+        scores=fields.distinct_scores(passages, [fields.optional_number(item, "score") for item in items]),
     )

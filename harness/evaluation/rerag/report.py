@@ -13,9 +13,9 @@ from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, Normalization
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
-from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates, training_scores
+from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
-from harness.evaluation.rerag.temperature import fit_temperature
+from harness.evaluation.rerag.retrieval import Source, fit_temperatures, retrieval_facts, source_of
 from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.tables import Table
@@ -72,7 +72,8 @@ def evaluate(
         strategy: With an estimator; without a generator, the tables that need one are omitted.
         questions: All with answers.
         training: Questions for fitting the retriever's temperature; temperature 1 when None.
-        encoder_name: Sentence encoder used without a retriever; MiniLM when None.
+        encoder_name: Sentence encoder that ranks the shipped passages of questions without given scores, if there are any;
+            MiniLM when None.
         normalization: How answers are normalized before they are compared.
         ks: Of recall@k.
         paper: Adds this paper's published results to the tables.
@@ -80,22 +81,22 @@ def evaluate(
         saved_in: Folder for the resumable batches; None saves nothing.
     """
     encoder = None
-    if strategy.retriever is None:
+    sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
+    if "cosine" in sources:
         assert strategy.model.estimator is not None
         device = str(strategy.model.estimator.network.device)
         encoder = SentenceEncoder(encoder_name or MINILM, device, precision=strategy.precision)
     of_training, of_questions = _saved_batches(strategy, questions, training, encoder, saved_in)
     candidates, contexts = strategy.candidates, strategy.contexts
-    temperature = 1.0
+    temperatures: dict[Source, float] = {}
     if training is not None:
-        scores = training_scores(training, strategy.retriever, encoder, candidates, of_training)
-        temperature = fit_temperature(*scores)
+        temperatures = fit_temperatures(sources, training, strategy.retriever, encoder, candidates, of_training)
     candidate_sets, seconds = collect_candidates(
-        questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperature, of_questions
+        questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperatures, of_questions
     )
     scoring = rerag_tables.Scoring(normalization, bootstrap)
     others: dict[str, rerag_tables.Orders] = {}
-    if encoder is not None:
+    if strategy.retriever is None:
         lexical = bm25_of_shipped(questions)
         others["BM25"] = [
             sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
@@ -105,7 +106,7 @@ def evaluate(
     report.seconds_before = of_training.seconds + of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
         "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
-        "retriever": rerag_tables.retriever_confidence(candidate_sets, encoder is not None, temperature),
+        "retriever": rerag_tables.retriever_confidence(candidate_sets),
     }
     exact: dict[Ranker, NDArray[np.float64]] = {}
     readings: rerag_tables.Readings = {}
@@ -140,12 +141,9 @@ def evaluate(
         report.tables.append(table)
         report.answers = _answers(strategy, candidate_sets, readings, systems[0], seconds)
     report.extras = [_extra(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
-    order = f"cosine of {encoder.name} over each question's shipped passages" if encoder else "the strategy's retriever"
     report.facts = [
-        f"retriever's ranking and scores: {order}; temperature "
-        + (f"{temperature:.4g}, fitted on {len(training):,} training questions" if training else "1, not fitted"),
+        *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
         f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
-        "retriever's confidence: " + ("cosine" if encoder else "score, min-max scaled to 0..1 over all candidates"),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker"
         + _SAME_CONTEXTS * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
         *_threshold_facts(strategy),
@@ -160,7 +158,8 @@ def evaluate(
         "threshold": strategy.threshold,
         "threshold_source": strategy.threshold_source,
         "refuse": strategy.refuse,
-        "temperature": temperature,
+        "temperature": next((temperatures[source] for source in sources if source in temperatures), 1.0),
+        "temperatures": temperatures,
         "relevance_temperature": strategy.model.relevance_temperature,
         "seconds": seconds,
     }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, Normalization, percent_cells, score_answers
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
+from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
 from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import Marginal, Reading
@@ -174,14 +175,18 @@ def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, con
     )
 
 
-def retriever_confidence(sets: Sequence[CandidateSet], cosine: bool, temperature: float) -> list[NDArray[np.float64]]:
-    """Retriever scores as confidences: cosines unchanged, other scores min-max scaled to 0..1 over all questions."""
-    scores = [each.retriever_C * temperature for each in sets]
-    if cosine:
-        return scores
-    all_scores = np.concatenate(scores)
-    low, high = (all_scores.min(), all_scores.max()) if len(all_scores) else (0.0, 0.0)
-    return [(score - low) / (high - low or 1.0) for score in scores]
+def retriever_confidence(sets: Sequence[CandidateSet]) -> list[NDArray[np.float64]]:
+    """Retriever scores as confidences: cosines unchanged, others min-max scaled to 0..1 over all questions with that source."""
+    scores = [each.retriever_C * each.retriever_temperature for each in sets]
+    ends: dict[Source, tuple[float, float]] = {"cosine": (0.0, 1.0)}
+    for source in {each.source for each in sets} - ends.keys():
+        values = np.concatenate([s for s, each in zip(scores, sets, strict=True) if each.source == source])
+        ends[source] = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    confidences = []
+    for each, own in zip(sets, scores, strict=True):
+        low, high = ends[each.source]
+        confidences.append((own - low) / (high - low or 1.0))
+    return confidences
 
 
 def calibrated(candidate_sets: Sequence[CandidateSet], calibration: Calibration) -> list[NDArray[np.float64]]:

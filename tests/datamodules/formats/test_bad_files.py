@@ -142,6 +142,22 @@ FETCH = "Correct it or fetch the file again."
             as_lines([FID, FID | {"ctxs": ["x"]}]),
             f"{{}}, line 2: item 1 of field 'ctxs' is a string, not an object. {BAD}",
         ),
+        *(
+            (
+                "fid",
+                as_lines([FID, FID | {"ctxs": [FID["ctxs"][0] | {"score": score}]}]),
+                f"{{}}, line 2: field 'score' is {shown}, not a finite number. {BAD}",
+            )
+            for score, shown in (
+                ("high", '"high"'),
+                ("", '""'),
+                ("nan", '"nan"'),
+                (True, "true"),
+                ([1.5], "a list"),
+                (float("inf"), "Infinity"),
+                (10**400, "1" + 39 * "0"),
+            )
+        ),
         ("hotpotqa", as_lines([MUSIQUE]), "{} looks like musique: use layout musique instead of hotpotqa."),
         ("hotpotqa", as_lines([TWOWIKI]), "{} looks like twowiki: use layout twowiki instead of hotpotqa."),
         ("hotpotqa", as_lines([CORPUS]), "{} looks like jsonl: use layout jsonl instead of hotpotqa."),

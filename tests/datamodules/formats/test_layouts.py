@@ -130,6 +130,30 @@ def test_fid_gold(tmp_path: Path) -> None:
     assert support({"hasanswer": True, "isgold": False}, {"hasanswer": True, "isgold": False}) == (writer, play)
 
 
+def test_fid_scores(tmp_path: Path) -> None:
+    """Numbers and DPR's numeric strings are kept; a repeated passage has its best one; a missing one stays unknown."""
+    writer, play = FID["ctxs"]
+
+    def scores(*items: dict) -> Question:
+        return one(tmp_path, "fid", FID | {"ctxs": list(items)})
+
+    assert scores(writer, play).scores == scores(writer, play).given_scores == (1.5, 1.2)
+    assert scores(writer, play | {"score": -3}).given_scores == (1.5, -3.0)
+    repeated = scores(writer | {"score": "1e-1"}, play, writer | {"score": None}, writer)
+    assert [passage.title for passage in repeated.passages] == ["Shakespeare", "Hamlet"]
+    assert repeated.scores == (1.5, 1.2)
+    some = scores(without(writer, "score"), play)
+    assert (some.scores, some.given_scores) == ((None, 1.2), ())
+    none = scores(without(writer, "score"), play | {"score": None})
+    assert none.scores == none.given_scores == ()
+    assert scores().given_scores == ()
+
+    upwards = scores(play, writer)
+    assert upwards.passages == scores(writer, play).passages[::-1]  # file order
+    assert upwards.ranking == scores(writer, play).passages  # best first
+    assert some.ranking == some.passages
+
+
 def test_a_question_without_id_has_the_same_in_every_file(tmp_path: Path) -> None:
     one_file = one(tmp_path, "fid", without(FID, "id"))
     other_file = one(tmp_path, "fid", without(FID, "id") | {"question": " Who wrote Hamlet?", "ctxs": []})

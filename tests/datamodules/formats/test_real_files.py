@@ -92,6 +92,20 @@ def test_a_lost_in_the_middle_gold_is_the_first_of_twenty() -> None:
 
 
 @real_data
+@pytest.mark.parametrize(("part", "questions"), [("dev", 92), ("train", 252)])
+def test_lost_in_the_middle_gives_scores_to_all_but_the_gold(part: str, questions: int) -> None:
+    found = list(read_questions("fid", f"{DATA}/nq/nq-open-20_total_documents_{part}.jsonl.gz"))
+    assert len(found) == questions
+    for question in found:
+        gold, *others = question.scores
+        assert gold is None
+        assert others == sorted(others, reverse=True)  # Contriever's order
+        assert question.given_scores == ()
+        assert question.ranking == question.passages
+    assert not any(q.scores for q in read_questions("fid", f"{DATA}/triviaqa/triviaqa_retrieved.json.gz"))
+
+
+@real_data
 @pytest.mark.parametrize(
     ("file", "passages"), [("2wikimultihopqa/2wiki_corpus.json.gz", 6_119), ("musique/musique_corpus.jsonl.gz", 5_966)]
 )

@@ -15,7 +15,7 @@ import torch
 import infer
 from common.records import Passage
 from harness.commands import answers
-from harness.evaluation.rerag import candidates
+from harness.evaluation.rerag import candidates, retrieval
 from harness.retrievers.bm25 import build_bm25
 from harness.strategies.drrag import DrRag
 from models.rerag.calibration import Calibration
@@ -45,7 +45,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 
 def in_twos(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine questions make five batches."""
-    monkeypatch.setattr(candidates, "QUESTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(retrieval, "QUESTIONS_AT_ONCE", 2)
     monkeypatch.setattr(answers, "QUESTIONS_AT_ONCE", 2)
 
 

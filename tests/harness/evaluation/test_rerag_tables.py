@@ -1,6 +1,7 @@
 """RE-RAG's tables of answers, rankings and contexts, worked out by hand on invented pools."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import answer_tables, percent_cells, score_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
-from harness.evaluation.rerag.temperature import fit_temperature
 from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from models.rerag.calibration import Calibration
+from models.rerag.temperature import fit_temperature
 from tests.helpers.candidate_sets import FEW, NAN, POOLS, values
 from tests.helpers.rerag_world import corpus, questions
 
@@ -99,11 +100,18 @@ def test_contexts_table_by_hand() -> None:
 def test_quality_by_hand() -> None:
     confidences = {
         "estimator": rerag_tables.calibrated(POOLS, Calibration(1.0, 0.0)),
-        "retriever": rerag_tables.retriever_confidence(POOLS, False, 2.0),
+        "retriever": rerag_tables.retriever_confidence([replace(p, retriever_temperature=2.0) for p in POOLS]),
     }
     # scores run from 0.9 to 3 (times the temperature): (score - 0.9) / 2.1
     assert confidences["retriever"][0] == pytest.approx([1.0, 1.1 / 2.1, 0.1 / 2.1])
-    assert rerag_tables.retriever_confidence(POOLS, True, 0.1)[0] == pytest.approx([0.3, 0.2, 0.1])
+    cosines = [replace(pool, source="cosine", retriever_temperature=0.1) for pool in POOLS[:2]]
+    assert rerag_tables.retriever_confidence(cosines)[0] == pytest.approx([0.3, 0.2, 0.1])
+    mixed = rerag_tables.retriever_confidence([cosines[0], replace(POOLS[1], source="given"), POOLS[2]])
+    assert [each.tolist() for each in mixed] == [
+        pytest.approx([0.3, 0.2, 0.1]),
+        [1, 0, 0],
+        [1, 0.5, 0],
+    ]  # each by itself
     exact = {"estimator": np.array([1.0, 1, 0, 0]), "retriever": np.array([0.0, 0, 0, 1])}
     table = rerag_tables.quality_table(POOLS, confidences, exact, 3)
     assert values(table, "none")[:2] == [1, 0]

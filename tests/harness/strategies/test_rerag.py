@@ -206,6 +206,29 @@ def test_a_generator_alone_is_plain_rag(bm25: Bm25Retriever, folders: dict[str, 
     assert [hit.score for hit in cold.evidence] == [2 * h.score for h in bm25.search([QUESTIONS[0].text], 3)[0]]
 
 
+def test_given_scores_are_the_retrievers(folders: dict[str, Path], model: ReRagModel) -> None:
+    scores = (0.5, 3.0, 1.0, 2.0, 2.5, -1.0)
+    shipped = QUESTIONS[0].passages
+    scored = replace(QUESTIONS[0], scores=scores)
+    partly = replace(QUESTIONS[0], scores=(None, *scores[1:]))
+    plain = ReRag(None, folders["generator"], contexts=3, marginal="fast", temperature=0.5, device="cpu")
+    ranked, unranked = plain.answer([scored, partly])
+    assert [hit.passage for hit in ranked.evidence] == [shipped[place] for place in (1, 4, 3)]
+    assert [hit.score for hit in ranked.evidence] == [6.0, 5.0, 4.0]  # / temperature
+    weights = [math.exp(score) / (math.exp(6) + math.exp(5) + math.exp(4)) for score in (6, 5, 4)]
+    alone = [note["alone"] for note in ranked.notes["contexts"]]
+    expected = {text: sum(w for w, a in zip(weights, alone, strict=True) if a == text) for text in alone}
+    assert ranked.notes["candidates"] == pytest.approx(expected, rel=model_tolerance())
+    assert [(hit.passage, hit.score) for hit in unranked.evidence] == [(passage, 0.0) for passage in shipped[:3]]
+    doubled = replace(scored, passages=(*shipped, shipped[5]), scores=(*scores, 9.0))
+    assert plain.find([doubled])[0][0] == Ranked(shipped[5], 9.0)  # once, with its best score
+    assert len(plain.find([doubled])[0]) == len(shipped)
+    same, unscored = ReRag(model=model).answer([scored, QUESTIONS[0]])  # an estimator scores them all itself
+    assert {hit.passage.id: hit.score for hit in same.evidence} == model_close(
+        {hit.passage.id: hit.score for hit in unscored.evidence}
+    )
+
+
 def test_refusals_come_before_any_search(
     bm25: Bm25Retriever, folders: dict[str, Path], model: ReRagModel, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:

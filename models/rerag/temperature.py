@@ -15,12 +15,19 @@ _DECADES = 4  # searched on either side of the scores' standard deviation
 _GRID = 161
 
 
-def fit_temperature(scores: Sequence[NDArray[np.float64]], labels: Sequence[NDArray[np.bool_]]) -> float:
+def fit_temperature(
+    scores: Sequence[NDArray[np.float64]],
+    labels: Sequence[NDArray[np.bool_]],
+    option: str = "temperature_questions",
+    cure: str = "choose another file of training questions, or omit the option for temperature 1",
+) -> float:
     """Maximum-likelihood temperature, to about one part in a thousand.
 
     Args:
         scores: Retriever scores of each question's contexts.
         labels: Has-answer labels of the contexts; questions where all are equal do not depend on T and are ignored.
+        option: What named the questions, for the error message.
+        cure: What to do about it, for the error message.
 
     Raises:
         UserError: If no question has both labels.
@@ -29,8 +36,8 @@ def fit_temperature(scores: Sequence[NDArray[np.float64]], labels: Sequence[NDAr
     informative = [(score - score.max(), label) for score, label in pairs if label.any() and not label.all()]
     if not informative:
         raise UserError(
-            "temperature_questions: no question has both contexts with and contexts without an answer, so no temperature can "
-            "be fitted: choose another file of training questions, or omit the option for temperature 1."
+            f"{option}: no question has both contexts with and contexts without an answer, so no temperature can be fitted: "
+            f"{cure}."
         )
     spread = float(np.mean([score.std() for score, _ in informative])) or 1.0
     powers = np.linspace(-_DECADES, _DECADES, _GRID)

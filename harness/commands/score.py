@@ -1,0 +1,89 @@
+"""`infer.py score`: write the scores of a sentence encoder into a question file, as a retriever's scores."""
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from common.errors import DataError
+from common.files import write_atomically
+from common.outputs import OutputFile
+
+LAYOUT = "fid"  # the only layout whose passages have scores
+QUESTIONS_AT_ONCE = 256  # bounds the memory of embeddings
+
+
+def is_scored(path: Path) -> bool:
+    """Whether a file was written by this command, by its first line."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            row = json.loads(file.readline())
+    except ValueError:  # not UTF-8 or not JSON
+        return False
+    return isinstance(row, dict) and "scored_by" in row
+
+
+SCORED = OutputFile("`infer.py score`", "a question file with scores", is_scored)
+
+
+def score(questions: str, out: Path, encoder: str | None = None, device: str = "auto") -> None:
+    """Write a copy of a question file in which every passage has a score: the encoder's cosine with the question.
+
+    RE-RAG's baseline trains on these scores (model.relevance retriever), and `answers` uses them instead of its own cosine. Scores
+    that the file gives already are replaced, so that all are of one kind; all else in the rows stays, and each names the encoder
+    as `scored_by`.
+
+    Args:
+        questions: Question file in the layout fid, with passages.
+        out: JSON Lines file to write, replaced if this command wrote it.
+        encoder: Folder or hub id of the sentence encoder; MiniLM when omitted.
+        device: Device of the encoder: auto, cpu or cuda.
+    """
+    check_score(questions, out)
+    with SCORED.locked(out):
+        from common.records import passage_id
+        from datamodules.formats.reading import read_questions
+        from datamodules.formats.sources import rows
+        from harness.indexing.sentence_encoder import SentenceEncoder
+        from harness.retrievers.shipped import cosines
+        from harness.runtime.progress import say, track
+        from models.pretrained import MINILM
+
+        model = SentenceEncoder(encoder or MINILM, device)
+        counts = {"questions": 0, "passages": 0, "replaced": 0}
+
+        def scored_rows() -> Iterator[dict[str, Any]]:
+            pairs = zip(read_questions(LAYOUT, questions), rows(questions), strict=True)
+            batches = iter(lambda: list(islice(pairs, QUESTIONS_AT_ONCE)), [])
+            for batch in track(batches, None, "scoring, batches"):
+                found = cosines([question for question, _ in batch], model)
+                for (question, (_, row)), cosine_C in zip(batch, found, strict=True):
+                    score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))
+                    for item in row["ctxs"]:
+                        item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
+                    counts["questions"] += 1
+                    counts["passages"] += len(row["ctxs"])
+                    counts["replaced"] += bool(question.scores)
+                    yield {**row, "scored_by": model.name}
+
+        def write(temporary: Path) -> None:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in scored_rows())
+            if not counts["passages"]:
+                raise DataError(f"{questions}: no question has passages to score. Choose a file with passages (ctxs).")
+
+        write_atomically(out, write)
+        replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
+        say(
+            f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "
+            f"{model.name}{replaced}."
+        )
+
+
+def check_score(questions: str, out: Path) -> None:
+    """Check the files; called before anything is loaded.  Raises UserError or a subclass."""
+    from harness.commands.questions import check_questions
+
+    check_questions(LAYOUT, [questions])
+    SCORED.check_writable(out)

@@ -1,0 +1,139 @@
+"""`infer.py answers` on files that give retriever scores: for all questions, for some, and for some of a question's passages."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.answer_metrics import has_answer
+from datamodules.formats.reading import read_questions
+from harness.evaluation.rerag.retrieval import fit_temperatures, has_answer_labels, retrieve
+from harness.evaluation.serialization import digest
+from harness.indexing.sentence_encoder import SentenceEncoder
+from models.rerag.temperature import fit_temperature
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.rerag_world import write_serving
+
+Rows = list[dict]
+
+
+def with_scores(rows: Rows, scale: float = 10.0) -> Rows:
+    """The rows with a score of every passage, some as strings: the last passage of a question is the best one."""
+    for row in rows:
+        for place, item in enumerate(row["ctxs"]):
+            score = scale * (place + 1 + len(row["question"]) % 3 / 10)
+            item["score"] = str(score) if place % 2 else score
+    return rows
+
+
+@pytest.fixture
+def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
+    """Runs the command on rows, with a tiny reranker and an encoder."""
+    write_serving(checkpoints["t5"], tmp_path / "serving", generator=None, max_tokens=96)
+
+    def run(rows: Rows, *more: str, encoder: str = str(checkpoints["bert"]), training: Rows | None = None) -> Ended:
+        (tmp_path / "dev.json").write_text(json.dumps(rows))
+        if training is not None:
+            (tmp_path / "train.json").write_text(json.dumps(training))
+            more = (*more, "--temperature_questions", "train.json")
+        return command(
+            tmp_path, "infer.py", "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving",
+            "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid",
+            "--out", "report", "--resamples", "20", "--encoder", encoder, *more,
+        )  # fmt: skip
+
+    return run
+
+
+def recall_of_retriever(folder: Path) -> float:
+    with (folder / "report" / "answers.csv").open(encoding="utf-8") as file:
+        cells = {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
+    return float(cells["recall", "retriever", "R@1 %"])
+
+
+def candidates_of(folder: Path) -> list[list[dict]]:
+    return [json.loads(line)["candidates"] for line in (folder / "report" / "questions.jsonl").read_text().splitlines()]
+
+
+def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended], tmp_path: Path) -> None:
+    rows = with_scores(fid_rows(8))
+    ended = study(rows, encoder="no/such/encoder", training=with_scores(fid_rows(20, seed=1)))
+    assert ended.code == 0, ended.err
+    best = [has_answer(row["ctxs"][-1]["text"], row["answers"]) for row in rows]
+    assert recall_of_retriever(tmp_path) == pytest.approx(100 * np.mean(best), abs=1e-3)
+    questions = list(read_questions("fid", str(tmp_path / "train.json")))
+    labels = [has_answer_labels(q, q.passages) for q in questions]
+    temperature = fit_temperature([np.array(q.given_scores) for q in questions], labels)
+    for row, found in zip(rows, candidates_of(tmp_path), strict=True):
+        assert [hit["title"] for hit in found] == [item["title"] for item in reversed(row["ctxs"])]
+        scores = [float(item["score"]) / temperature for item in reversed(row["ctxs"])]
+        assert [hit["retriever"] for hit in found] == pytest.approx(scores, rel=1e-4)
+    assert "given scores: 8 of 8 questions; temperature" in ended.out
+    assert "fitted on 20 training questions; cosine: 0 of 8 questions\n" in ended.out
+    assert "given scores, min-max scaled to 0..1" in ended.out
+    settings = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]
+    assert settings["temperature"] == settings["temperatures"]["given"] == pytest.approx(temperature)
+    assert "| BM25 |" in ended.out  # over the shipped passages, as without given scores
+
+
+def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
+    study: Callable[..., Ended], tmp_path: Path, checkpoints: dict[str, Path]
+) -> None:
+    rows = with_scores(fid_rows(8))
+    for row in rows[:2]:
+        del row["ctxs"][0]["score"]  # as the gold passage of nq-open-20_total_documents
+    for item in rows[2]["ctxs"]:
+        del item["score"]
+    ended = study(rows, training=with_scores(fid_rows(20, seed=1)))
+    assert ended.code == 0, ended.err
+    assert "given scores: 5 of 8 questions; temperature" in ended.out
+    assert "over each question's shipped passages: 3 of 8 questions; temperature" in ended.out
+    assert "2 questions have scores for some of their passages only, which are not used" in ended.out
+    assert "; cosine. The two do not compare" in ended.out
+    questions, training = (list(read_questions("fid", str(tmp_path / name))) for name in ("dev.json", "train.json"))
+    encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
+    by_cosine = retrieve(questions, None, encoder, 9, use_given=False)
+    temperatures = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]["temperatures"]
+    assert temperatures == pytest.approx(fit_temperatures(["cosine", "given"], training, None, encoder, 9))
+    assert temperatures["given"] > 5 * temperatures["cosine"]  # each on its own scale
+    for place, found in enumerate(candidates_of(tmp_path)):
+        cosine = by_cosine[place].scores_C / temperatures["cosine"]
+        is_cosine = [hit["retriever"] for hit in found] == pytest.approx(cosine.tolist(), rel=1e-4)
+        assert is_cosine == (place < 3)
+
+
+def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], tmp_path: Path) -> None:
+    ended = study(
+        fid_rows(4), training=with_scores(fid_rows(20, seed=1))
+    )  # those of training are not of this retriever
+    assert "given scores: 0 of 4 questions; cosine of " in ended.out
+    assert "shipped passages: 4 of 4 questions; temperature" in ended.out
+    settings = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]
+    assert list(settings["temperatures"]) == ["cosine"]
+    assert "fitted" in ended.out
+
+
+def test_a_temperature_needs_training_questions_with_such_scores(study: Callable[..., Ended], tmp_path: Path) -> None:
+    ended = study(with_scores(fid_rows(4)), training=fid_rows(20, seed=1))
+    refused(ended, 2, "none of the 20 questions has a score for every passage", "omit the option")
+    assert not (tmp_path / "report").exists()
+
+
+def test_results_saved_under_other_scores_are_not_reused(tmp_path: Path) -> None:
+    def digest_of(rows: Rows) -> str:
+        (tmp_path / "file.json").write_text(json.dumps(rows))
+        return digest(read_questions("fid", str(tmp_path / "file.json")))
+
+    assert (
+        len({digest_of(fid_rows(3)), digest_of(with_scores(fid_rows(3))), digest_of(with_scores(fid_rows(3), 5))}) == 3
+    )
+
+
+def test_a_bad_score_is_one_line(study: Callable[..., Ended]) -> None:
+    rows = with_scores(fid_rows(4))
+    rows[2]["ctxs"][1]["score"] = "high"
+    refused(study(rows), 65, "dev.json, row 3", "field 'score' is \"high\", not a finite number")

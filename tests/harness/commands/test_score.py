@@ -1,0 +1,63 @@
+"""`infer.py score`: the scores that it writes are a retriever's to training, study and strategy; nothing else changes."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datamodules.formats.reading import read_questions
+from harness.commands import score
+from harness.evaluation.rerag.retrieval import retrieve
+from harness.indexing.sentence_encoder import SentenceEncoder
+from tests.helpers.commands import Ended, command
+from tests.helpers.rerag_data import fid_rows
+
+
+def scored(folder: Path, encoder: Path, rows: list[dict], *more: str, out: str = "scored.jsonl") -> Ended:
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "file.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    return command(folder, "infer.py", "score", "--questions", "file.jsonl.gz", "--out", out, "--device", "cpu",
+                   "--encoder", str(encoder), *more)  # fmt: skip
+
+
+def test_every_passage_gets_its_cosine_and_all_else_stays(
+    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(score, "QUESTIONS_AT_ONCE", 4)  # nine questions: three batches
+    rows = fid_rows(9)
+    rows[0]["ctxs"][1] |= {"score": "7.5", "original_retrieval_index": 3, "title": None}
+    rows[1]["ctxs"].append(dict(rows[1]["ctxs"][0]))  # a passage that is listed twice
+    rows[2] |= {"ctxs": [], "note": "Gödel \ud800"}
+    ended = scored(tmp_path, checkpoints["bert"], rows)
+    assert ended.code == 0, ended.err
+    passages = sum(len(row["ctxs"]) for row in rows)
+    assert f"scored.jsonl: {passages} passages of 9 questions scored by the cosine of " in ended.err
+    assert ended.err.rstrip().endswith("; scores of 1 questions were replaced.")
+    written = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text().splitlines()]
+    for row, new in zip(rows, written, strict=True):
+        assert new.pop("scored_by") == str(checkpoints["bert"])
+        for item in (*row["ctxs"], *new["ctxs"]):
+            item.pop("score", None)
+        assert new == row
+    before = list(read_questions("fid", str(tmp_path / "file.jsonl.gz")))
+    after = list(read_questions("fid", str(tmp_path / "scored.jsonl")))
+    expected = retrieve(
+        [q for q in before if q.passages], None, SentenceEncoder(str(checkpoints["bert"]), "cpu"), 9, use_given=False
+    )
+    found = [question for question in after if question.passages]
+    for question, given in zip(found, expected, strict=True):
+        assert question.ranking == given.passages  # what the study ranks by itself
+        np.testing.assert_allclose(sorted(question.given_scores, reverse=True), given.scores_C, atol=1e-5)
+    assert [q.support for q in after] == [q.support for q in before]
+
+
+def test_a_file_of_its_own_is_replaced_and_a_question_file_is_not(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    rows = fid_rows(2)
+    assert scored(tmp_path, checkpoints["bert"], rows).code == 0
+    first = (tmp_path / "scored.jsonl").read_bytes()
+    again = command(tmp_path, "infer.py", "score", "--questions", "scored.jsonl", "--out", "scored.jsonl", "--device", "cpu",
+                    "--encoder", str(checkpoints["bert"]))  # fmt: skip
+    assert again.code == 0, again.err
+    assert (tmp_path / "scored.jsonl").read_bytes() == first
