@@ -21,9 +21,11 @@ from transformers import (
 )
 
 from common.errors import UserError
+from common.progress import track_batches
 from common.records import Passage
 from models.bigbird.attention import fuse
 from models.length_batching import length_batches
+from models.loading import load_network, save_network
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
@@ -130,7 +132,9 @@ class RelevanceEstimator(nn.Module):
             labels = (
                 {} if (config.architectures or [""])[0].endswith("ForSequenceClassification") else {"num_labels": 1}
             )
-            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **options)
+            network = load_network(
+                AutoModelForSequenceClassification, folder, new_head=bool(labels), **labels, **options
+            )
             if network.config.num_labels > 2:
                 raise UserError(
                     f"{pretrained} classifies into {network.config.num_labels} labels; an estimator needs 1 or 2."
@@ -170,7 +174,8 @@ class RelevanceEstimator(nn.Module):
         sequences = self.encode([(question, [passage]) for question, passage in pairs])
         scores = torch.empty(len(pairs))
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
-        for rows in length_batches([len(s) for s in sequences], budget):
+        batches = length_batches([len(s) for s in sequences], budget)
+        for rows in track_batches(batches, len(pairs), "scoring contexts"):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows])
             with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
                 relevance = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
@@ -184,7 +189,7 @@ class RelevanceEstimator(nn.Module):
         """
         tokenizer, max_tokens = self.encode.tokenizer, self.encode.max_tokens
         if self.generative:
-            self.network.save_pretrained(folder)
+            save_network(self.network, folder)
             with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)
         else:
             save_one_score(self.network, folder)
