@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from common.errors import UserError, exit_code
+from common.unwanted import unwanted_hidden
 from trainers.run.help import quick_answer
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def main(args: list[str] | None = None) -> "TrainCLI | None":
 
     from trainers.run.cli import TrainCLI
 
-    with ExitStack() as locks:
+    with ExitStack() as locks, unwanted_hidden():
         try:
             return TrainCLI(args, locks=locks)
         except MisconfigurationException as error:

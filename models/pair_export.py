@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTok
 
 from common.errors import UserError
 from common.files import write_json
+from models.loading import save_network
 
 # CrossEncoder applies this function to the logit; its default for one label is the sigmoid.
 ACTIVATION = {"activation_fn": "torch.nn.modules.linear.Identity"}
@@ -54,7 +55,7 @@ def save_one_score(network: PreTrainedModel, folder: Path) -> None:
         weights[f"{name}.weight"] = head.weight[1:] - head.weight[:1]
         weights[f"{name}.bias"] = head.bias[1:] - head.bias[:1]
         labels = {0: labels[1]}
-    network.save_pretrained(folder, state_dict=weights)
+    save_network(network, folder, state_dict=weights)
     config = copy.deepcopy(network.config)  # after saving: `architectures` and `dtype` are set there
     config.id2label, config.label2id = labels, {label: 0 for label in labels.values()}
     config.sentence_transformers = ACTIVATION

@@ -4,7 +4,7 @@ No network access unless `online` is set: without a network the hub client retri
 from functools import cache
 from importlib import import_module, util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import sha256
@@ -118,14 +118,16 @@ def load_seq2seq(
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
+    from models.loading import load_network
+
     folder = str(resolve(pretrained))
     config = AutoConfig.from_pretrained(folder)
     if not config.is_encoder_decoder:
         raise UserError(
             f"{what} {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
         )
-    options = {} if dropout is None else dropout_options(True, dropout)
-    network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32, **options)
+    options: dict[str, Any] = {} if dropout is None else dropout_options(True, dropout)
+    network = load_network(AutoModelForSeq2SeqLM, folder, dtype=torch.float32, **options)
     if gradient_checkpointing:
         network.activation_checkpointing_enable({"use_reentrant": False})
     return network, AutoTokenizer.from_pretrained(folder)

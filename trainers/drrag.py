@@ -182,6 +182,14 @@ class DrRagTrainer(RunModule):
         super().on_load_checkpoint(checkpoint)
         self.classifier.threshold = self.validation_metrics.get("threshold", 0.5)
 
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return (
+            "python infer.py evaluate --strategy harness.strategies.drrag.DrRag "
+            f"--strategy.init_args.serving {serving} --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
+            f"--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out reports/{serving.parent.name}"
+        )
+
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the classifier, a model card and the manifest into a serving folder.
 

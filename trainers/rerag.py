@@ -297,6 +297,15 @@ class ReRagTrainer(ReRagValidation):
         """The model to serve, with the calibration, threshold and temperature of the last validation."""
         return ReRagModel.of(self.estimator, self.generator, self.fitted, self.hparams.max_answer_tokens)
 
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        if self.estimator is None:
+            return f"train it jointly with an estimator: --model.generator {serving}/generator"
+        return (
+            f"python infer.py answers --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
+            f"--layout fid --questions FILE --out reports/{serving.parent.name}"
+        )
+
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the models, a model card and the manifest into a serving folder.
 

@@ -16,6 +16,7 @@ from common.checks import check_above, check_at_least, check_dropout
 from datamodules.t5 import SpanBatch
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE
+from models.loading import load_network, save_network
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
@@ -136,6 +137,10 @@ class SpanCorruptionTrainer(RunModule):
             groups, schedule, warmup, total_steps(self.trainer, warmup) if schedule == "linear" else None
         )
 
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return f"start a reader from it: python train.py fit --config FILE --model.generator {serving / PART}"
+
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write the network and tokenizer (`t5/`, for a trainer's `pretrained`), a model card and the manifest.
 
@@ -143,7 +148,7 @@ class SpanCorruptionTrainer(RunModule):
             folder: An empty folder.
             provenance: Versions, commit and data digests, stored unchanged.
         """
-        self.network.save_pretrained(folder / PART)
+        save_network(self.network, folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
         self.write_card(folder, T5_CARD, "text2text-generation", {"usage": t5_usage(PART)}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
@@ -154,7 +159,7 @@ class SpanCorruptionTrainer(RunModule):
         self.eval().cpu().float()
         with torch.inference_mode():
             trained_PA = token_nll(self(batch), batch.labels_PA)
-            trained, loaded = self.network, AutoModelForSeq2SeqLM.from_pretrained(folder / PART, dtype=torch.float32)
+            trained, loaded = self.network, load_network(AutoModelForSeq2SeqLM, folder / PART, dtype=torch.float32)
             self.network = loaded.eval()
             loaded_PA = token_nll(self(batch), batch.labels_PA)
             self.network = trained

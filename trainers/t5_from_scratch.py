@@ -22,7 +22,9 @@ from common.command_line import CommandLine
 from common.errors import UserError, exit_code
 from common.files import digests, whole_folder, write_json
 from common.outputs import OutputFolder, listed_files
+from common.progress import Progress
 from datamodules.formats.reading import question_layouts, read_passages, read_questions
+from models.loading import save_network
 from models.t5.from_scratch import Sizes, load_tokenizer, random_t5
 
 COMMAND = "python -m trainers.t5_from_scratch"
@@ -107,20 +109,22 @@ def _write(
     else:
         from models.t5.tokenizer_training import train_tokenizer
 
-        made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
+        with Progress("training the tokenizer"):
+            made = train_tokenizer(corpus_texts(layout, files, limit), vocabulary)
         if len(made) < vocabulary:
             print(f"vocabulary: {len(made)} instead of {vocabulary}: the corpus has no more distinct pieces")
     network = random_t5(made, sizes, seed)
     if embeddings is not None:
         from models.t5.warm_start import semantic_embeddings
 
-        network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
+        with Progress("word embeddings"):
+            network.shared.weight.data.copy_(semantic_embeddings(made, embeddings, network.config.d_model, seed))
     if copying:
         from models.t5.warm_start import initialize_copy_heads
 
         initialize_copy_heads(network, seed)
     with whole_folder(out) as folder:
-        network.save_pretrained(folder)
+        save_network(network, folder)
         made.save_pretrained(folder)
         write_json(folder / RECORD, {"seed": seed, "sizes": asdict(sizes), "sha256": digests(folder)})
     print(f"{out}: T5 with {network.num_parameters():,} weights, vocabulary {len(made)}", flush=True)

@@ -59,11 +59,18 @@ def audit(
 
 
 def lines(report: Mapping[str, object]) -> list[str]:
-    """The statistics as lines of text."""
-    return [f"audit  {name.replace('_', ' ')}: {_format(value)}" for name, value in report.items()]
+    """The statistics as a table: a row per number, those of a group indented below its name."""
+    rows = []
+    for name, value in report.items():
+        title = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            rows += [(title, ""), *((f"  {key}".replace("_", " "), _format(count)) for key, count in value.items())]
+        else:
+            rows.append((title, _format(value)))
+    names, values = (max(map(len, column), default=0) for column in zip(*rows, strict=True))
+    rule = "-" * (names + 2 + values)
+    return ["Training data", rule, *(f"{name:<{names}}  {value:>{values}}".rstrip() for name, value in rows), rule]
 
 
 def _format(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {count}" for key, count in value.items())
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -7,6 +7,7 @@ from jsonargparse import ArgumentParser
 
 from common.command_line import CommandLine
 from common.errors import exit_code
+from common.progress import Progress
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 
@@ -26,7 +27,8 @@ def main(args: list[str] | None = None) -> None:
     parser.add_class_arguments(WorldConfig)
     given = vars(parser.parse_args(args))
     started, out = time.perf_counter(), given.pop("out")
-    record = write_world(WorldConfig(**given), out)
+    with Progress("generating the world"):
+        record = write_world(WorldConfig(**given), out)
     counts = {split: sum(kinds.values()) for split, kinds in record["questions"].items()}
     print(f"{out}: questions {counts}, passages {record['passages']}, {time.perf_counter() - started:.1f} s")
 

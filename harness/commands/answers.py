@@ -11,8 +11,8 @@ from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
+from common.progress import say
 from harness.interfaces import Strategy
-from harness.runtime.progress import say
 from harness.runtime.resumable import ResumableBatches, remove_saved
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag

@@ -12,9 +12,9 @@ from common.checks import check_at_least
 from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
+from common.progress import say
 from harness.evaluation.paper_figures import DrRagPaper
 from harness.interfaces import Reader, Retriever
-from harness.runtime.progress import say
 from harness.strategies.drrag import DrRag
 
 if TYPE_CHECKING:

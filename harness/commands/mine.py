@@ -34,12 +34,12 @@ def mine(
         anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
     """
+    from common.progress import say, track
     from common.records import Passage, Question, Ranked, clean
     from datamodules.formats.mined_negatives import write_mined
     from datamodules.formats.reading import read_questions
     from harness.retrievers.corpora import gold_not_in_index
     from harness.retrievers.two_stage import concatenate
-    from harness.runtime.progress import say, track
 
     check_mine(questions, out, layout, per_question, anchors, depth)
     with MINED.locked(out):

@@ -14,10 +14,10 @@ import numpy as np
 from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
+from common.progress import say, track
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
-from harness.runtime.progress import say, track
 from harness.runtime.provenance import differences
 
 _RECIPE = "recipe.json"

@@ -18,9 +18,9 @@ from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, read_json, verify, whole_folder
 from common.outputs import OutputFolder, known_files
+from common.progress import say
 from common.seals import unsealed, write_sealed
 from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
-from harness.runtime.progress import say
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"

@@ -3,8 +3,7 @@
 Shape legend: B texts in a batch, T tokens, D dimensions of the embedding, N texts in all."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer
-from transformers.utils import logging as transformers_logging
 
 from common.checks import Precision, check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import sha256
+from common.progress import Progress
 from common.records import clean
 from common.seals import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
+from models.loading import load_network
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
 
@@ -127,8 +127,7 @@ class SentenceEncoder:
         self.batch_tokens = batch_tokens or _BATCH_TOKENS[self.device.type]
         self.modules = Modules.read(resolve(name))
         self.tokenizer = AutoTokenizer.from_pretrained(self.modules.transformer)
-        with _quiet():
-            model = AutoModel.from_pretrained(self.modules.transformer, dtype=torch.float32)
+        model = load_network(AutoModel, self.modules.transformer, dtype=torch.float32)
         if model.config.is_encoder_decoder:
             raise UserError(f"{name} is not a sentence encoder: it has a decoder. Choose one such as {MINILM}.")
         self.model = model.eval().to(self.device)
@@ -200,23 +199,11 @@ class SentenceEncoder:
             return pooled_BD.cpu().numpy()
 
         batches = length_batches([len(ids) for ids in tokens["input_ids"]], self.batch_tokens)
-        for rows, vectors_BD in each_batch(encode, batches, self.device):
-            embeddings_ND[rows] = vectors_BD
+        with Progress("encoding texts", len(texts)) as progress:
+            for rows, vectors_BD in each_batch(encode, batches, self.device):
+                embeddings_ND[rows] = vectors_BD
+                progress.advance(len(rows))
         return embeddings_ND
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the progress bar and the warning on the unused pooler while a model is loaded."""
-    verbosity, bar = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-    transformers_logging.set_verbosity_error()
-    transformers_logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(verbosity)
-        if bar:
-            transformers_logging.enable_progress_bar()
 
 
 def pool_tokens(hidden_BTD: Tensor, attention_BT: Tensor, how: str) -> Tensor:

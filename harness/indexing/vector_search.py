@@ -17,7 +17,7 @@ import numpy as np
 
 from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
-from harness.runtime.progress import say
+from common.progress import say
 
 FaissIndex = Literal["flat", "ivf", "hnsw"]
 

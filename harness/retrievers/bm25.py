@@ -14,11 +14,11 @@ import numpy as np
 from common.checks import check_at_least, check_choice, check_share
 from common.errors import ArtifactError, DataError
 from common.files import scratch_folder
+from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
 from common.seals import fingerprint
 from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
-from harness.runtime.progress import in_bytes, say, track
 
 if TYPE_CHECKING:
     import bm25s

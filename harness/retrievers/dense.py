@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from common.checks import Precision, check_at_least
 from common.errors import ArtifactError
+from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import PassageStore, write_passages
-from harness.runtime.progress import in_bytes, say, track
 
 if TYPE_CHECKING:
     import numpy as np

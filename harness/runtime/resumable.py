@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TypeVar
 from common.errors import ArtifactError
 from common.files import fsync_folder
 from common.locks import exclusive
-from harness.runtime.progress import say, track
+from common.progress import Progress, say, track
 from harness.runtime.provenance import differences
 
 _FORMAT = 1  # version of the lines; increase it when the meaning of a result changes
@@ -59,24 +59,26 @@ class ResumableBatches:
             lines, end_bytes = _complete_lines(stored, self.file, json.loads(head))
             if lines:
                 say(f"{self.file}: reusing {len(lines)} of {len(batches)} batches from an earlier run.")
-            for number, batch in enumerate(track(batches, len(batches), what)):
-                if number < len(lines):
-                    line, lines[number] = lines[number], {}
-                    self.seconds += line["seconds"]
-                    yield line["result"]
-                    continue
-                started = time.perf_counter()
-                result = work(batch)
-                line = {"batch": number, "seconds": time.perf_counter() - started, "result": result}
-                text = ("" if end_bytes else head + "\n") + json.dumps(line) + "\n"
-                with _write_errors(self.file):
-                    stored.truncate(end_bytes)  # drops an incomplete line, or results that do not apply
-                    stored.write(text.encode())
-                    stored.flush()
-                    os.fsync(stored.fileno())
-                    fsync_folder(self.file.parent)
-                end_bytes += len(text)  # json.dumps gives ASCII
-                yield result
+            for number, line in enumerate(lines):
+                lines[number] = {}
+                self.seconds += line["seconds"]
+                yield line["result"]
+            with Progress(what, len(batches)) as progress:
+                progress.skip(len(lines))
+                for number, batch in enumerate(batches[len(lines) :], len(lines)):
+                    started = time.perf_counter()
+                    result = work(batch)
+                    line = {"batch": number, "seconds": time.perf_counter() - started, "result": result}
+                    text = ("" if end_bytes else head + "\n") + json.dumps(line) + "\n"
+                    with _write_errors(self.file):
+                        stored.truncate(end_bytes)  # drops an incomplete line, or results that do not apply
+                        stored.write(text.encode())
+                        stored.flush()
+                        os.fsync(stored.fileno())
+                        fsync_folder(self.file.parent)
+                    end_bytes += len(text)  # json.dumps gives ASCII
+                    progress.advance()
+                    yield result
 
 
 @contextmanager

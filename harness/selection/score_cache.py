@@ -8,14 +8,13 @@ from pathlib import Path
 
 from common.errors import ArtifactError
 from common.files import write_errors
+from common.progress import say, track_batches
 from common.records import Passage
 from harness.interfaces import PairScorer
-from harness.runtime.progress import say
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 _Key = tuple[str, str, str]
 _PAIRS_PER_CHUNK = 512  # scored, then saved: an interruption loses at most this many
-_LINE_EVERY_SECONDS = 15.0
 
 
 class ScoreCache:
@@ -46,18 +45,10 @@ class ScoreCache:
         """P(positive | q, d1, d2) of every triple, in order; unknown ones are scored and saved, chunk by chunk."""
         keys = [_key(triple) for triple in triples]
         todo = {key: triple for key, triple in zip(keys, triples, strict=True) if key not in self._known}
-        started = printed_at = time.perf_counter()
-        done = 0
-        for chunk in _by_length(todo):
-            chunk_started = time.perf_counter()
+        for chunk in track_batches(_by_length(todo), len(todo), "scoring pairs"):
+            started = time.perf_counter()
             scores = self.scorer.probabilities([todo[key] for key in chunk])
-            self._add(chunk, scores, time.perf_counter() - chunk_started)
-            done += len(chunk)
-            if time.perf_counter() - printed_at >= _LINE_EVERY_SECONDS:
-                printed_at = time.perf_counter()
-                per_second = done / (printed_at - started)
-                left = (len(todo) - done) / per_second
-                say(f"scoring pairs: {done:,} of {len(todo):,}, {per_second:.0f} pairs/s, {left:.0f} s left")
+            self._add(chunk, scores, time.perf_counter() - started)
         return [self._known[key] for key in keys]
 
     def _add(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:

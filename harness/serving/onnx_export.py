@@ -9,7 +9,9 @@ from torch import Tensor, nn
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import whole_folder
+from common.progress import Progress
 from common.records import Passage
+from common.unwanted import unwanted_hidden
 from models.drrag.triple_classifier import KIND, TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
 from models.pair_export import log_odds_of
@@ -67,7 +69,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
     if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:
         raise UserError("ONNX export supports BigBird classifiers of up to 1,024 tokens (full attention) only.")
     ids_PT, attention_PT = _probe(classifier.encode)
-    with whole_folder(out) as folder:
+    with Progress(f"exporting and checking {out}"), unwanted_hidden(), whole_folder(out) as folder:
         batch, tokens = torch.export.Dim("batch", min=1), torch.export.Dim("tokens", min=2, max=manifest["max_tokens"])
         torch.onnx.export(
             _LogOdds(classifier).eval(), (ids_PT, attention_PT), folder / MODEL_FILE, dynamo=True, external_data=False,

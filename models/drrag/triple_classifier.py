@@ -23,6 +23,7 @@ from transformers import (
 
 from common.checks import Precision
 from common.errors import UserError
+from common.progress import Progress, say
 from common.records import Passage
 from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
 from models.bigbird.conversion import convertible, to_bigbird
@@ -30,6 +31,7 @@ from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
+from models.loading import load_network
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
@@ -102,14 +104,14 @@ class TripleClassifier(nn.Module):
             encode.tokenizer, max_tokens, token_types=False, separator_inside=True
         )  # refuse it now, not at export
         if convertible(config):
-            body = to_bigbird(
-                AutoModel.from_pretrained(folder, dtype=torch.float32), positions_for(max_tokens, attention), layers
-            )
+            body = load_network(AutoModel, folder, dtype=torch.float32)
+            body = to_bigbird(body, positions_for(max_tokens, attention), layers)
             for key, value in {**labels, **dropouts}.items():
                 setattr(body.config, key, value)
             body.config.attention_type = _attention_type(attention, max_tokens)
             network = BigBirdForSequenceClassification(body.config)
             network.bert.load_state_dict(body.state_dict())
+            say(f"{folder}: converted to BigBird, with a new head, from random weights.")
         elif layers is not None:
             raise UserError(
                 f"layers is for BERT/RoBERTa checkpoints; {pretrained} is a {config.model_type}: remove the option."
@@ -162,7 +164,7 @@ class TripleClassifier(nn.Module):
         extra: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in
         if config.model_type == "big_bird":
             extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
-        network = AutoModelForSequenceClassification.from_pretrained(folder, **extra)
+        network = load_network(AutoModelForSequenceClassification, folder, **extra)
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
         return classifier.to(where).eval()
@@ -230,8 +232,10 @@ class TripleClassifier(nn.Module):
     ) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order.  Not symmetric in d1 and d2."""
         scores = np.empty(len(triples))
-        for rows, batch in self.log_odds(triples, tokens_per_batch):
-            scores[rows] = batch
+        with Progress("pairs", len(triples)) as progress:
+            for rows, batch in self.log_odds(triples, tokens_per_batch):
+                scores[rows] = batch
+                progress.advance(len(rows))
         return (1 / (1 + np.exp(-scores))).tolist()
 
 
@@ -251,9 +255,9 @@ def _with_two_labels(folder: str, config: PretrainedConfig, **options: Any) -> P
     options["dtype"] = torch.float32  # whatever it was saved in; autocast lowers the precision
     exported = config.num_labels == 1 and (config.architectures or [""])[0].endswith("ForSequenceClassification")
     if not exported:
-        return AutoModelForSequenceClassification.from_pretrained(folder, ignore_mismatched_sizes=True, **options)
+        return load_network(AutoModelForSequenceClassification, folder, new_head=True, **options)
     labels = {name: options.pop(name) for name in ("num_labels", "id2label", "label2id")}
-    network = AutoModelForSequenceClassification.from_pretrained(folder, **options)
+    network = load_network(AutoModelForSequenceClassification, folder, **options)
     widen(network)
     network.config.id2label, network.config.label2id = labels["id2label"], labels["label2id"]
     return network

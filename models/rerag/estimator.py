@@ -20,11 +20,13 @@ from transformers import (
 )
 
 from common.errors import UserError
+from common.progress import Progress
 from common.records import Passage
 from models.bigbird.attention import fuse
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
+from models.loading import load_network, save_network
 from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with_max_tokens
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
@@ -115,7 +117,9 @@ class RelevanceEstimator(nn.Module):
             labels = (
                 {} if (config.architectures or [""])[0].endswith("ForSequenceClassification") else {"num_labels": 1}
             )
-            network = AutoModelForSequenceClassification.from_pretrained(folder, **labels, **options)
+            network = load_network(
+                AutoModelForSequenceClassification, folder, new_head=bool(labels), **labels, **options
+            )
             if network.config.num_labels > 2:
                 raise UserError(
                     f"{pretrained} classifies into {network.config.num_labels} labels; an estimator needs 1 or 2."
@@ -163,8 +167,10 @@ class RelevanceEstimator(nn.Module):
                 relevance = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
             return relevance.score_P.cpu()
 
-        for rows, score_P in each_batch(score, length_batches([len(s) for s in sequences], budget), device):
-            scores[rows] = score_P
+        with Progress("scoring contexts", len(pairs)) as progress:
+            for rows, score_P in each_batch(score, length_batches([len(s) for s in sequences], budget), device):
+                scores[rows] = score_P
+                progress.advance(len(rows))
         return scores.tolist()
 
     def save(self, folder: Path) -> None:
@@ -174,7 +180,7 @@ class RelevanceEstimator(nn.Module):
         """
         tokenizer, max_tokens = self.encode.tokenizer, self.encode.max_tokens
         if self.generative:
-            self.network.save_pretrained(folder)
+            save_network(self.network, folder)
             with_max_tokens(tokenizer, max_tokens).save_pretrained(folder)
         else:
             save_one_score(self.network, folder)

@@ -15,10 +15,12 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
+from common.progress import track_batches
 from common.records import Passage, clean
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches
+from models.loading import save_network
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
@@ -136,7 +138,8 @@ class Generator(nn.Module):
         sequences = self.encode(rows)
         answers: list[tuple[str, float]] = [("", 0.0)] * len(rows)
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
-        for batch in length_batches([len(s) for s in sequences], budget):
+        batches = length_batches([len(s) for s in sequences], budget)
+        for batch in track_batches(batches, len(rows), "reading"):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
             with autocast(device, self.inference_dtype):
                 encoded = self.encode_contexts(ids_PT.to(device), attention_PT.to(device))
@@ -148,7 +151,7 @@ class Generator(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
-        self.network.save_pretrained(folder)
+        save_network(self.network, folder)
         with_max_tokens(self.encode.tokenizer, self.encode.max_tokens).save_pretrained(folder)
 
     def _shifted(self, labels_PA: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from common.progress import track_batches
 from common.records import Passage
 from models.devices import autocast
 from models.length_batching import length_batches
@@ -126,7 +127,8 @@ class MarginalReader:
         batches: list[tuple[list[int], Encoded]] = []
         written = [""] * len(sequences)
         with autocast(device, self.generator.inference_dtype):
-            for rows in length_batches([len(s) for s in sequences], budget):
+            by_length = length_batches([len(s) for s in sequences], budget)
+            for rows in track_batches(by_length, len(sequences), "reading contexts"):
                 ids_PT, attention_PT = generator.encode.pad([sequences[row] for row in rows])
                 encoded = generator.encode_contexts(ids_PT.to(device), attention_PT.to(device))
                 batches.append((rows, encoded))

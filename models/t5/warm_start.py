@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import AutoModel, AutoTokenizer, PreTrainedTokenizerBase, T5ForConditionalGeneration
 
+from models.loading import load_network
 from models.pretrained import resolve
 
 PIECES_PER_BATCH = 256
@@ -38,7 +39,7 @@ def semantic_embeddings(tokenizer: PreTrainedTokenizerBase, encoder: str, width:
     """
     folder = str(resolve(encoder))
     words = AutoTokenizer.from_pretrained(folder)
-    network = AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    network = load_network(AutoModel, folder, dtype=torch.float32).eval()
     texts = [piece.strip("▁") or piece for piece in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
     pooled = []
     for start in range(0, len(texts), PIECES_PER_BATCH):

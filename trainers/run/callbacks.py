@@ -1,6 +1,7 @@
 """Callbacks of every run: run records, validation plots, random states in checkpoints, export of the serving folder."""
 
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pytorch_lightning.callbacks import Callback
 
 from common.errors import ArtifactError
 from common.files import whole_folder, write_json
+from common.progress import Progress, say
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
@@ -142,25 +144,25 @@ class ServingExport(Callback):
         if not trainer.is_global_zero:
             return
         if not best_path:
-            print(
+            say(
                 f"{folder}: not written, because no validation has chosen a checkpoint: resume with a larger "
                 "--trainer.max_steps or --trainer.max_epochs, or lower --trainer.val_check_interval.",
-                flush=True,
+                sys.stdout,
             )
             return
         best = trainer.strategy.checkpoint_io.load_checkpoint(best_path)
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
-        with whole_folder(folder) as temporary:
+        with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:
             module.export(temporary, provenance(trainer))
             difference = module.export_difference(temporary, next(iter(trainer.datamodule.val_dataloader())))
             if difference > EXPORT_TOLERANCE_NATS:
                 raise ArtifactError(
                     f"{folder}: not written, the export differs from the module by {difference:.2e} nats."
                 )
-        print(
-            f"{folder}: exported from {best_path}; largest difference to the module {difference:.1e} nats", flush=True
-        )
+        best_file = folder.with_name(Path(best_path).name)
+        source = best_file if best_file.is_file() else best_path  # the shorter path, unless it lies elsewhere
+        say(f"{folder}: exported from {source}; largest difference to the module {difference:.1e} nats", sys.stdout)
         for logger in trainer.loggers:
             if isinstance(logger, RunWandbLogger):
                 import wandb

@@ -210,6 +210,12 @@ class RunCheckpoint(ModelCheckpoint):
 
     # Parts
 
+    def _save_topk_checkpoint(self, trainer: pl.Trainer, monitor_candidates: dict[str, Tensor]) -> None:
+        """Choose the best checkpoint; before the first validation there is nothing to choose by, and Lightning would warn."""
+        validated = trainer.fit_loop.epoch_loop.val_loop._has_run
+        if validated or self.monitor in monitor_candidates or not (self.monitor or "").startswith("val/"):
+            super()._save_topk_checkpoint(trainer, monitor_candidates)
+
     def _agree(self, trainer: pl.Trainer, loss: Tensor | float = 0.0) -> None:
         """Find out whether any rank was told to stop or has lost its loss, and whether rank 0 wants to save.
 

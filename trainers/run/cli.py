@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import pytorch_lightning as pl
 import yaml
+from pytorch_lightning.callbacks import ProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -18,6 +19,7 @@ from common.files import write_text
 from common.locks import exclusive
 from trainers.run.callbacks import RandomState, RunRecord, ServingExport
 from trainers.run.checkpoints import RunCheckpoint
+from trainers.run.console import Console
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
@@ -104,7 +106,7 @@ class TrainCLI(LightningCLI):
             trainer_class=RunTrainer,
             save_config_callback=SaveRunConfig,
             save_config_kwargs={"save_to_log_dir": False},
-            trainer_defaults={"logger": False},
+            trainer_defaults={"logger": False, "enable_model_summary": False},  # the memory plan names the sizes
             parser_kwargs={**STRICT, **{command: STRICT for command in self.subcommands()}},
             **kwargs,
         )
@@ -202,6 +204,9 @@ class TrainCLI(LightningCLI):
         for key, ours in always.items():
             given = config.get(key) or []
             kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
+        if not any(isinstance(callback, ProgressBar) for callback in kwargs["callbacks"]):
+            kwargs["callbacks"].append(Console(config.get("enable_progress_bar") is not False))
+            kwargs["enable_progress_bar"] = False  # Lightning's
         try:
             trainer = super().instantiate_trainer(**kwargs)
         except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options

@@ -4,7 +4,6 @@ import json
 import os
 import secrets
 import ssl
-import sys
 import threading
 from argparse import Namespace
 from http import HTTPStatus
@@ -21,11 +20,13 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from common.errors import ArtifactError, UserError
 from common.files import write_text
+from common.progress import say
 
 METRICS_FILE = "metrics.jsonl"
 WANDB_ID_FILE = "wandb_run_id"
 WANDB_MODES = ("online", "offline", "disabled", "dryrun", "shared")  # those of W&B
 WANDB_START_SECONDS = 15.0  # longest wait for a W&B run to be created, after its server has answered
+QUIET: dict[str, Any] = {"show_info": False, "quiet": True}  # of wandb.Settings: warnings and errors are shown
 WANDB_STOP_SECONDS = 5.0  # longest wait for wandb's process to end
 
 
@@ -145,8 +146,10 @@ class RunWandbLogger(WandbLogger):
         settings = wandb.Settings(
             x_transaction_log_flush_interval=1.0,  # the default loses 15 s of a killed run
             init_timeout=WANDB_START_SECONDS,
+            **QUIET,
         )
         super().__init__(project=project, entity=entity, group=group, tags=tags, mode=chosen, settings=settings)
+        del self._wandb_init["anonymous"]  # Lightning's; W&B warns of it
         self._folder = Path()
 
     def attach(self, folder: Path) -> None:
@@ -166,6 +169,7 @@ class RunWandbLogger(WandbLogger):
         """Create the W&B run, online if that is possible within half a minute."""
         import wandb
 
+        wandb.setup(wandb.Settings(**QUIET))
         file = self._folder / WANDB_ID_FILE
         if not file.exists():
             write_text(file, os.environ.get("WANDB_RUN_ID") or secrets.token_hex(4))  # a sweep names its trials
@@ -181,13 +185,15 @@ class RunWandbLogger(WandbLogger):
             stopping.join(WANDB_STOP_SECONDS)
             self._go_offline(_brief(error), "disabled" if stopping.is_alive() else "offline")
             _ = super().experiment
+        if self._wandb_init["mode"] == "online":
+            say(f"W&B: {super().experiment.url}")
 
     def _go_offline(self, reason: str, mode: str = "offline") -> None:
         self._wandb_init["mode"] = mode
         later = (
             f"later `wandb sync {self._folder}/wandb/offline-run-*`" if mode == "offline" else "metrics.jsonl goes on"
         )
-        print(f"W&B {mode} ({reason}): {later}", file=sys.stderr, flush=True)
+        say(f"W&B {mode} ({reason}): {later}")
 
     @rank_zero_only
     def finalize(self, status: str) -> None:

@@ -92,6 +92,10 @@ class RunModule(pl.LightningModule):
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]
         self.send({**metrics, "train/grad_norm": torch.nn.utils.get_total_norm(gradients)}, step)
 
+    def next_step(self, serving: Path) -> str:
+        """What to type after training, with the exported folder `serving`; FILE and FOLDER stand for the user's."""
+        raise NotImplementedError
+
     def send(self, metrics: Mapping[str, float | Tensor], step: int) -> None:
         """Send metrics of optimizer step `step` (from 0), or of the validation after it, to the loggers."""
         row = {name: float(value) for name, value in metrics.items()}
@@ -115,7 +119,8 @@ class RunModule(pl.LightningModule):
         if fitting:
             self.send(named, self.trainer.global_step - 1)
         # For callbacks.  The ranks have equal values: their maximum is exact, their mean might be rounded.
-        self.log_dict(named, logger=not fitting, sync_dist=True, reduce_fx="max")
+        to_loggers = not fitting and bool(self.trainer.loggers)
+        self.log_dict(named, logger=to_loggers, sync_dist=True, reduce_fx="max")
 
     def write_card(
         self, folder: Path, card: Card, task: str, values: Mapping[str, Any], provenance: Mapping[str, Any]

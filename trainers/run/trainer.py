@@ -1,6 +1,6 @@
 """Lightning's Trainer with the precision `auto`: bf16 where the hardware has it."""
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pytorch_lightning as pl
 import torch
@@ -9,7 +9,9 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from models.devices import bf16_flags, has_bf16
 
-TrainingPrecision = Literal["auto"] | _PRECISION_INPUT  # `trainers.run.precision` says which of them are refused
+TrainingPrecision: TypeAlias = (
+    Literal["auto"] | _PRECISION_INPUT
+)  # `trainers.run.precision` says which of them are refused
 
 
 class RunTrainer(pl.Trainer):
@@ -17,7 +19,8 @@ class RunTrainer(pl.Trainer):
 
     Args:
         args: Lightning's.
-        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed where the hardware has it, else 32-true; null as 32-true.
+        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed where
+            the hardware has it, else 32-true; null as 32-true.
         kwargs: Lightning's.
     """
 

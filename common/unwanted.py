@@ -1,0 +1,44 @@
+"""The messages of libraries that are hidden because they say nothing about the user's run.  Every other warning is shown."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+WARNINGS: tuple[tuple[type[Warning], str], ...] = (  # category, beginning of the message as a regular expression
+    # between PyTorch and its callers in Lightning and ONNX; the replacement is theirs to make
+    (FutureWarning, r"`isinstance\(treespec, LeafSpec\)` is deprecated, use `isinstance\(treespec, TreeSpec\)"),
+    # of a resumed run, where that is so; train.py itself refuses to start a run in the folder of another
+    (UserWarning, r"Checkpoint directory .* exists and is not empty\.$"),
+    # both inputs of an exported classifier have the same axes, so ONNX needs their names only once
+    (UserWarning, r"# The axis name: (batch|tokens) will not be used, since it shares the same shape constraints"),
+)
+RECORDS = (  # logger, beginning of the message
+    # operators of images, which no text model has
+    ("torch.onnx._internal.exporter._registration", "torchvision is not installed. Skipping torchvision::"),
+)
+NOTICES = ("pytorch_lightning", "lightning_fabric")  # level INFO: devices that are not there, products to install
+
+
+@contextmanager
+def unwanted_hidden() -> Iterator[None]:
+    """Hide these messages in the `with` block."""
+    levels = {name: logging.getLogger(name).level for name in NOTICES}
+    for name in NOTICES:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for name, _ in RECORDS:
+        logging.getLogger(name).addFilter(_is_wanted)
+    try:
+        with warnings.catch_warnings():
+            for category, message in WARNINGS:
+                warnings.filterwarnings("ignore", message, category)
+            yield
+    finally:
+        for name, _ in RECORDS:
+            logging.getLogger(name).removeFilter(_is_wanted)
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _is_wanted(record: logging.LogRecord) -> bool:
+    return not any(record.name == name and record.getMessage().startswith(beginning) for name, beginning in RECORDS)

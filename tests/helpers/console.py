@@ -1,0 +1,30 @@
+"""Every line that the commands may print, as regular expressions; a library's line that is not listed fails a test."""
+
+import re
+
+PROGRESS = r"(training|validation|loading|exporting|encoding|scoring|reading|pairs|answering|mining)\b.*: .*"
+FIT_ERR = (
+    PROGRESS,
+    r".*: converted to BigBird, with a new head, from random weights\.",
+    r".*: new head, from random weights: .*\.",
+    r"W&B offline \(no key set\): later `wandb sync checkpoints/\w+/wandb/offline-run-\*`",
+)
+FIT_OUT = (
+    r"Training data",
+    r"-+",
+    r" {0,2}\w[\w ]*( {2,}\S.*)?",  # the table of the audit
+    r"memory  (parameters: .*|activations of .*|a training step: .* in all)",
+    r"validation after step [\d,]+: val/.*",
+    r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",
+    r"checkpoints/\w+: [\d,]+ steps in .*; .* is reached\.",
+    r"  (best\.ckpt|last\.ckpt|serving|metrics\.jsonl|plots) +\S.*",
+    r"Next: .*",
+)
+INFER_ERR = (PROGRESS, r"\S+: [\d,]+ passages, BM25 of \S+ KiB, memory-mapped\.", r"\S+: BM25 index of .* words\.")
+
+
+def strangers(text: str, allowed: tuple[str, ...]) -> list[str]:
+    """The lines that are not allowed; blank ones, and what a carriage return has overwritten, are not left out."""
+    return [
+        line for line in re.split(r"[\r\n]", text) if line and not any(re.fullmatch(each, line) for each in allowed)
+    ]
