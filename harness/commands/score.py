@@ -42,12 +42,12 @@ def score(questions: str, out: Path, encoder: str | None = None, device: str = "
     """
     check_score(questions, out)
     with SCORED.locked(out):
+        from common.progress import say, track
         from common.records import passage_id
         from datamodules.formats.reading import read_questions
         from datamodules.formats.sources import rows
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.retrievers.shipped import cosines
-        from harness.runtime.progress import say, track
         from models.pretrained import MINILM
 
         model = SentenceEncoder(encoder or MINILM, device)

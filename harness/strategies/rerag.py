@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Literal
 
 from common.checks import Precision, check_above, check_at_least, check_choice, check_share
 from common.errors import UserError
+from common.progress import say
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
 from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
-from harness.runtime.progress import say
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
