@@ -90,9 +90,9 @@ def fuse(model: BigBirdModel) -> None:
 
 
 class SparseSelfAttention(BigBirdBlockSparseAttention):
-    """BigBird's block-sparse self-attention, which on a CPU under bf16 autocast is computed in fp32.
+    """BigBird's block-sparse self-attention, which is computed in fp32 where autocast leaves a softmax in bf16: on CPUs.
 
-    There a softmax stays in bf16, and transformers' code, which mixes it with fp32 masks, fails; on a GPU it is fp32.
+    There transformers' code fails, which mixes it with fp32 masks; on GPUs autocast computes a softmax in fp32.
     """
 
     def bigbird_block_sparse_attention(
@@ -100,7 +100,7 @@ class SparseSelfAttention(BigBirdBlockSparseAttention):
     ) -> tuple[Tensor, Tensor]:
         """Attention of queries to keys, see transformers."""
         heads = [query_BHTD, key_BHTD, value_BHTD]
-        if query_BHTD.dtype != torch.bfloat16 or query_BHTD.device.type != "cpu":
+        if query_BHTD[:, :, :1].softmax(dim=-1).dtype != torch.bfloat16:
             return super().bigbird_block_sparse_attention(*heads, *masks, **options)
         with torch.autocast("cpu", enabled=False):
             return super().bigbird_block_sparse_attention(*(head.float() for head in heads), *masks, **options)

@@ -115,7 +115,7 @@ def test_memory_of_a_step_is_what_the_plan_says(
                 f"{flops / seconds / 1e12:.1f} TFLOP/s; peak {measured / GIB:.2f} GiB, planned {planned / GIB:.2f} GiB"
             )
     if small:  # what autograd keeps is not yet the peak where a layer is computed again
-        assert measured < 0.6 * planned if checkpointing else measured == pytest.approx(planned, rel=0.06)
+        assert measured < 0.6 * planned if checkpointing else measured == pytest.approx(planned, rel=0.03)
     else:  # a plan that is too low lets a run start that cannot fit; kernels need workspaces, which it leaves out
         assert 0.85 < measured / planned < 1.2
 
