@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag test test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag test test-gpu test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to re
 
 test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 recent cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL, peak memory; without one it names what it skips
+	@$(BIN)/python -m pytest -q -rs -m gpu
 
 test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "not network$(if $(shell command -v nvidia-smi),, and not gpu)"

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 from transformers import BigBirdModel
-from transformers.models.big_bird.modeling_big_bird import BigBirdSelfAttention
+from transformers.models.big_bird.modeling_big_bird import BigBirdBlockSparseAttention, BigBirdSelfAttention
 
 from common.checks import check_choice
 from common.errors import UserError
@@ -87,3 +87,30 @@ def fuse(model: BigBirdModel) -> None:
             fused = FusedSelfAttention(model.config, layer_idx=index)
         fused.query, fused.key, fused.value = eager.query, eager.key, eager.value
         layer.attention.self = fused.train(eager.training)
+
+
+class SparseSelfAttention(BigBirdBlockSparseAttention):
+    """BigBird's block-sparse self-attention, which is computed in fp32 where autocast leaves a softmax in bf16: on CPUs.
+
+    There transformers' code fails, which mixes it with fp32 masks; on GPUs autocast computes a softmax in fp32.
+    """
+
+    def bigbird_block_sparse_attention(
+        self, query_BHTD: Tensor, key_BHTD: Tensor, value_BHTD: Tensor, *masks: Any, **options: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Attention of queries to keys, see transformers."""
+        heads = [query_BHTD, key_BHTD, value_BHTD]
+        if query_BHTD[:, :, :1].softmax(dim=-1).dtype != torch.bfloat16:
+            return super().bigbird_block_sparse_attention(*heads, *masks, **options)
+        with torch.autocast("cpu", enabled=False):
+            return super().bigbird_block_sparse_attention(*(head.float() for head in heads), *masks, **options)
+
+
+def sparsify(model: BigBirdModel) -> None:
+    """Replace the self-attention of every layer by `SparseSelfAttention`, in place; weights and their names stay."""
+    for index, layer in enumerate(model.encoder.layer):
+        plain = layer.attention.self
+        with torch.device("meta"):  # the weights of the plain module are reused
+            sparse = SparseSelfAttention(model.config, seed=index)
+        sparse.query, sparse.key, sparse.value = plain.query, plain.key, plain.value
+        layer.attention.self = sparse.train(plain.training)

@@ -25,7 +25,7 @@ from common.checks import Precision
 from common.errors import UserError
 from common.progress import Progress, say
 from common.records import Passage
-from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens
+from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens, sparsify
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
@@ -67,6 +67,8 @@ class TripleClassifier(nn.Module):
             self.sparse = kind == "block_sparse"
             if kind == "fused":
                 fuse(network.bert)
+            elif self.sparse:
+                sparsify(network.bert)
             for unused in network.bert.pooler.parameters():
                 unused.requires_grad_(False)  # DDP fails on parameters without gradient
 

@@ -1,4 +1,4 @@
-"""bf16 training on the CPU, from checkpoints saved in bf16: every trainer learns, keeps fp32 weights, and exports what it
+"""bf16 training on the CPU and on a GPU, from checkpoints saved in bf16: every trainer learns, keeps fp32 weights, and exports what it
 trained."""
 
 import math
@@ -12,6 +12,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
+from tests.helpers.devices import cpu_and_gpu, training_options
 from tests.helpers.half import saved_in_bf16
 from tests.helpers.runs import fit_here, metrics, weights
 from tests.trainers import test_drrag, test_rerag_training, test_t5
@@ -45,13 +46,20 @@ def exported(system: str, serving: Path) -> dict[str, Tensor]:
     return {f"network.{name}": p for name, p in network.state_dict().items()}
 
 
+@cpu_and_gpu("bf16 training of every trainer, its export, and its throughput line")
 @pytest.mark.parametrize("system", ["drrag", "rerag", pytest.param("t5", marks=pytest.mark.numeric)])
 def test_a_bf16_run_learns_and_exports_what_it_trained(
-    system: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, capsys: pytest.CaptureFixture[str]
+    system: str,
+    device: str,
+    tmp_path: Path,
+    checkpoints: dict[str, Path],
+    hotpot_file: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     family = "big_bird" if system == "drrag" else "t5"
     half = {family: saved_in_bf16(checkpoints[family], tmp_path / family)}
     loss, options = prepare(system, tmp_path, half, hotpot_file)
+    options += training_options(device)
     fit_here(tmp_path, "--name", "plain", "--trainer.max_steps", "1", *options)
     capsys.readouterr()
     fit_here(tmp_path, *PRECISION, *options)
@@ -66,6 +74,10 @@ def test_a_bf16_run_learns_and_exports_what_it_trained(
     for name in (loss, "train/grad_norm"):  # sums of a thousand terms err by sqrt(1000) roundings
         assert bf16[name] == pytest.approx(fp32[name], rel=64 * BF16_ROUNDING), name
     assert bf16["train/grad_norm"] != fp32["train/grad_norm"]
+
+    rates = [row for row in metrics(tmp_path) if "train/device/items_per_sec" in row]
+    assert rates
+    assert all(row["train/device/items_per_sec"] > 0 and row["train/device/flops_per_sec"] > 0 for row in rates)
 
     state = weights(tmp_path, "tiny", "best.ckpt")
     assert {value.dtype for value in state.values() if value.is_floating_point()} == {torch.float32}

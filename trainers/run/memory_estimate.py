@@ -22,8 +22,16 @@ from trainers.run.device_memory import available_bytes
 GIB = 2**30
 
 
-def saved_bytes(network: PreTrainedModel, run: Callable[[PreTrainedModel], Tensor]) -> int:
-    """Bytes that autograd saves for the backward pass of `run(network)`: each storage once, without parameters."""
+def saved_bytes(
+    network: PreTrainedModel, run: Callable[[PreTrainedModel], Tensor], copies: Mapping[int, Tensor] | None = None
+) -> int:
+    """Bytes that autograd saves for the backward pass of `run(network)`: each storage once, without parameters.
+
+    Args:
+        network: The model.
+        run: Computes its forward pass.
+        copies: Copies of parameters, which are not counted either; `run` may add to them.
+    """
     own = {parameter.untyped_storage()._cdata for parameter in network.parameters()}
     kept: dict[int, int] = {}
     alive: list[Any] = []  # keeps storages alive: the id of a freed one could be reused
@@ -37,7 +45,8 @@ def saved_bytes(network: PreTrainedModel, run: Callable[[PreTrainedModel], Tenso
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         run(network)
-    return sum(kept.values())
+    copied = {made.untyped_storage()._cdata for made in (copies or {}).values()}
+    return sum(size for storage, size in kept.items() if storage not in copied)
 
 
 class _FusedAttention(torch.autograd.Function):
@@ -72,6 +81,56 @@ class _FusedKernels(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+PRODUCTS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.baddbmm}
+FP32_ON_GPU = {
+    F.layer_norm,
+    F.softmax,
+    torch.softmax,
+    Tensor.softmax,
+    F.log_softmax,
+    Tensor.log_softmax,
+    F.cross_entropy,
+}
+
+
+class _Autocast(TorchFunctionMode):
+    """Lowers the precision as bf16 autocast does, which the meta device does not have.
+
+    `torch.autocast("cpu")` does nothing to tensors of that device, but says where a head turns autocast off.
+    """
+
+    def __init__(self, on_gpu: bool, fp32_attention: bool) -> None:
+        super().__init__()
+        self.on_gpu, self.fp32_attention = on_gpu, fp32_attention
+        self.copies: dict[int, Tensor] = {}  # of parameters, made once as by autocast
+
+    def _cast(self, value: Any, dtype: torch.dtype) -> Any:
+        if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype == dtype:
+            return value
+        if not isinstance(value, torch.nn.Parameter):
+            return value.to(dtype)
+        if id(value) not in self.copies:
+            self.copies[id(value)] = value.to(dtype)
+        return self.copies[id(value)]
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        dtype = None
+        if torch.is_autocast_enabled("cpu"):
+            if func is F.scaled_dot_product_attention:  # `models.sdpa` trains in fp32 on a CPU
+                dtype = torch.float32 if self.fp32_attention else torch.bfloat16
+            elif func in PRODUCTS:
+                dtype = torch.bfloat16
+            elif self.on_gpu and func in FP32_ON_GPU:
+                dtype = torch.float32
+        if dtype is None:
+            return func(*args, **kwargs)
+        made = func(*(self._cast(a, dtype) for a in args), **{name: self._cast(a, dtype) for name, a in kwargs.items()})
+        return made.to(torch.bfloat16) if func is F.scaled_dot_product_attention else made
+
+
 def on_meta(network: PreTrainedModel) -> PreTrainedModel:
     """A copy of a network on the `meta` device, made without copying its weights."""
     copied: dict[int, Any] = {}
@@ -98,8 +157,6 @@ def activation_bytes(
         on_gpu: Whether attention uses a GPU's kernels.
     """
     shape = on_meta(network)
-    if half:
-        shape = shape.to(torch.bfloat16)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
     if getattr(shape.config, "attention_type", None) == "block_sparse":
         mask = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
@@ -116,11 +173,15 @@ def activation_bytes(
         ).logits
         return logits.float().log_softmax(dim=-1)
 
-    with _FusedKernels(on_gpu):
-        kept = saved_bytes(shape, run)
-        if shape.is_activation_checkpointing:
-            shape.activation_checkpointing_disable()
-            kept += (saved_bytes(shape, run) - kept) // shape.config.num_hidden_layers
+    def count() -> int:
+        lower = _Autocast(on_gpu, fp32_attention=not on_gpu and not shape.config.is_encoder_decoder)
+        with _FusedKernels(on_gpu), torch.autocast("cpu", torch.bfloat16, enabled=half), lower:
+            return saved_bytes(shape, run, lower.copies)
+
+    kept = count()
+    if shape.is_activation_checkpointing:
+        shape.activation_checkpointing_disable()
+        kept += (count() - kept) // shape.config.num_hidden_layers
     return kept
 
 

@@ -78,18 +78,20 @@ def test_a_forked_process_is_told_instead_of_hanging(tmp_path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-@pytest.mark.gpu
-def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "device", ["cpu", *(pytest.param(device, marks=pytest.mark.gpu) for device in ("cuda", "all"))]
+)
+@pytest.mark.parametrize(("kind", "tried"), [("flat", {}), ("ivf", {"nlist": 8, "nprobe": 8})])
+def test_faiss_on_a_gpu_finds_the_same_ids(tmp_path, kind, tried, device) -> None:
     faiss = vector_search.import_faiss()
-    if faiss is None or faiss.get_num_gpus() == 0:
-        pytest.skip("FAISS sees no GPU: pip install faiss-gpu")
+    if device != "cpu" and (faiss is None or faiss.get_num_gpus() == 0):
+        pytest.skip("needs a GPU and faiss-gpu: equal ids and scores of FAISS on CPU and GPU")
     rng = np.random.default_rng(0)
     vectors_ND, queries_QD = (rng.standard_normal((n, 32), dtype=np.float32) for n in (5000, 20))
-    on_cpu = write(tmp_path, vectors_ND)
-    for device in ("cuda", "all"):
-        assert Vectors(tmp_path, {"faiss_index": "flat"}, device).search(queries_QD, 50) == on_cpu.search(
-            queries_QD, 50
-        )
+    on_cpu = write(tmp_path, vectors_ND, faiss_index=kind, **tried)
+    parameters = check_parameters(kind, len(vectors_ND), tried.get("nlist"), 8)
+    searched = Vectors(tmp_path, parameters, device, nprobe=8)
+    assert searched.search(queries_QD, 50) == on_cpu.search(queries_QD, 50)
 
 
 def test_two_faiss_distributions_are_refused(monkeypatch) -> None:

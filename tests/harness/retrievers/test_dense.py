@@ -100,13 +100,6 @@ def test_slips_are_refused(index, options) -> None:
         DenseRetriever(index, **options)
 
 
-@pytest.mark.gpu
-def test_cpu_and_gpu_find_the_same_ids(index, retriever) -> None:
-    on_gpu = DenseRetriever(index, "cuda", index_device="auto")
-    ours, theirs = (r.search(QUERIES, 10) for r in (retriever, on_gpu))
-    assert [[h.passage.id for h in found] for found in ours] == [[h.passage.id for h in found] for found in theirs]
-
-
 # --- building
 
 
