@@ -142,7 +142,11 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 
 
 def _value(match: re.Match[str], key: str, known: Sequence[str]) -> str:
-    return f"{key} is {_quoted(match[2])}; allowed: {_type(match[1])}"
+    allowed = _type(match[1])
+    quotes = " (YAML reads the words true, false, yes and no as text only in quotes)"
+    return f"{key} is {_quoted(match[2])}; allowed: {allowed}" + quotes * (
+        allowed == _WORDS["str"] and match[2].strip("'") in ("True", "False")
+    )
 
 
 def _unknown(match: re.Match[str], key: str, known: Sequence[str]) -> str:

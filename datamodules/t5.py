@@ -18,7 +18,7 @@ from datamodules.examples.token_stream import CorpusStream, held_out_share, read
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import check_lengths, corrupt, random_mask, span_counts, text_length
 from models.t5.tokenizer_training import sentinel_ids
-from models.text_formats import neutralize, passage_text
+from models.text_formats import neutralize, passage_text, special_texts
 
 MIN_TOKENS = 8  # of the last validation sequence; a shorter one is dropped
 
@@ -118,7 +118,7 @@ class SpanCorruptionData(StepData):
             return
         self.tokenizer = self.trainer.lightning_module.tokenizer
         self.sentinels = sentinel_ids(self.tokenizer)
-        self.specials = sorted(set(self.tokenizer.all_special_tokens), key=len, reverse=True)
+        self.specials = special_texts(self.tokenizer)
         self.length = text_length(self.max_tokens, self.noise_share, self.mean_span, len(self.sentinels))
         self.held_out = self._read_held_out()
         noise, spans = span_counts(self.length, self.noise_share, self.mean_span)

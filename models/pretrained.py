@@ -113,7 +113,7 @@ def load_seq2seq(
 
     Raises:
         MissingInputError: If the model is not on this machine.
-        UserError: If it is not an encoder-decoder.
+        UserError: If it is not an encoder-decoder, or its vocabulary or start token is not known.
     """
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -126,11 +126,27 @@ def load_seq2seq(
         raise UserError(
             f"{what} {pretrained} is a {config.model_type!r}, not an encoder-decoder: name a T5-family model."
         )
+    if config.model_type == "umt5":
+        # transformers 5 divides the logits by sqrt(d_model) as if the output layer were the embedding, which it is not
+        raise UserError(
+            f"{what} {pretrained} is a UMT5, which this version of transformers computes wrongly: name an mT5."
+        )
+    if getattr(config, "decoder_start_token_id", None) is None:
+        raise UserError(
+            f"{what} {pretrained}: its config.json has no decoder_start_token_id: add it (T5 starts with pad_token_id)."
+        )
     options: dict[str, Any] = {} if dropout is None else dropout_options(True, dropout)
     network = load_network(AutoModelForSeq2SeqLM, folder, dtype=torch.float32, **options)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    rows = network.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > rows:
+        raise UserError(
+            f"{what} {pretrained}: its tokenizer has {len(tokenizer)} tokens, its network embeddings for {rows}: save the "
+            "tokenizer that belongs to it in that folder (an mT5 has no extra_ids)."
+        )
     if gradient_checkpointing:
         network.activation_checkpointing_enable({"use_reentrant": False})
-    return network, AutoTokenizer.from_pretrained(folder)
+    return network, tokenizer
 
 
 def dropout_options(encoder_decoder: bool, rate: float) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Helpers shared by all input formats: passage text, escaping of special tokens, single-token words."""
+"""Helpers shared by all input formats: passage text, escaping of special tokens, words of the relevance labels."""
 
 from collections.abc import Sequence
 
@@ -6,6 +6,13 @@ from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
 from common.records import Passage
+
+WORD_START = "▁"  # SentencePiece's mark
+SENTINELS = 100  # of T5's vocabulary: <extra_id_0> to <extra_id_99>
+LABEL_WORDS = (  # proposed where "true" or "false" is several tokens
+    ("true", "false"), ("yes", "no"), ("True", "False"), ("Yes", "No"), ("right", "wrong"), ("good", "bad"), ("A", "B"),
+    ("1", "0"), ("+", "-"),
+)  # fmt: skip
 
 
 def passage_text(passage: Passage) -> str:
@@ -20,16 +27,38 @@ def neutralize(text: str, specials: Sequence[str]) -> str:
     return text
 
 
-def single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
-    """Token id of a word that must be a single token.
+def special_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Texts that a tokenizer reads as one special token, longest first.
+
+    mT5's vocabulary has its sentinels as ordinary pieces, which its list of special tokens does not name.
+    """
+    pieces = [f"<extra_id_{number}>" for number in range(SENTINELS)]
+    ids = tokenizer.convert_tokens_to_ids([WORD_START + piece for piece in pieces])
+    plain = [piece for piece, id_ in zip(pieces, ids, strict=True) if id_ not in (None, tokenizer.unk_token_id)]
+    return sorted({*tokenizer.all_special_tokens, *plain}, key=len, reverse=True)
+
+
+def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word: str) -> tuple[int, int]:
+    """Token ids of the words that a generative relevance estimator says of relevant and of irrelevant passages.
 
     Raises:
-        UserError: If the tokenizer splits it or does not know it.
+        UserError: If a word is not a single token of the vocabulary, or both are the same one; proposes words that are.
     """
-    ids = tokenizer.encode(word, add_special_tokens=False)
-    if len(ids) != 1 or ids[0] == tokenizer.unk_token_id:
+    ids = tuple(_single_token(tokenizer, word) for word in (true_word, false_word))
+    if None in ids or ids[0] == ids[1]:
+        pairs = [pair for pair in LABEL_WORDS if None not in [_single_token(tokenizer, word) for word in pair]]
+        proposed = " and ".join(f'"{word}"' for word in pairs[0]) if pairs else "of your choice"
+        wrong = [word for word, id_ in zip((true_word, false_word), ids, strict=True) if id_ is None]
+        pieces = tokenizer.tokenize(wrong[0]) if wrong else []
+        cause = f"{wrong[0]!r} is {pieces}" if wrong else f"{true_word!r} and {false_word!r} are the same"
         raise UserError(
-            f"{word!r} must be one token of {tokenizer.name_or_path}, but is {len(ids)}: {ids}. Use another T5, or train a "
-            "tokenizer that has it: python -m trainers.t5_from_scratch."
+            f"the words of the relevance labels must be two different tokens of {tokenizer.name_or_path}, but {cause}: set "
+            f"model.true_word and model.false_word to words that are single tokens, here {proposed}."
         )
-    return int(ids[0])
+    return ids  # type: ignore[return-value]  # no None among them
+
+
+def _single_token(tokenizer: PreTrainedTokenizerBase, word: str) -> int | None:
+    """The token id of a word; None if it is several tokens or unknown."""
+    ids = tokenizer.encode(word, add_special_tokens=False)
+    return int(ids[0]) if len(ids) == 1 and ids[0] != tokenizer.unk_token_id else None

@@ -14,7 +14,7 @@ from common.checks import check_above, check_at_least, check_dropout
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextBatch
 from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat
-from models.rerag.estimator import RelevanceEstimator
+from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import ReRagModel
 from models.t5.word_neighbours import nearest_words
@@ -72,6 +72,8 @@ class ReRagTrainer(ReRagValidation):
         label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators only).
         label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
         estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
+        true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
+        false_word: What it says of an irrelevant one.  In mT5's vocabulary "false" is two tokens: take yes and no there.
         freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
             position relative to the other words.
         dropout: Dropout rate of both models; the checkpoints' when null.
@@ -113,6 +115,8 @@ class ReRagTrainer(ReRagValidation):
         label_form: LabelForm = "pointwise",
         label_false_weight: float = 0.125,
         estimator_layers: int | None = None,
+        true_word: str = TRUE_FALSE[0],
+        false_word: str = TRUE_FALSE[1],
         freeze_embeddings: bool = False,
         dropout: float | None = None,
         learning_rate: float = 1e-4,
@@ -153,7 +157,13 @@ class ReRagTrainer(ReRagValidation):
         self.estimator = self.generator = None
         if estimator is not None:
             self.estimator = RelevanceEstimator.build(
-                estimator, max_tokens, text_format, dropout, gradient_checkpointing, estimator_layers
+                estimator,
+                max_tokens,
+                text_format,
+                dropout,
+                gradient_checkpointing,
+                estimator_layers,
+                (true_word, false_word),
             )
         if generator is not None:
             self.generator = Generator.build(
@@ -168,6 +178,9 @@ class ReRagTrainer(ReRagValidation):
             raise UserError(
                 f"{estimator} is encoder-only and has no LM head, so L_tok is undefined: set token_weight to 0."
             )
+        if (true_word, false_word) != TRUE_FALSE and not has_tokens:
+            cause = "there is no estimator" if estimator is None else f"{estimator} is encoder-only"
+            raise UserError(f"true_word and false_word are for a T5 estimator, but {cause}: leave them out.")
         if label_weight and label_form == "vocabulary" and not has_tokens:
             raise UserError(
                 f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a T5."

@@ -19,7 +19,7 @@ from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, clean
 from models.length_batching import fair_shares, pad
-from models.text_formats import neutralize, passage_text
+from models.text_formats import neutralize, passage_text, special_texts
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
@@ -71,7 +71,7 @@ class ContextEncoder:
             )
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
-        self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
+        self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
 

@@ -1,6 +1,6 @@
 """RE-RAG's relevance estimator (Section 2.2): scores how useful a context is for a question.
 
-Two model families: a T5 that generates "true" or "false" in one decoder step, or an encoder-only model with a
+Two model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, or an encoder-only model with a
 classification head, which is faster but has no L_tok.  Shape legend: P pairs, T tokens, V vocabulary, L labels.
 """
 
@@ -32,8 +32,9 @@ from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.sdpa import use_fp32_on_cpu
-from models.text_formats import single_token
+from models.text_formats import label_tokens
 
+TRUE_FALSE = ("true", "false")  # the paper's words
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 
@@ -41,7 +42,7 @@ TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 class Relevance:
     """Output of the estimator for P pairs."""
 
-    score_P: Tensor  # relevance logit: log P("true") - log P("false"), nats, fp32
+    score_P: Tensor  # relevance logit: log P(true word) - log P(false word), nats, fp32
     other_logit_P: Tensor | None  # logit of the probability of all other tokens, for L_tok; None without an LM head
 
 
@@ -51,18 +52,24 @@ class RelevanceEstimator(nn.Module):
     Args:
         network: A T5-family model, or a sequence classifier with one or two labels.
         encode: Tokenizes (question, context) pairs.
+        label_words: What a T5 says of a relevant and of an irrelevant context, a single token each.
+
+    Raises:
+        UserError: If a word is several tokens.
     """
 
     network: PreTrainedModel
     inference_dtype: torch.dtype | None = None  # of `scores`; None: as the caller's autocast says
 
-    def __init__(self, network: PreTrainedModel, encode: ContextEncoder) -> None:
+    def __init__(
+        self, network: PreTrainedModel, encode: ContextEncoder, label_words: tuple[str, str] = TRUE_FALSE
+    ) -> None:
         super().__init__()
-        self.network, self.encode = network, encode
+        self.network, self.encode, self.label_words = network, encode, label_words
         keep_heads_in_fp32(network)
         self.generative = bool(network.config.is_encoder_decoder)
         if self.generative:
-            self.true_id, self.false_id = (single_token(encode.tokenizer, word) for word in ("true", "false"))
+            self.true_id, self.false_id = label_tokens(encode.tokenizer, *label_words)
         # Segment ids mark question and passage for models of the BERT family that were trained with them.
         self.segmented = (
             not self.generative
@@ -81,6 +88,7 @@ class RelevanceEstimator(nn.Module):
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
         layers: int | None = None,
+        label_words: tuple[str, str] = TRUE_FALSE,
     ) -> Self:
         """Load an estimator for training or serving.
 
@@ -92,10 +100,11 @@ class RelevanceEstimator(nn.Module):
             dropout: Rate of all dropout layers; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
             layers: Number of first layers to keep of an encoder-only model; all when None.
+            label_words: What a T5 says of a relevant and of an irrelevant context; encoder-only models say nothing.
 
         Raises:
             MissingInputError: If the model is not on this machine.
-            UserError: If the tokenizer, `layers`, the number of labels or max_tokens does not fit the model.
+            UserError: If the tokenizer, `layers`, a label word, the number of labels or max_tokens does not fit the model.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
@@ -130,7 +139,7 @@ class RelevanceEstimator(nn.Module):
             use_fp32_on_cpu(network)
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
-        return cls(network, encode)
+        return cls(network, encode, label_words)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Relevance:
         """Scores of P tokenized pairs; see `Relevance`."""

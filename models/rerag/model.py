@@ -16,7 +16,7 @@ from common.seals import check_fields
 from models.devices import compute_dtype, resolve_device
 from models.rerag.calibration import Calibration
 from models.rerag.context_tokenizer import ContextFormat, text_format
-from models.rerag.estimator import RelevanceEstimator
+from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.serving_manifest import CURE, read_manifest, write_manifest
 
@@ -80,7 +80,10 @@ class ReRagModel:
                 part.save(folder / name)
                 parts[name] = {"text_format": text_format(part.encode.format), "max_tokens": part.encode.max_tokens}
         if self.estimator is not None and self.estimator.generative:
-            parts[ESTIMATOR]["label_ids"] = {"true": self.estimator.true_id, "false": self.estimator.false_id}
+            parts[ESTIMATOR] |= {
+                "label_words": dict(zip(TRUE_FALSE, self.estimator.label_words, strict=True)),
+                "label_ids": dict(zip(TRUE_FALSE, (self.estimator.true_id, self.estimator.false_id), strict=True)),
+            }
         head = parts.get(GENERATOR) or parts[ESTIMATOR]
         write_manifest(
             folder, KIND, head["text_format"], head["max_tokens"],
@@ -125,7 +128,12 @@ class ReRagModel:
                 raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
         estimator = generator = None
         if ESTIMATOR in parts:
-            estimator = RelevanceEstimator.build(str(serving / ESTIMATOR), *_input(serving, parts[ESTIMATOR]))
+            words = parts[ESTIMATOR].get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
+            check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
+            estimator = RelevanceEstimator.build(
+                str(serving / ESTIMATOR), *_input(serving, parts[ESTIMATOR]),
+                label_words=(words["true"], words["false"]),
+            )  # fmt: skip
             estimator = estimator.eval().to(where)
         if GENERATOR in parts:
             generator = Generator.build(

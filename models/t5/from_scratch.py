@@ -50,11 +50,9 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
 
     Raises:
         MissingInputError: If the path does not exist or holds no tokenizer.
-        UserError: If it has no padding or end token, or "true" or "false" is not a single token.
+        UserError: If it has no padding or end token.
     """
     from transformers import AutoTokenizer, T5TokenizerFast
-
-    from models.text_formats import single_token
 
     path = Path(name).expanduser()
     folder = path.parent if path.name == "spiece.model" else path
@@ -68,8 +66,6 @@ def load_tokenizer(name: str) -> "PreTrainedTokenizerBase":
         raise MissingInputError(f"--tokenizer {name}: no tokenizer.json and no spiece.model found there.")
     if tokenizer.pad_token_id is None or tokenizer.eos_token_id is None:
         raise UserError(f"--tokenizer {name} lacks <pad> or </s>: use a tokenizer of the T5 family.")
-    for word in ("true", "false"):
-        single_token(tokenizer, word)
     return tokenizer
 
 

@@ -67,13 +67,14 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int = 8000) -> PreTrainedT
 
 
 def sentinel_ids(tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """Ids of the sentinels that the tokenizer has, from <extra_id_0> on.
+    """Ids of the sentinels that the tokenizer has, from <extra_id_0> on; mT5's are ordinary pieces that begin a word.
 
     Raises:
         UserError: If it has none.
     """
     vocab = tokenizer.get_vocab()
-    ids = [vocab[sentinel] for sentinel in reversed(SENTINELS) if sentinel in vocab]
+    names = [next((each for each in (name, _BLANK + name) if each in vocab), None) for name in reversed(SENTINELS)]
+    ids = [vocab[name] for name in names if name is not None]
     if not ids:
         raise UserError(
             f"the tokenizer {tokenizer.name_or_path} has no sentinels <extra_id_0>, ...: use one of the T5 family, or "

@@ -19,7 +19,7 @@ from models.rerag.context_tokenizer import ContextEncoder
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
 from models.t5.tokenizer_training import sentinel_ids, train_tokenizer
-from models.text_formats import neutralize, single_token
+from models.text_formats import neutralize
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.t5_from_scratch import main
 
@@ -73,7 +73,7 @@ def test_ids_are_where_t5_has_them(tokenizer: PreTrainedTokenizerBase, folder: P
     assert sorted(tokenizer.get_vocab().values()) == list(range(size))
     for word in ("true", "false", "question", "title", "context", "document"):
         assert tokenizer.tokenize(word) == [f"▁{word}"]
-        assert tokenizer.encode(word) == [single_token(tokenizer, word), 1]
+        assert tokenizer.encode(word) == [tokenizer.convert_tokens_to_ids(f"▁{word}"), 1]
         assert tokenizer.tokenize(f"so {word} it is").count(f"▁{word}") == 1
     assert tokenizer("a", "b")["input_ids"].count(1) == 2
     config = AutoModelForSeq2SeqLM.from_pretrained(folder).config

@@ -75,7 +75,7 @@ batch = tokenizer(texts, truncation=True, padding=True, return_tensors="pt")
 start = torch.full((len(texts), 1), network.config.decoder_start_token_id)
 with torch.inference_mode():
     logits = network(**batch, decoder_input_ids=start).logits[:, 0]
-relevance = logits[:, {estimator.true_id}] - logits[:, {estimator.false_id}]  # "true" and "false"
+relevance = logits[:, {estimator.true_id}] - logits[:, {estimator.false_id}]  # "{estimator.label_words[0]}" and "{estimator.label_words[1]}"
 ```"""
     return f"""{CLEAN}
 

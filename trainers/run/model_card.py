@@ -54,7 +54,7 @@ RERAG_CARD = Card(
 
 - Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
   tokens; the passage is truncated, never the question.
-- Relevance score: logit("true") - logit("false"), or the single logit of an encoder-only estimator.
+- Relevance score: logit("{true_word}") - logit("{false_word}"), or the single logit of an encoder-only estimator.
 - Calibration on validation: {calibration}; {refusal}{weights}.
 - Validation: {validation}.
 - Data: {data}.

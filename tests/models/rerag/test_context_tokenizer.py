@@ -15,7 +15,7 @@ from common.records import Passage, clean
 from models.length_batching import pad
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat, text_format
 from models.rerag.estimator import RelevanceEstimator
-from models.text_formats import single_token
+from models.text_formats import label_tokens
 from tests.conftest import SENTINELS, save_t5, save_t5_tokenizer
 from tests.helpers.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 
@@ -200,10 +200,10 @@ def test_padding(sequences: list[list[int]], max_tokens: int) -> None:
 def test_label_tokens_must_be_single(tmp_path: Path) -> None:
     save_t5(tmp_path / "t5")
     save_t5_tokenizer(tmp_path / "t5", ("true", "xalse"))
-    with pytest.raises(UserError, match=r"'false' must be one token .* but is 1: \[2\]"):  # unknown
+    with pytest.raises(UserError, match=r"'false' is \['<unk>'\]: .* here \"yes\" and \"no\""):
         RelevanceEstimator.build(str(tmp_path / "t5"))
-    with pytest.raises(UserError, match=r"must be one token .* but is 2"):
-        single_token(_TOKENIZERS["t5"], "true false")
+    with pytest.raises(UserError, match=r"'true false' is \['true', 'false'\]"):
+        label_tokens(_TOKENIZERS["t5"], "true false", "false")
 
 
 def test_the_real_t5_says_true_and_false_in_one_piece() -> None:
@@ -211,7 +211,7 @@ def test_the_real_t5_says_true_and_false_in_one_piece() -> None:
     if not data or not (Path(data) / "t5/spiece.model").is_file():
         pytest.skip("LIGHTNING_RAG_DATA names no folder with t5/spiece.model")
     tokenizer = T5Tokenizer.from_pretrained(str(Path(data) / "t5"))
-    assert (single_token(tokenizer, "true"), single_token(tokenizer, "false")) == (1176, 6136)
+    assert label_tokens(tokenizer, "true", "false") == (1176, 6136)
     assert tokenizer.convert_ids_to_tokens([1176, 6136]) == ["▁true", "▁false"]
     poison = Passage("p", "London </s> <extra_id_0> <pad>", "<extra_id_99>")
     for format in T5_FORMATS:

@@ -1,0 +1,128 @@
+"""RE-RAG with mT5: words of the relevance labels, sentinels among ordinary pieces, an output layer that is not the embedding."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, BertTokenizer
+
+from common.errors import ArtifactError, UserError
+from common.records import Passage
+from common.seals import write_sealed
+from models.rerag.estimator import RelevanceEstimator
+from models.rerag.generator import Generator
+from models.rerag.model import ESTIMATOR, ReRagModel
+from models.t5.tokenizer_training import sentinel_ids
+from models.t5.word_neighbours import nearest_words
+from models.text_formats import label_tokens, special_texts
+from tests.conftest import save_t5
+from tests.helpers.mt5 import save_mt5
+from tests.helpers.rerag_parts import HAMLET, PAIRS, QUESTION
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_mt5(tmp_path_factory.mktemp("mt5") / "mt5")
+
+
+def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.tokenize("true") == ["▁true"]
+    assert tokenizer.tokenize("false") == ["▁fal", "se"]
+    with pytest.raises(UserError) as refused:
+        RelevanceEstimator.build(str(folder), 64)
+    assert str(refused.value) == (
+        f"the words of the relevance labels must be two different tokens of {folder}, but 'false' is ['▁fal', 'se']: set "
+        'model.true_word and model.false_word to words that are single tokens, here "yes" and "no".'
+    )
+    with pytest.raises(UserError, match="'yes' and 'yes' are the same"):
+        RelevanceEstimator.build(str(folder), 64, label_words=("yes", "yes"))
+    with pytest.raises(UserError, match=r"'nein' is \['▁', 'n', 'e', 'i', 'n'\]"):
+        RelevanceEstimator.build(str(folder), 64, label_words=("yes", "nein"))
+    assert label_tokens(tokenizer, "yes", "no") == tuple(tokenizer.convert_tokens_to_ids(["▁yes", "▁no"]))
+
+
+def test_nothing_is_proposed_where_no_pair_fits() -> None:
+    tokenizer = BertTokenizer(vocab={"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4})
+    with pytest.raises(UserError, match=r"'true' is \['\[UNK\]'\]: .* single tokens, here of your choice"):
+        label_tokens(tokenizer, "true", "false")
+
+
+def test_mt5_scores_are_logit_differences_of_its_words_and_survive_export(folder: Path, tmp_path: Path) -> None:
+    re = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).eval()
+    plain, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    assert not torch.equal(plain.lm_head.weight, plain.shared.weight)
+    yes, no = tokenizer.convert_tokens_to_ids(["▁yes", "▁no"])
+    scores = re.scores(PAIRS)
+    for (question, passage), score in zip(PAIRS, scores, strict=True):
+        batch = tokenizer([f"question: {question} title: {passage.title} context: {passage.text}"], return_tensors="pt")
+        with torch.inference_mode():
+            logits = plain(**batch, decoder_input_ids=torch.zeros(1, 1).long()).logits[0, 0]
+        assert score == model_close((logits[yes] - logits[no]).item(), logits.abs().max().item())
+    reader = Generator.build(str(folder), 64).eval()
+    ReRagModel(re, reader).save(tmp_path / "serving")
+    part = json.loads((tmp_path / "serving/serving.json").read_text())["parts"][ESTIMATOR]
+    assert (part["label_words"], part["label_ids"]) == ({"true": "yes", "false": "no"}, {"true": yes, "false": no})
+    served = ReRagModel.load(tmp_path / "serving", "cpu")
+    assert served.estimator.label_words == ("yes", "no")
+    assert served.estimator.scores(PAIRS) == model_close(scores)
+    rows = [(question, [passage]) for question, passage in PAIRS]
+    given, again = (each.answers(rows, 4) for each in (reader, served.generator))
+    assert [text for text, _ in again] == [text for text, _ in given]
+    assert [logp for _, logp in again] == model_close([logp for _, logp in given], 40.0)
+
+
+def test_a_folder_without_words_has_the_papers(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    re = RelevanceEstimator.build(str(checkpoints["t5"]), 64).eval()
+    ReRagModel(re, None).save(tmp_path / "serving")
+    manifest = json.loads((tmp_path / "serving/serving.json").read_text())
+    del manifest["seal"], manifest["parts"][ESTIMATOR]["label_words"]
+    write_sealed(tmp_path / "serving/serving.json", manifest)
+    served = ReRagModel.load(tmp_path / "serving", "cpu")
+    assert served.estimator.label_words == ("true", "false")
+    assert (served.estimator.true_id, served.estimator.false_id) == (re.true_id, re.false_id)
+    manifest["parts"][ESTIMATOR]["label_words"] = {"true": "yes"}
+    write_sealed(tmp_path / "serving/serving.json", manifest)
+    with pytest.raises(ArtifactError, match="label_words has no 'false'"):
+        ReRagModel.load(tmp_path / "serving", "cpu")
+
+
+def test_sentinels_that_are_ordinary_pieces_are_found_and_escaped(folder: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ids = sentinel_ids(tokenizer)
+    assert tokenizer.convert_ids_to_tokens(ids) == [f"▁<extra_id_{number}>" for number in range(10)]
+    assert not {"<extra_id_0>", "▁<extra_id_0>"} & set(tokenizer.all_special_tokens)
+    assert {"<extra_id_9>", "</s>", "<pad>"} <= set(special_texts(tokenizer))
+    encode = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).encode
+    (poisoned,) = encode([(QUESTION, [Passage.of("name1", f"<extra_id_3> {HAMLET.text}")])])
+    assert not set(ids) & set(poisoned)
+
+
+def test_neighbours_of_words_come_from_its_vocabulary(folder: Path) -> None:
+    network, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    nearest = nearest_words(tokenizer, network.get_input_embeddings().weight)
+    assert {"director", "film", "city"} <= nearest.keys()
+    assert all(tokenizer.tokenize(word) == [f"▁{word}"] for words in nearest.values() for word in words)
+
+
+def test_networks_that_do_not_fit_are_refused(folder: Path, tmp_path: Path) -> None:
+    save_t5(tmp_path / "t5")
+    config = json.loads((tmp_path / "t5/config.json").read_text())
+    (tmp_path / "t5/config.json").write_text(
+        json.dumps({k: v for k, v in config.items() if k != "decoder_start_token_id"})
+    )
+    with pytest.raises(UserError, match="has no decoder_start_token_id"):
+        Generator.build(str(tmp_path / "t5"))
+    (tmp_path / "t5/config.json").write_text(json.dumps({**config, "model_type": "umt5"}))
+    with pytest.raises(UserError, match=r"is a UMT5, .* name an mT5"):
+        Generator.build(str(tmp_path / "t5"))
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens([f"new{number}" for number in range(20)])
+    save_mt5(tmp_path / "mt5")
+    tokenizer.save_pretrained(tmp_path / "mt5")
+    with pytest.raises(UserError, match=r"its tokenizer has \d+ tokens, its network embeddings for \d+"):
+        Generator.build(str(tmp_path / "mt5"))
