@@ -245,7 +245,7 @@ def _write(
     report: dict,
 ) -> None:
     """Write the report folder atomically."""
-    from harness.evaluation.drrag.recall import recall_by_kind
+    from harness.evaluation.drrag.recall import differing, recall_by_kind
     from harness.evaluation.drrag.report import plot_recall, question_records, table_csv, table_markdown
 
     count, source = report["questions"]["measured"], Path(report["questions"]["source"]).name
@@ -278,5 +278,6 @@ def _write(
         write_text(folder / "table.csv", table_csv(evaluation, measured, paper))
         write_text(folder / "table.md", table_markdown(evaluation, measured, paper, title, facts))
         write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(evaluation, texts)))
-        write_json(folder / REPORT, {**report, "rows": rows})
+        differences = {str(k): differing(evaluation, k) for k in dict.fromkeys(o.k for o in evaluation.outcomes)}
+        write_json(folder / REPORT, {**report, "questions where CFS differs from QDC": differences, "rows": rows})
         plot_recall(evaluation, measured, folder / "recall.png", title)

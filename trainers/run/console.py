@@ -28,8 +28,9 @@ class _Training(Progress):
         epochs = self.trainer.max_epochs
         of = f" of {epochs}" if epochs is not None and epochs > 0 else ""
         self.what = f"training, epoch {self.trainer.current_epoch + 1}{of}, step"
-        losses = [f"{name} {float(value):.4g}" for name, value in self.trainer.progress_bar_metrics.items()]
-        return ", ".join([super().text(), *losses])
+        # not the trainer's own metrics: reading them may start a collective, and this is called by a thread of rank 0
+        loss = getattr(self.trainer.lightning_module, "last_loss", "")
+        return ", ".join([super().text(), *([loss] if loss else [])])
 
 
 class Console(Callback):

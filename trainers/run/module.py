@@ -35,6 +35,7 @@ class RunModule(pl.LightningModule):
         self.figures: dict[str, Any] = {}
         self.flops_per_batch = 0
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
+        self.last_loss = ""  # name and value at the last logged step, for the progress line
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
     def setup(self, stage: str) -> None:
@@ -87,6 +88,7 @@ class RunModule(pl.LightningModule):
         sums = self.trainer.strategy.reduce(torch.stack(list(shares.values())), reduce_op="sum")
         metrics = dict(zip(shares, sums, strict=True))
         first, *others = metrics
+        self.last_loss = f"{first} {float(metrics[first]):.4g}"
         self.log(first, metrics[first], prog_bar=True, logger=False)
         self.log_dict({name: metrics[name] for name in others}, logger=False)
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]

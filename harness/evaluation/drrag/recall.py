@@ -23,7 +23,10 @@ from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple
 
 BASELINE = "SM"
-ORACLES = {"oracle": "QDC", "oracle, ranked pool": "ranked"}  # row -> whose candidates it chooses from
+ORACLES = {  # row -> whose candidates it chooses from; QDC and CFS have the same
+    "oracle, pool of QDC and CFS": "QDC",
+    "oracle, pool of ranked": "ranked",
+}
 
 
 @dataclass(slots=True)
@@ -204,6 +207,17 @@ def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> l
             )
         )
     return measured
+
+
+def differing(evaluation: Evaluation, k: int, row: str = "CFS", other: str = "QDC") -> int | None:
+    """On how many questions two rows choose different documents, in any order; None if a row was not evaluated.
+
+    CFS with a classifier that accepts nearly every pair is QDC: its gain over SM is then QDC's.
+    """
+    chosen = {outcome.name: outcome.documents for outcome in evaluation.outcomes if outcome.k == k}
+    if row not in chosen or other not in chosen:
+        return None
+    return sum(set(one) != set(two) for one, two in zip(chosen[row], chosen[other], strict=True))
 
 
 def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]:

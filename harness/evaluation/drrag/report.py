@@ -6,7 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, recall_by_kind
+from harness.evaluation.drrag.recall import (
+    BASELINE,
+    ORACLES,
+    Evaluation,
+    Metrics,
+    Outcome,
+    differing,
+    recall_by_kind,
+)
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
 from harness.evaluation.tables import markdown_table
 
@@ -29,7 +37,8 @@ NOTES = """\
 Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with every
 gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
 Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per pair
-for all pairs it needs, although rows share scores here. The oracles use the gold passages: they are upper bounds.
+for all pairs it needs, although rows share scores here. The oracles use the gold passages: each is the upper bound of the
+selections that choose from the pool it names, and of no other.
 """
 PAPER_NOTE = """\
 Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its corpus,
@@ -76,6 +85,11 @@ def table_markdown(
     for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
         rows = [(o, m) for o, m in zip(evaluation.outcomes, measured, strict=True) if o.k == k]
         lines += [f"## k = {k}", "", *_main_table(rows, paper), ""]
+        if (different := differing(evaluation, k)) is not None:
+            lines += [
+                f"CFS's documents differ from QDC's on {different:,} of {len(evaluation.questions):,} questions.",
+                "",
+            ]
         kinds = list(recall_by_kind(evaluation, rows[0][0]))
         if len(kinds) > 1:
             table = [[o.name, *(f"{100 * v:.2f}" for v in recall_by_kind(evaluation, o).values())] for o, _ in rows]

@@ -46,7 +46,7 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
         assert float(table[row, 2]["all_found_percent"]) == pytest.approx(33.33)
         assert float(table[row, 2]["documents"]) == 2
         assert float(table[row, 2]["difference_points"]) == 0
-    for row in "CFS", "ranked", "oracle", "oracle, ranked pool":
+    for row in "CFS", "ranked", "oracle, pool of QDC and CFS", "oracle, pool of ranked":
         assert float(table[row, 2]["recall_percent"]) == 100
         assert float(table[row, 2]["difference_points"]) == pytest.approx(33.33)
         assert float(table[row, 2]["all_found_percent"]) == 100
@@ -54,7 +54,7 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
     assert float(table["CFS w/o QDC", 2]["documents"]) == pytest.approx(4 / 3, abs=1e-3)
     assert float(table["SM", 2]["relative_time"]) == 1
     assert float(table["CFS", 2]["relative_time"]) > 1
-    assert table["oracle", 2]["relative_time"] == ""
+    assert table["oracle, pool of QDC and CFS", 2]["relative_time"] == ""
     assert float(table["SM", 2]["pairs_per_question"]) == 0
     assert [table["CFS", 3]["paper_recall_percent"], table["CFS", 3]["paper_documents"]] == ["88.89", "2.89"]
     assert table["CFS", 2]["paper_recall_percent"] == table["ranked", 3]["paper_recall_percent"] == ""
@@ -76,6 +76,29 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
     assert report["indexes"]["strategy"][0]["kind"] == "bm25"
     sm = next(row for row in report["rows"] if (row["row"], row["k"]) == ("SM", 2))
     assert sm["recall_by_kind"] == {"bridge": 0.5, "comparison": 1.0}
+
+
+def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(strategy, tmp_path):
+    out, _ = run_and_read(strategy, tmp_path)
+    # q3's documents are both in the first stage. QDC adds its first candidate whatever it is; CFS, right about gold pairs,
+    # adds only the second hop, so with k = 3 it hands over fewer documents.
+    records = [json.loads(line)["rows"] for line in (out / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    differs = {
+        k: sum(sorted(rows["CFS"][k]["documents"]) != sorted(rows["QDC"][k]["documents"]) for rows in records)
+        for k in "23"
+    }
+    assert differs["3"] > 0
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert report["questions where CFS differs from QDC"] == differs
+    markdown = (out / "table.md").read_text(encoding="utf-8")
+    assert f"CFS's documents differ from QDC's on {differs['3']} of 3 questions." in markdown
+
+
+def test_the_report_says_nothing_of_rows_that_were_not_measured(strategy, tmp_path):
+    out, _ = run_and_read(strategy, tmp_path, rows=["QDC"])
+    assert "differ from QDC" not in (out / "table.md").read_text(encoding="utf-8")
+    report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert report["questions where CFS differs from QDC"] == {"2": None, "3": None}
 
 
 def test_records_show_what_was_found_and_missed(strategy, tmp_path):
@@ -132,7 +155,7 @@ def test_each_pair_is_scored_once_for_all_rows(strategy, tmp_path):
 
 def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
     _, table = run_and_read(strategy, tmp_path, rows=["QDC"])
-    assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
+    assert {row for row, _ in table} == {"SM", "QDC", "oracle, pool of QDC and CFS"}
     assert strategy.scorer.asked == []
     with pytest.raises(UserError, match=r"rows contains 'cfs'; allowed: SM, QDC, CIS"):
         run_and_read(strategy, tmp_path, rows=["cfs"])
@@ -140,7 +163,7 @@ def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
 
 def test_without_a_classifier_the_rows_that_need_none_are_measured(index, tmp_path):
     _, table = run_and_read(DrRag(Bm25Retriever(index), selection=SelectionOptions("sm")), tmp_path)
-    assert {row for row, _ in table} == {"SM", "QDC", "oracle"}
+    assert {row for row, _ in table} == {"SM", "QDC", "oracle, pool of QDC and CFS"}
 
 
 def test_questions_without_all_their_gold_are_left_out_and_counted():
