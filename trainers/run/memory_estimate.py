@@ -97,6 +97,8 @@ def activation_bytes(
         half: Whether activations are bfloat16.
         on_gpu: Whether attention uses a GPU's kernels.
     """
+    if network.config.model_type == "longformer":
+        return _longformer_bytes(network, rows, tokens, half)
     shape = on_meta(network)
     if half:
         shape = shape.to(torch.bfloat16)
@@ -122,6 +124,35 @@ def activation_bytes(
             shape.activation_checkpointing_disable()
             kept += (saved_bytes(shape, run) - kept) // shape.config.num_hidden_layers
     return kept
+
+
+def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bool) -> int:
+    """As `activation_bytes`.  Longformer's attention reads the values of its mask, and meta tensors have none.
+
+    So two rows (of one, fewer tensors are copied) run on the CPU through random copies of one and of two layers; further rows
+    and layers need the same again.
+    """
+    word = network.config.pad_token_id + 1
+    ids = torch.full((2, tokens), word)
+
+    def kept(recomputed: bool) -> tuple[int, int]:
+        """Bytes of two rows in all layers, and in one of them."""
+        bytes_by_layers = []
+        for layers in (1, 2):
+            config = copy.deepcopy(network.config)
+            config.num_hidden_layers, config.vocab_size = layers, word + 1
+            if not isinstance(config.attention_window, int):
+                config.attention_window = config.attention_window[:layers]
+            with torch.random.fork_rng(devices=[]):
+                copied = type(network)(config).train(network.training).to(torch.bfloat16 if half else torch.float32)
+                if recomputed:
+                    copied.activation_checkpointing_enable({"use_reentrant": False})
+                bytes_by_layers.append(saved_bytes(copied, lambda model: model(input_ids=ids).logits))
+        one, two = bytes_by_layers
+        return one + (two - one) * (network.config.num_hidden_layers - 1), two - one
+
+    whole, layer = kept(recomputed=False)
+    return rows * (kept(recomputed=True)[0] + layer if network.is_activation_checkpointing else whole) // 2
 
 
 def memory_plan(
