@@ -162,6 +162,7 @@ def memory_plan(
     half: bool,
     one_batch: bool,
     device: torch.device,
+    ranks: int = 1,
 ) -> tuple[list[str], int]:
     """Lines with the memory of a step on one device, and its bytes in all.
 
@@ -172,10 +173,12 @@ def memory_plan(
         half: Whether activations are bfloat16.
         one_batch: Whether the activations of only one forward pass are kept at a time.
         device: The device that trains.
+        ranks: Processes that train together; with several, DDP keeps the gradients a second time, to send them.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
-    states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast copies
+    copies = 3 + (ranks > 1)  # gradients, two moments of AdamW; DDP's buckets
+    states = weights + trained * copies + (weights // 2 if half else 0)  # + what autocast casts
     rows, tokens = max(batches, key=lambda shape: (shape[0] * shape[1], shape[1]))
     largest = sum(
         activation_bytes(n, rows, tokens, answer_tokens.get(name, 1), half, device.type == "cuda")
@@ -216,7 +219,7 @@ def check_memory(
     """
     device = trainer.strategy.root_device
     half = str(trainer.precision).startswith("bf16")
-    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device)
+    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device, trainer.world_size)
     if trainer.is_global_zero:
         print("\n".join(lines), flush=True)
     there = available_bytes(device)
