@@ -47,6 +47,8 @@ class DrRagData(StepData):
         UserError: If there is no training file, or a value is out of range.
     """
 
+    step_option, examples_name = "tokens_per_step", "triples"
+
     def __init__(
         self,
         train: list[Source],
@@ -99,6 +101,7 @@ class DrRagData(StepData):
                 "and validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
         self.steps_per_epoch = max(1, min(len(first), math.ceil(sum(lengths) / self.tokens_per_step)))
+        self.units_per_step = len(first) / self.steps_per_epoch
         report = audit(
             self.questions, first, self.mined, lengths, self.encode.max_tokens, [self._untruncated(t) for t in first]
         )

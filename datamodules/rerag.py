@@ -70,6 +70,8 @@ class ReRagData(StepData):
         UserError: If there is no training file, or a value is out of range.
     """
 
+    step_option, examples_name = "questions_per_step", "question-context pairs"
+
     def __init__(
         self,
         train: list[Source],
@@ -150,6 +152,8 @@ class ReRagData(StepData):
                 "set data.word_swaps to 0."
             )
         self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
+        self.units_per_step = len(sets) / self.steps_per_epoch
+        self.examples_per_unit = 1.0 if self._module.packed else sum(self.counts) / len(sets)
         self.audit = self._audit(sets, len(train), len(held_out))
         self.print_audit()
 

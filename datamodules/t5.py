@@ -70,6 +70,8 @@ class SpanCorruptionData(StepData):
         UserError: If no file is given or a value is out of range.
     """
 
+    step_option, examples_name = "sequences_per_step", "sequences"
+
     def __init__(
         self,
         corpora: list[Source],
@@ -97,6 +99,7 @@ class SpanCorruptionData(StepData):
         )  # fmt: skip
         self.sources, self.max_tokens, self.noise_share, self.mean_span = corpora, max_tokens, noise_share, mean_span
         self.sequences_per_step, self.steps_per_epoch = sequences_per_step, steps_per_epoch
+        self.units_per_step = sequences_per_step
         self.validation_fraction, self.validation_sequences = validation_fraction, validation_sequences
         self.sequences_per_validation_batch = sequences_per_validation_batch
         self.streams, self.block_passages, self.sampling_seed = streams, block_passages, sampling_seed

@@ -8,7 +8,7 @@ import random
 from collections import UserList
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import pytorch_lightning as pl
 from torch import Tensor
@@ -136,6 +136,10 @@ class StepData(pl.LightningDataModule):
     """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here."""
 
     steps_per_epoch: int
+    step_option: ClassVar[str]  # the option that sets the size of an optimizer step
+    examples_name: ClassVar[str] = "examples"
+    units_per_step: float  # mean number of what is divided among the ranks: triples, questions, sequences
+    examples_per_unit: float = 1.0  # rows of a model's input that each of them gives
     audit: dict[str, Any]  # what `setup` found in the files
     sources: list[Source]  # files of questions or passages that training and validation read
     _plan: Any  # epoch -> its steps, each a list of positions

@@ -73,6 +73,14 @@ class FusedSelfAttention(BigBirdSelfAttention):
         return attended_BHTD.transpose(1, 2).reshape(B, T, self.all_head_size), None
 
 
+def freeze_pooler(model: BigBirdModel) -> None:
+    """Do not train the pooler, which BigBird's sequence classifier has and does not use; its weights and names stay.
+
+    A trained parameter without a gradient makes DDP fail at the second step.
+    """
+    model.pooler.requires_grad_(False)
+
+
 def fuse(model: BigBirdModel) -> None:
     """Replace the self-attention of every layer by `FusedSelfAttention`, in place; weights and their names stay.
 

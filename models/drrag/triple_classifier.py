@@ -25,7 +25,14 @@ from common.checks import Precision
 from common.errors import UserError
 from common.progress import Progress, say
 from common.records import Passage
-from models.bigbird.attention import AttentionKind, fuse, resolve_kind, sparse_minimum_tokens, sparsify
+from models.bigbird.attention import (
+    AttentionKind,
+    freeze_pooler,
+    fuse,
+    resolve_kind,
+    sparse_minimum_tokens,
+    sparsify,
+)
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
@@ -69,8 +76,7 @@ class TripleClassifier(nn.Module):
                 fuse(network.bert)
             elif self.sparse:
                 sparsify(network.bert)
-            for unused in network.bert.pooler.parameters():
-                unused.requires_grad_(False)  # DDP fails on parameters without gradient
+            freeze_pooler(network.bert)
 
     @classmethod
     def build(
@@ -122,6 +128,7 @@ class TripleClassifier(nn.Module):
             kind = _attention_type(attention, max_tokens)
             network = _with_two_labels(folder, config, attention_type=kind, **labels, **dropouts)
         elif config.model_type == "longformer":
+            dropouts.pop("classifier_dropout", None)  # its head uses hidden_dropout_prob
             network = _with_two_labels(folder, config, **labels, **dropouts)
         else:
             raise UserError(

@@ -22,7 +22,7 @@ from transformers import (
 from common.errors import UserError
 from common.progress import Progress
 from common.records import Passage
-from models.bigbird.attention import fuse
+from models.bigbird.attention import freeze_pooler, fuse
 from models.devices import autocast
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
@@ -78,6 +78,7 @@ class RelevanceEstimator(nn.Module):
         )
         if network.config.model_type == "big_bird":
             fuse(network.bert)
+            freeze_pooler(network.bert)
 
     @classmethod
     def build(
@@ -94,7 +95,7 @@ class RelevanceEstimator(nn.Module):
 
         Args:
             pretrained: Folder or hub id: a T5-family model (also v1.1, Flan, mT5), or an encoder-only model of the
-                BERT/BigBird family, which gets a one-label head unless it has a classification head.
+                BERT/BigBird/Longformer family, which gets a one-label head unless it has a classification head.
             max_tokens: Maximum length of a pair, in tokens.
             text_format: Input format of a T5; encoder-only models always use `sentence_pair`.
             dropout: Rate of all dropout layers; the checkpoint's when None.
@@ -197,6 +198,8 @@ class RelevanceEstimator(nn.Module):
 
 
 def positions(config: PretrainedConfig) -> int:
-    """Maximum input length of an encoder-only model, in tokens; RoBERTa's positions start after the padding id."""
-    taken = config.pad_token_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
+    """Maximum input length of an encoder-only model, in tokens; RoBERTa's and Longformer's positions start after the padding
+    id."""
+    shifted = ("roberta", "xlm-roberta", "camembert", "longformer")
+    taken = config.pad_token_id + 1 if config.model_type in shifted else 0
     return int(config.max_position_embeddings) - taken

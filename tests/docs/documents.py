@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import itertools
 import re
 import runpy
 import shlex
@@ -24,6 +25,7 @@ PAGES = [
     ROOT / "benchmarks/results/README.md",
 ]
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+OVERLAYS = [config for config in CONFIGS if config.parent.name == "overlays"]  # given after another config
 SCRIPTS = sorted((ROOT / "scripts").glob("*.sh"))
 SHELL = ("", "bash", "sh", "console")  # languages of fences that hold commands
 ASSIGNMENT = re.compile(r"[A-Z_]+=\S*")
@@ -75,6 +77,14 @@ def printed_in_comments(file: Path) -> list[Printed]:
     comments = "\n".join(line[1:].rstrip() for line in file.read_text(encoding="utf-8").splitlines() if line[:1] == "#")
     found = [IN_COMMENT.search(line) for line in joined(comments)]
     return [Printed(file, match[1]) for match in found if match]
+
+
+def with_base(overlay: Path) -> list[str]:
+    """The `--config` arguments of the command in an overlay's header: another config, then the overlay."""
+    (command,) = [words(printed.text) for printed in printed_in_comments(overlay)]
+    given = [[option, file] for option, file in itertools.pairwise(command) if option == "--config"]
+    assert given[-1][1] == str(overlay.relative_to(ROOT))
+    return [word for pair in given for word in pair]
 
 
 def words(command: str) -> list[str]:

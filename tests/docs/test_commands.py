@@ -8,6 +8,7 @@ import pytest
 
 from tests.docs.documents import (
     CONFIGS,
+    OVERLAYS,
     PAGES,
     ROOT,
     SCRIPTS,
@@ -16,6 +17,7 @@ from tests.docs.documents import (
     parse,
     printed_in_comments,
     printed_on,
+    with_base,
 )
 
 COMMANDS = [command for page in PAGES for command in printed_on(page)]
@@ -93,6 +95,8 @@ def test_every_page_that_explains_a_command_prints_it() -> None:
 def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     if config.parent.name == "train":
         parse("train", ["fit", "--config", str(config)])
+    elif config in OVERLAYS:
+        parse("train", ["fit", *with_base(config)])
     elif config.stem.startswith("mine_"):
         parse("infer", ["mine", "--config", str(config)])
     else:

@@ -28,6 +28,28 @@ def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> s
     )  # fmt: skip
 
 
+def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
+    """Runs with these options by two processes under DDP, which start once for all of them."""
+    (folder / "runs.json").write_text(
+        json.dumps([[*run, "--trainer.devices", "2", "--trainer.strategy", "ddp"] for run in runs])
+    )
+    launch = (
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "tests.helpers.runs_in_turn",
+    )
+    ended = subprocess.run(
+        [sys.executable, *launch, "runs.json"], cwd=folder, capture_output=True, text=True, timeout=1200,
+        env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    started = [line for line in ended.stdout.splitlines() if line.startswith("run: ")]
+    assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr[-3000:]}"
+
+
 def fit_here(folder: Path, *extra: str) -> None:
     """As `fit`, in this process: faster, where a separate process proves nothing more."""
     before = Path.cwd()

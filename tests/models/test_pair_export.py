@@ -120,7 +120,7 @@ def test_training_goes_on_from_an_exported_classifier(checkpoints: dict[str, Pat
     assert scores(again) == pytest.approx(ours, abs=TOLERANCE_NATS)
 
 
-@pytest.mark.parametrize("family", ["bert", "big_bird", "roberta"])
+@pytest.mark.parametrize("family", ["bert", "big_bird", "roberta", "longformer"])
 @pytest.mark.parametrize("labels", [1, 2])
 def test_an_encoder_only_estimator_scores_the_same_in_other_tools(
     checkpoints: dict[str, Path], tmp_path: Path, family: str, labels: int

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from transformers import AutoModel
 
 import train
 from common.errors import exit_code
@@ -97,6 +98,17 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
     shutil.copy(folder / "config.yaml", workplace / "config.yaml")
     done(fit(workplace, "--name", "again"))
     assert_repeated(weights(workplace, "again"), weights(workplace, "tiny"))
+
+
+def test_a_longformer_trains_in_bf16_and_exports(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.pretrained", str(checkpoints["longformer"]), "--trainer.max_epochs", "1",
+             "--trainer.precision", "bf16-mixed", "--model.gradient_checkpointing", "true")  # fmt: skip
+    served = TripleClassifier.load(workplace / "checkpoints/tiny/serving", device="cpu")
+    assert served.network.config.model_type == "longformer"
+    start, after = AutoModel.from_pretrained(checkpoints["longformer"]).state_dict(), served.network.state_dict()
+    first = [name for name in start if "layer.0.attention.self" in name]  # the last layer is read at [CLS] alone
+    assert len(first) == 12  # query, key and value of local and of global attention, with biases
+    assert not [name for name in first if torch.equal(after[f"longformer.{name}"], start[name])]
 
 
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:

@@ -33,6 +33,8 @@ def kept(classifier: TripleClassifier, rows: int, tokens: int, half: bool = Fals
         ("bert", "fused", 0.1, 80),
         ("bert", "full", 0.0, 80),
         ("bert", "block_sparse", 0.0, 832),
+        ("longformer", "auto", 0.0, 80),
+        ("longformer", "auto", 0.1, 80),
     ],
 )
 def test_the_plan_counts_what_autograd_keeps(
@@ -44,8 +46,9 @@ def test_the_plan_counts_what_autograd_keeps(
     assert activation_bytes(classifier.network, 6, tokens, 0, half) == pytest.approx(2 * planned, rel=0.1)
 
 
-def test_recomputed_activations_are_the_layers_inputs_and_one_layer(checkpoints: dict[str, Path]) -> None:
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96, dropout=0.0).train()
+@pytest.mark.parametrize("family", ["bert", "longformer"])
+def test_recomputed_activations_are_the_layers_inputs_and_one_layer(checkpoints: dict[str, Path], family: str) -> None:
+    classifier = TripleClassifier.build(str(checkpoints[family]), 96, dropout=0.0).train()
     whole = activation_bytes(classifier.network, 3, 80, 0, half=False)
     classifier.network.activation_checkpointing_enable({"use_reentrant": False})
     inputs = kept(classifier, 3, 80)

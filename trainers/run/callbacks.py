@@ -17,7 +17,7 @@ from common.progress import Progress, say
 from trainers.run.checkpoints import VALIDATION_DUE
 from trainers.run.environment import commit, data_digests, hardware, versions
 from trainers.run.loggers import JsonlLogger, RunWandbLogger
-from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval
+from trainers.run.preflight_checks import refuse_unknown_metric, refuse_validation_interval, warn_of_small_steps
 from trainers.run.stop_signals import RunStoppedError
 from trainers.run.validation_plots import save_figures
 
@@ -37,9 +37,10 @@ class RunRecord(Callback):
         self._validation_due = checkpoint.get(VALIDATION_DUE, False)
 
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Check the monitored metric and the validation interval."""
+        """Check the monitored metric, the validation interval and the size of a step."""
         refuse_unknown_metric(trainer, module)
         refuse_validation_interval(trainer)
+        warn_of_small_steps(trainer)
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Record environment and data, and cut metrics.jsonl back to the checkpoint."""

@@ -1,5 +1,6 @@
 """Early stopping with this project's defaults."""
 
+import sys
 from typing import Any, Literal
 
 from pytorch_lightning import callbacks
@@ -13,7 +14,8 @@ class EarlyStopping(callbacks.EarlyStopping):
     Args:
         monitor: The metric.
         mode: Whether a higher (`max`) or a lower (`min`) metric is better.
-        patience: Validations without improvement; a resumed run uses the given number, not the one in its checkpoint.
+        patience: Validations without improvement; null never stops early: the run makes all its epochs, and best.ckpt is its
+            best validation.  A resumed run uses the given number, not the one in its checkpoint.
         strict: Whether a validation without the metric is an error; false, since the first validation of a resumed run
             lacks the metrics of training steps.
         check_on_train_epoch_end: Whether to decide at the end of an epoch instead of after a validation.
@@ -24,7 +26,7 @@ class EarlyStopping(callbacks.EarlyStopping):
         self,
         monitor: str,
         mode: Literal["max", "min"] = "max",
-        patience: int = 3,
+        patience: int | None = 3,
         strict: bool = False,
         check_on_train_epoch_end: bool | None = False,
         **options: Any,
@@ -32,7 +34,7 @@ class EarlyStopping(callbacks.EarlyStopping):
         super().__init__(
             monitor=monitor,
             mode=mode,
-            patience=patience,
+            patience=sys.maxsize if patience is None else patience,
             strict=strict,
             check_on_train_epoch_end=check_on_train_epoch_end,
             **options,

@@ -156,6 +156,8 @@ def activation_bytes(
         half: Whether activations are bfloat16.
         on_gpu: Whether attention uses a GPU's kernels.
     """
+    if network.config.model_type == "longformer":
+        return _longformer_bytes(network, rows, tokens, half)
     shape = on_meta(network)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
     if getattr(shape.config, "attention_type", None) == "block_sparse":
@@ -185,6 +187,35 @@ def activation_bytes(
     return kept
 
 
+def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bool) -> int:
+    """As `activation_bytes`.  Longformer's attention reads the values of its mask, and meta tensors have none.
+
+    So two rows (of one, fewer tensors are copied) run on the CPU through random copies of one and of two layers; further rows
+    and layers need the same again.
+    """
+    word = network.config.pad_token_id + 1
+    ids = torch.full((2, tokens), word)
+
+    def kept(recomputed: bool) -> tuple[int, int]:
+        """Bytes of two rows in all layers, and in one of them."""
+        bytes_by_layers = []
+        for layers in (1, 2):
+            config = copy.deepcopy(network.config)
+            config.num_hidden_layers, config.vocab_size = layers, word + 1
+            if not isinstance(config.attention_window, int):
+                config.attention_window = config.attention_window[:layers]
+            with torch.random.fork_rng(devices=[]):
+                copied = type(network)(config).train(network.training).to(torch.bfloat16 if half else torch.float32)
+                if recomputed:
+                    copied.activation_checkpointing_enable({"use_reentrant": False})
+                bytes_by_layers.append(saved_bytes(copied, lambda model: model(input_ids=ids).logits))
+        one, two = bytes_by_layers
+        return one + (two - one) * (network.config.num_hidden_layers - 1), two - one
+
+    whole, layer = kept(recomputed=False)
+    return rows * (kept(recomputed=True)[0] + layer if network.is_activation_checkpointing else whole) // 2
+
+
 def memory_plan(
     networks: Mapping[str, PreTrainedModel],
     batches: Sequence[tuple[int, int]],
@@ -192,6 +223,7 @@ def memory_plan(
     half: bool,
     one_batch: bool,
     device: torch.device,
+    ranks: int = 1,
 ) -> tuple[list[str], int]:
     """Lines with the memory of a step on one device, and its bytes in all.
 
@@ -202,10 +234,12 @@ def memory_plan(
         half: Whether activations are bfloat16.
         one_batch: Whether the activations of only one forward pass are kept at a time.
         device: The device that trains.
+        ranks: Processes that train together; with several, DDP keeps the gradients a second time, to send them.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
-    states = weights + trained * 3 + (weights // 2 if half else 0)  # + gradients, two AdamW moments, autocast copies
+    copies = 3 + (ranks > 1)  # gradients, two moments of AdamW; DDP's buckets
+    states = weights + trained * copies + (weights // 2 if half else 0)  # + what autocast casts
     rows, tokens = max(batches, key=lambda shape: (shape[0] * shape[1], shape[1]))
     largest = sum(
         activation_bytes(n, rows, tokens, answer_tokens.get(name, 1), half, device.type == "cuda")
@@ -246,7 +280,7 @@ def check_memory(
     """
     device = trainer.strategy.root_device
     half = str(trainer.precision).startswith("bf16")
-    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device)
+    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device, trainer.world_size)
     if trainer.is_global_zero:
         print("\n".join(lines), flush=True)
     there = available_bytes(device)

@@ -1,9 +1,13 @@
 """Checks of a run's configuration before the first step."""
 
+import math
+
 import pytorch_lightning as pl
 
 from common.errors import UserError
 from trainers.run.module import RunModule
+
+EXAMPLES_PER_RANK = 8  # with fewer, a device spends most of a step waiting for its kernels to start and for other ranks
 
 
 def refuse_unknown_metric(trainer: pl.Trainer, module: RunModule) -> None:
@@ -47,3 +51,20 @@ def refuse_validation_interval(trainer: pl.Trainer) -> None:
             f"trainer.val_check_interval is {given}, which may end within an optimizer step: give a number of batches that is "
             f"a multiple of trainer.accumulate_grad_batches, {accumulate}."
         )
+
+
+def warn_of_small_steps(trainer: pl.Trainer) -> None:
+    """Print one line on rank 0 if an optimizer step gives each of several ranks fewer than `EXAMPLES_PER_RANK` examples."""
+    data, ranks = trainer.datamodule, trainer.world_size
+    units, per_unit = data.units_per_step, data.examples_per_unit
+    needed = max(ranks, ranks * EXAMPLES_PER_RANK / per_unit)  # a question is not divided among ranks
+    if ranks == 1 or round(units, 6) >= needed or not trainer.is_global_zero:
+        return
+    whole = units * data.steps_per_epoch  # an epoch is divided into whole steps of equal size
+    enough = getattr(data, data.step_option) / units * whole / max(1, whole // needed)
+    print(
+        f"warning: an optimizer step gives each of the {ranks} processes {units * per_unit / ranks:.1f} {data.examples_name}: "
+        f"type --data.{data.step_option} {math.ceil(enough / ranks) * ranks} and scale model.learning_rate "
+        "(docs/multi_gpu.md), or use fewer processes.",
+        flush=True,
+    )

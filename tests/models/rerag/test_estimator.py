@@ -87,7 +87,7 @@ def test_logits_are_fp32_under_autocast(checkpoints: dict[str, Path]) -> None:
     torch.testing.assert_close(relevance.score_P.double(), expected, atol=atol, rtol=0)
 
 
-@pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta"])
+@pytest.mark.parametrize("family", ["t5", "bert", "big_bird", "roberta", "longformer"])
 def test_scores_depend_on_neither_company_nor_padding_nor_batches(checkpoints: dict[str, Path], family: str) -> None:
     re = estimator(checkpoints, family)
     scores = re.scores(PAIRS)

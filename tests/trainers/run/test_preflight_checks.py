@@ -1,0 +1,68 @@
+"""Checks before the first step: the line about optimizer steps that are too small for the number of processes."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from datamodules.drrag import DrRagData
+from datamodules.examples.splits import Source
+from datamodules.examples.step_loader import StepData
+from datamodules.t5 import SpanCorruptionData
+from models.drrag.triple_classifier import TripleClassifier
+from tests.helpers.rerag_data import context_data, fid_rows
+from trainers.rerag import ReRagTrainer
+from trainers.run.preflight_checks import warn_of_small_steps
+
+RANKS = 4
+
+
+def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
+    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
+    data = DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
+    data.trainer = SimpleNamespace(lightning_module=SimpleNamespace(classifier=classifier), is_global_zero=False)  # type: ignore[assignment]
+    data.setup("fit")
+    return data
+
+
+def contexts(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
+    file = hotpot_file.with_name("fid.json")
+    file.write_text(json.dumps(fid_rows(80)))
+    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, label_weight=1.0)
+    return context_data(file, module, RANKS, questions_per_step=size)
+
+
+def sequences(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
+    return SpanCorruptionData([Source("hotpotqa", str(hotpot_file))], sequences_per_step=size)
+
+
+@pytest.mark.parametrize(
+    ("build", "small", "option", "examples"),
+    [
+        (triples, 200, "tokens_per_step", r"[12]\.\d triples"),
+        (contexts, 4, "questions_per_step", r"[345]\.\d question-context pairs"),
+        (sequences, 12, "sequences_per_step", r"3\.0 sequences"),
+    ],
+)
+def test_a_step_too_small_for_the_processes_is_one_line_with_a_size_that_is_enough(
+    checkpoints: dict[str, Path], hotpot_file: Path, capsys: pytest.CaptureFixture[str],
+    build: Callable[..., StepData], small: int, option: str, examples: str,
+) -> None:  # fmt: skip
+    def said(size: int, ranks: int, **trainer: Any) -> str:
+        data = build(checkpoints, hotpot_file, size)
+        capsys.readouterr()
+        warn_of_small_steps(SimpleNamespace(datamodule=data, world_size=ranks, **{"is_global_zero": True, **trainer}))  # type: ignore[arg-type]
+        return capsys.readouterr().out
+
+    (line,) = said(small, RANKS).splitlines()
+    found = re.match(
+        rf"warning: an optimizer step gives each of the 4 processes {examples}: type --data\.{option} (\d+)", line
+    )
+    assert found, line
+    assert said(int(found[1]), RANKS) == ""
+    assert said(small, 1) == ""  # no rank waits for another
+    assert said(small, RANKS, is_global_zero=False) == ""
