@@ -26,6 +26,7 @@ from models.loading import load_network
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
 
+_KEPT_VECTORS = 50_000  # 75 MB of 384 dimensions
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 # Per tuple, the files of the first pattern found are fingerprinted: a repackaged model keeps its fingerprint.
 _FINGERPRINTED_FILES = (("*.safetensors", "pytorch_model*.bin"), ("tokenizer.json", "vocab.*", "*.model"))
@@ -136,6 +137,7 @@ class SentenceEncoder:
         self.query_prefix = prompts.get("query", "") if query_prefix is None else query_prefix
         passage_prompt = prompts.get("document", prompts.get("passage", ""))
         self.passage_prefix = passage_prompt if passage_prefix is None else passage_prefix
+        self._kept: dict[str, np.ndarray] = {}  # passage -> vector
         self.dimensions: int = self.model.config.hidden_size
         self.size_bytes: int = sum(p.numel() * p.element_size() for p in self.model.parameters())
 
@@ -174,6 +176,15 @@ class SentenceEncoder:
     def encode_passages(self, texts: Sequence[str]) -> np.ndarray:
         """Embeddings of passage texts, float32 (N, D), in order."""
         return self._encode([self.passage_prefix + text for text in texts])
+
+    def encode_recurring(self, texts: Sequence[str]) -> np.ndarray:
+        """As `encode_passages`, but vectors are kept and reused: for passages that many questions share."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        if len(self._kept) + len(missing) > _KEPT_VECTORS:
+            self._kept.clear()
+            missing = list(dict.fromkeys(texts))
+        self._kept.update(zip(missing, self.encode_passages(missing), strict=True))
+        return np.stack([self._kept[text] for text in texts]) if texts else self.encode_passages([])
 
     @property
     def dtype(self) -> str:
