@@ -22,6 +22,8 @@ OPTIONS = (  # pattern of the parser's error message, and the new name; the mess
     (r"""Parser key "selection": Unable to load config '(\w+)'""", r"selection: {method: \1, ...}"),
     (rf"Option '({_GROUPED})' is not accepted", r"in DR-RAG selection: {\1: ...}"),
     (r"unrecognized arguments: .*--protocol\b", "--normalization"),
+    (r"unrecognized arguments: .*--dtype\b", "--precision"),
+    (r"Option 'dtype' is not accepted", "precision"),
     (r"unrecognized arguments: .*--(open|web)-(singles|questions)\b", r"--\1_\2"),
 )
 
