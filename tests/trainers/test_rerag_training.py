@@ -75,6 +75,7 @@ def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
     manifest = json.loads((folder / "serving.json").read_text())
     assert manifest["calibration"]["scale"] > 0
     assert manifest["refusal_threshold"] in (0.5, 0.6, 0.7, 0.8, 0.9)
+    assert (manifest["refusal_contexts"], manifest["refusal_cost"]) == (25, None)
     served = ReRagModel.load(folder, "cpu")
     state = weights(workplace, "tiny", "best.ckpt")
     for name, value in served.estimator.state_dict().items():
@@ -152,6 +153,25 @@ def test_a_run_without_a_validation_says_why_nothing_is_served(
     fit_here(workplace, "--trainer.max_steps", "1")
     assert not (workplace / "checkpoints/tiny/serving").exists()
     assert "serving: not written, because no validation has chosen a checkpoint" in capsys.readouterr().out
+
+
+def test_a_validation_of_one_kind_exports_no_refusal_threshold(
+    workplace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (workplace / "fid.json").write_text(json.dumps(fid_rows(40)))  # every question has a relevant context
+    fit_here(
+        workplace, "--model.generator", "null", "--model.label_weight", "1", "--checkpoint.monitor", "val/recall_1"
+    )
+    line = (
+        "refusal threshold: not fitted, because every validation question has a relevant context among its best 25: name "
+        "files with both kinds in data.validation.\n"
+    )
+    assert capsys.readouterr().out.count(line) == 1  # of two validations
+    folder = workplace / "checkpoints/tiny/serving"
+    manifest = json.loads((folder / "serving.json").read_text())
+    assert (manifest["refusal_threshold"], manifest["refusal_contexts"]) == (None, None)
+    assert manifest["calibration"] != {"scale": 1.0, "offset": 0.0}
+    assert "no refusal threshold (validation had questions of one kind only)" in (folder / "README.md").read_text()
 
 
 @pytest.mark.parametrize("form", ["listwise", "vocabulary"])

@@ -98,7 +98,7 @@ def recall_table(
     all_found = ", ".join(f"R@{k}" for k in ks if k >= most)
     note = "Share of questions with an answer in one of the first k passages; differences are paired, in points."
     if all_found:
-        note += f" No question has more than {most} candidates: {all_found} do not depend on the order."
+        note += f" No question has more than {most} candidates: the order does not matter for {all_found}."
     return Table(
         "recall",
         "Recall by DPR's has-answer (Table 2)",
@@ -155,7 +155,8 @@ def context_counts(contexts: int) -> list[int]:
 
 def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int) -> Table:
     """Figure 2: EM by number of contexts, each ranker with its own weights."""
-    counts = context_counts(contexts)
+    most = max((len(each.passages) for each in candidate_sets), default=0)
+    counts = context_counts(max(1, min(contexts, most)))  # more contexts than any question has change nothing
     systems: list[tuple[str, Ranker, Marginal]] = [
         (f"{name}, {marginal}", ranker, marginal) for ranker, name in RANKERS.items() for marginal in MARGINALS
     ]

@@ -225,6 +225,9 @@ def coverage_curves(
         name: [Cell(curve.aurc), *(Cell(float(curve.risk_N[max(1, round(c * len(exact_N))) - 1])) for c in coverages)]
         for name, curve in curves.items()
     }
+    if exact_N.min() == exact_N.max():  # every order of the questions has this risk
+        reason = "every answer is right" if exact_N[0] else "no answer is right"
+        rows = {name: [not_measured(reason)] * (1 + len(coverages)) for name in confidences}
     table = Table(
         "risk-coverage",
         "Risk and coverage",

@@ -181,3 +181,6 @@ def test_coverage_table() -> None:
     curves, table = coverage_curves({"sure": np.array([4.0, 3, 2, -np.inf])}, np.array([1.0, 1, 0, 0]))
     assert values(table, "sure") == [round((0 + 0 + 1 / 3 + 0.5) / 4, 4), 0, 0, 0.3333, 0.5]
     assert curves["sure"][1].tolist() == pytest.approx([0, 0, 1 / 3, 0.5])
+    for exact, reason in ((0.0, "no answer is right"), (1.0, "every answer is right")):
+        _, table = coverage_curves({"sure": np.array([2.0, 1.0])}, np.array([exact] * 2))
+        assert f"not measured: {reason}." in tables_markdown("", [], [table], "")

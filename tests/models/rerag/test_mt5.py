@@ -1,6 +1,7 @@
 """RE-RAG with mT5: words of the relevance labels, sentinels among ordinary pieces, an output layer that is not the embedding."""
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,19 @@ def test_sentinels_that_are_ordinary_pieces_are_found_and_escaped(folder: Path) 
     encode = RelevanceEstimator.build(str(folder), 64, label_words=("yes", "no")).encode
     (poisoned,) = encode([(QUESTION, [Passage.of("name1", f"<extra_id_3> {HAMLET.text}")])])
     assert not set(ids) & set(poisoned)
+
+
+def test_an_output_layer_that_is_not_the_embedding_is_no_warning(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addHandler(caplog.handler)
+    try:
+        reader = Generator.build(str(folder), 64)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not torch.equal(reader.network.lm_head.weight, reader.network.shared.weight)
+    assert not [record for record in caplog.records if "tie" in record.getMessage()]
 
 
 def test_neighbours_of_words_come_from_its_vocabulary(folder: Path) -> None:
