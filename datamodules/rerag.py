@@ -19,12 +19,16 @@ from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.mined_negatives import read_mined
 from models.length_batching import length_batches
 from models.rerag.context_tokenizer import ContextEncoder
+from models.rerag.model import Relevance
+
+TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted
 
 
 class ContextModel(Protocol):
     """The part of the LightningModule's interface that the data module uses."""
 
     packed: bool  # whether all contexts of a question form one input
+    relevance: Relevance  # what weights the contexts; `retriever` needs their scores
 
     @property
     def encoders(self) -> list[ContextEncoder]:
@@ -112,6 +116,7 @@ class ReRagData(StepData):
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
         self.questions: list[Question] = []
+        self.first_sets: list[ContextSet] = []  # of the first training questions, with retriever scores
         self.answer_substitutes = AnswerSubstitutes()
         self.nearest: dict[str, list[str]] = {}
         self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
@@ -126,7 +131,7 @@ class ReRagData(StepData):
 
         Raises:
             DataError: If a file is invalid, or no question has an answer and contexts.
-            UserError: If `word_swaps` does not fit the tokenizer.
+            UserError: If `word_swaps` does not fit the tokenizer, or a retriever score is missing that weights a context.
         """
         if self.questions:
             return
@@ -142,6 +147,9 @@ class ReRagData(StepData):
                 f"from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or raise "
                 "data.validation_fraction."
             )
+        self._check_scores(sets, self.train_sources)
+        self._check_scores(self.validation_sets, self.validation_sources or self.train_sources)
+        self.first_sets = sets[:TEMPERATURE_QUESTIONS] if self._module.relevance == "retriever" else []
         self.questions = [one.question for one in sets]
         self.counts = [len(one.passages) for one in sets]  # the same in every epoch; only the selection changes
         self.answer_substitutes = AnswerSubstitutes(self.questions)
@@ -172,6 +180,7 @@ class ReRagData(StepData):
         rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")
         passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
         labels = tuple(self._relevant(question, passage) for passage in passages)
+        scores = self._scores(question, passages)
         answer = rng.choice(question.answers)
         if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
             answer, passages = self._substituted(question, answer, passages, rng)
@@ -181,7 +190,24 @@ class ReRagData(StepData):
             passages = tuple(crop(passage, accepted, words, rng) for passage in passages)
         if self.nearest and epoch >= 0:
             question, passages = self._reworded(question, passages, answer, rng)
-        return ContextSet(question, passages, labels, answer)
+        return ContextSet(question, passages, labels, answer, scores)
+
+    def _scores(self, question: Question, passages: Sequence[Passage]) -> tuple[float, ...]:
+        """The retriever scores of contexts, if they weight them; fewer than contexts if some have none."""
+        if self._module.relevance != "retriever" or not question.given_scores:
+            return ()
+        score_of = dict(zip((p.id for p in question.passages), question.given_scores, strict=True))
+        return tuple(score_of[passage.id] for passage in passages if passage.id in score_of)
+
+    def _check_scores(self, sets: Sequence[ContextSet], sources: Sequence[Source]) -> None:
+        """Raise UserError if contexts are weighted by retriever scores and some have none."""
+        bare = [one.question for one in sets if len(one.scores) < len(one.passages)]
+        if self._module.relevance == "retriever" and bare:
+            raise UserError(
+                f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(sets)} "
+                f"questions of {[source.path for source in sources]} lack some (the first is {bare[0].id!r}). Type `python infer.py "
+                "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no scores."
+            )
 
     def _substituted(
         self, question: Question, answer: str, passages: tuple[Passage, ...], rng: random.Random
@@ -229,6 +255,7 @@ class ReRagData(StepData):
         width = max(counts)
         real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
         labels_BN = torch.zeros_like(real_BN)
+        retriever_BN = torch.zeros(real_BN.shape)
         inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
         for row, one in enumerate(chosen):
             if packed:
@@ -236,6 +263,7 @@ class ReRagData(StepData):
                 labels_BN[row, 0] = any(one.labels)
                 continue
             labels_BN[row, : len(one.labels)] = torch.tensor(one.labels)
+            retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
             inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
         encoders = module.encoders
         return ContextBatch(
@@ -248,6 +276,7 @@ class ReRagData(StepData):
             step_questions,
             step_pairs,
             torch.tensor(rows),
+            retriever_BN,
         )
 
     def _buckets(

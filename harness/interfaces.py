@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
     from models.rerag.estimator import RelevanceEstimator
     from models.rerag.generator import Generator
+    from models.rerag.model import Relevance
 
     Questions = Sequence[Question]
 else:  # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
@@ -59,3 +60,5 @@ class RelevanceModel(Protocol):
     refusal_cost: float | None  # cost of a wrong refusal in wrong answers; None: chosen by F1
     max_answer_tokens: int
     relevance_temperature: float  # divides relevance logits when `thorough` uses them as weights
+    relevance: "Relevance | None"  # what weighted the contexts in training; None if unknown
+    retriever_temperature: float | None  # divides the retriever's scores if these weighted the contexts

@@ -16,7 +16,7 @@ from datamodules.examples.context_sets import ContextBatch
 from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat
 from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
-from models.rerag.model import ReRagModel
+from models.rerag.model import Relevance, ReRagModel
 from models.t5.word_neighbours import nearest_words
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_losses import (
@@ -29,6 +29,7 @@ from trainers.rerag_losses import (
     token_loss,
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
+from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature, weights_text
 from trainers.rerag_validation import ReRagValidation
 from trainers.run.card_usage import rerag_usage
 from trainers.run.memory_estimate import check_memory
@@ -46,13 +47,17 @@ class ReRagTrainer(ReRagValidation):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
     Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights do
-    not depend on batch size, accumulation or world size.  Without an estimator, relevance is uniform (a plain reader);
-    without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
+    not depend on batch size, accumulation or world size.  Without an estimator, relevance is uniform (a plain reader) or the
+    retriever's (Eq. 1-2); without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
 
     Args:
         estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of the
             BERT/BigBird family; null for none.
         generator: Folder or hub id of the T5 to start the generator from; null for none.
+        relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the scores that the
+            data files give (the baseline of the paper's Table 7), or `uniform`.  When null: the estimator if there is
+            one, else uniform.
+        retriever_temperature: T of P_R; fitted on training questions when null.
         protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the paper's
             figures) or `paper` (as printed).
         text_format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
@@ -100,6 +105,8 @@ class ReRagTrainer(ReRagValidation):
         self,
         estimator: str | None = "google-t5/t5-base",
         generator: str | None = "google-t5/t5-base",
+        relevance: Relevance | None = None,
+        retriever_temperature: float | None = None,
         protocol: Protocol = "ours",
         max_tokens: int = 256,
         max_answer_tokens: int = 32,
@@ -133,7 +140,7 @@ class ReRagTrainer(ReRagValidation):
         self.check_options(
             max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight, label_false_weight,
             estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay, warmup_steps,
-            validation_contexts, refusal_contexts, refusal_cost,
+            validation_contexts, refusal_contexts, refusal_cost, retriever_temperature,
         )  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
@@ -151,6 +158,8 @@ class ReRagTrainer(ReRagValidation):
             raise UserError(
                 "text_format packed reads all documents at once, so there is nothing to estimate: set estimator null."
             )
+        self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
+        self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
         if generator is None and not label_weight > 0:
             raise UserError("an estimator without a generator learns from labels alone: set label_weight above 0.")
         self.save_hyperparameters()
@@ -197,6 +206,7 @@ class ReRagTrainer(ReRagValidation):
         token_weight: float | None, label_weight: float, label_false_weight: float, estimator_layers: int | None,
         dropout: float | None, learning_rate: float, estimator_learning_rate: float | None, weight_decay: float,
         warmup_steps: int, validation_contexts: int, refusal_contexts: int, refusal_cost: float | None,
+        retriever_temperature: float | None,
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range."""
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
@@ -209,7 +219,10 @@ class ReRagTrainer(ReRagValidation):
             label_false_weight=label_false_weight, weight_decay=weight_decay, warmup_steps=warmup_steps,
             estimator_learning_rate=estimator_learning_rate,
         )  # fmt: skip
-        check_above(0, learning_rate=learning_rate, repetition_penalty=repetition_penalty, refusal_cost=refusal_cost)
+        check_above(
+            0, learning_rate=learning_rate, repetition_penalty=repetition_penalty, refusal_cost=refusal_cost,
+            retriever_temperature=retriever_temperature,
+        )  # fmt: skip
         check_dropout(dropout=dropout)
 
     @property
@@ -235,8 +248,14 @@ class ReRagTrainer(ReRagValidation):
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        """Fit the retriever's temperature, check the precision, print the memory that a step needs, and refuse what cannot fit."""
         super().setup(stage)
+        if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
+            self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
+            if self.trainer.is_global_zero:
+                print(
+                    f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training questions"
+                )
         if stage != "fit":
             return
         parts = {"estimator": self.estimator, "generator": self.generator}
@@ -252,7 +271,9 @@ class ReRagTrainer(ReRagValidation):
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""
-        return score_contexts(batch, self.estimator, self.generator, self.hparams.bucket_checkpointing)
+        return score_contexts(
+            batch, self.estimator, self.generator, self.hparams.bucket_checkpointing, self.retriever_temperature
+        )
 
     def losses(self, batch: ContextBatch) -> dict[str, Tensor]:
         """This batch's share of every term of the step's loss, unweighted."""
@@ -308,7 +329,10 @@ class ReRagTrainer(ReRagValidation):
 
     def model(self) -> ReRagModel:
         """The model to serve, with the calibration, threshold and temperature of the last validation."""
-        return ReRagModel.of(self.estimator, self.generator, self.fitted, self.hparams.max_answer_tokens)
+        chosen = {
+            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
+        }  # fmt: skip
+        return ReRagModel.of(self.estimator, self.generator, chosen, self.hparams.max_answer_tokens)
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
@@ -335,9 +359,7 @@ class ReRagTrainer(ReRagValidation):
             if calibration
             else "none",
             "refusal": refusal_sentence(self.fitted),
-            "weights": f"; contexts are weighted by softmax(score / {temperature:.4g}) (`thorough`)"
-            if temperature
-            else "",
+            "weights": weights_text(self.retriever_temperature, temperature),
             "usage": rerag_usage(self.estimator, self.generator, self.hparams.max_answer_tokens),
         }
         task = "text2text-generation" if self.generator else "text-ranking"
@@ -349,6 +371,9 @@ class ReRagTrainer(ReRagValidation):
         self.eval().cpu().float()
         loaded = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():
-            here, there = self(batch), score_contexts(batch, loaded.estimator, loaded.generator)
+            there = score_contexts(
+                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
+            )
+            here = self(batch)
         relevance = (here.relevance_BN - there.relevance_BN).abs().max()
         return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

@@ -18,13 +18,17 @@ from models.rerag.generator import Generator
 class ContextScores:
     """Scores of every context, each (B, N); 0 for padding and for an absent model."""
 
-    relevance_BN: Tensor  # relevance logits, nats
+    relevance_BN: Tensor  # relevance logits, nats: the estimator's; without one the retriever's scores / temperature
     answer_logp_BN: Tensor  # log P_G of the gold answer, nats
     other_logit_BN: Tensor  # logit of the estimator's probability of all tokens except "true" and "false"
 
 
 def score_contexts(
-    batch: ContextBatch, estimator: RelevanceEstimator | None, generator: Generator | None, recompute: bool = False
+    batch: ContextBatch,
+    estimator: RelevanceEstimator | None,
+    generator: Generator | None,
+    recompute: bool = False,
+    retriever_temperature: float | None = None,
 ) -> ContextScores:
     """Score a batch; padding is not computed.
 
@@ -33,6 +37,8 @@ def score_contexts(
         estimator: Or None.
         generator: Or None.
         recompute: Keep the activations of one bucket at a time; recompute them in the backward pass.
+        retriever_temperature: Divides the retriever's scores, which then are the relevance logits; None for those of the
+            estimator, or zeros without one.
     """
     width = batch.real_BN.shape[1]
 
@@ -57,4 +63,7 @@ def score_contexts(
             checkpointed = recompute and torch.is_grad_enabled()
             values_3M = checkpoint(function, bucket, use_reentrant=False) if checkpointed else function(bucket)
             grid = grid.index_add(1, bucket.cells_M, values_3M.float())
-    return ContextScores(*grid.view(3, *batch.real_BN.shape))
+    scores = ContextScores(*grid.view(3, *batch.real_BN.shape))
+    if retriever_temperature is not None:
+        scores.relevance_BN = batch.retriever_BN / retriever_temperature
+    return scores

@@ -44,7 +44,7 @@ class QuestionScores:
     """Results of one validation question."""
 
     row: int  # index of the question in the validation sets
-    scores: tuple[float, ...]  # relevance logits of the contexts; zeros without an estimator
+    scores: tuple[float, ...]  # relevance logits of the contexts; zeros for uniform weights
     labels: tuple[bool, ...]  # whether each context is relevant
     answers: tuple[ReadAnswer, ...] = ()  # one per temperature tried; empty without a generator
     gen_nats: float | None = None  # -log P(gold answer | contexts)
@@ -78,11 +78,11 @@ def score_questions(
     Args:
         rows: Indices of the questions in the validation sets.
         sets: The questions with all their contexts.
-        relevance_BN: Relevance logits; padding is ignored.
+        relevance_BN: Relevance logits, equal ones for uniform weights; padding is ignored.
         gen_nats_B: -log P of each gold answer, nats; None without a generator.
         generator: Generates the answers; None for an estimator alone.
         packed: Whether the generator reads all contexts in one call.
-        ranked: Whether the logits come from an estimator; otherwise the first contexts are read with equal weights.
+        ranked: Whether the logits come from an estimator.
         contexts: Number of best contexts to read.
         max_answer_tokens: Longest answer, in tokens.
         fit_temperature: Marginalize by `thorough` at every temperature instead of `fast` at temperature 1 (the released
@@ -96,7 +96,7 @@ def score_questions(
         texts = [(text,) for text, _ in answers]
     elif generator is not None:
         fit_temperature &= ranked
-        order = [_best(s, contexts) if ranked else list(range(len(s)))[:contexts] for s in scores]
+        order = [_best(s, contexts) for s in scores]  # the first ones if all scores are equal
         matrices = MarginalReader(generator, "thorough" if fit_temperature else "fast", max_answer_tokens).matrices(
             [s.question.text for s in sets],
             [[s.passages[n] for n in kept] for s, kept in zip(sets, order, strict=True)],

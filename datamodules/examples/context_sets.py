@@ -25,6 +25,7 @@ class ContextSet:
     passages: tuple[Passage, ...]
     labels: tuple[bool, ...]  # whether each passage is relevant
     answer: str  # the accepted answer used as target in this epoch
+    scores: tuple[float, ...] = ()  # retriever scores of the passages; empty where contexts are not weighted by them
 
 
 @dataclass
@@ -49,6 +50,7 @@ class ContextBatch:
     step_questions: int  # questions of the optimizer step, over all ranks and accumulated batches
     step_pairs: int  # their contexts
     rows_B: Tensor  # index of each question in the training or validation set
+    retriever_BN: Tensor  # retriever scores, fp32; 0 for padding and where contexts are not weighted by them
 
     @property
     def examples(self) -> int:

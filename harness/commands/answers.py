@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from common.checks import check_at_least
-from common.errors import ArtifactError, UserError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
 from common.progress import say
@@ -16,10 +16,12 @@ from harness.interfaces import Strategy
 from harness.runtime.resumable import ResumableBatches, remove_saved
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
+from models.serving_manifest import MANIFEST
 
 if TYPE_CHECKING:
     from common.records import Answer, Question
     from harness.evaluation.answer_scores import AnswerScores
+    from harness.evaluation.rerag.baseline import Baseline
     from harness.evaluation.tables import Table
 
 REPORT = "answers.json"
@@ -50,6 +52,7 @@ def answers(
     temperature_questions: str | None = None,
     temperature_limit: int | None = 2000,
     encoder: str | None = None,
+    baseline_serving: Path | None = None,
     resamples: int = 10_000,
     seed: int = 0,
 ) -> None:
@@ -73,12 +76,16 @@ def answers(
         temperature_limit: Use only this many of them.
         encoder: For RE-RAG without a retriever: the sentence encoder that ranks the shipped passages of each question
             whose file does not give a score for every one of them; MiniLM when omitted.
+        baseline_serving: For RE-RAG: serving folder of a generator trained without the estimator and with relevance retriever,
+            which adds the first four rows of the paper's Table 7.
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
     """
     started = time.perf_counter()
-    check_answers(questions, out, layout, limit, ks, temperature_questions, temperature_limit, resamples)
-    _check_strategy(strategy, temperature_questions)
+    check_answers(
+        questions, out, layout, limit, ks, temperature_questions, temperature_limit, resamples, baseline_serving
+    )
+    _check_strategy(strategy, temperature_questions, baseline_serving)
     from datamodules.formats.reading import read_questions
     from harness.evaluation import paper_figures
     from harness.evaluation.answer_scores import (
@@ -103,6 +110,7 @@ def answers(
             gold_not_in_index(getattr(strategy, "retriever", None), usable, count=False)
         except ArtifactError as error:  # allowed: an index of the same articles, cut into other passages
             say(f"Note: {error}")
+        baseline = _load_baseline(strategy, baseline_serving)
         training = None
         if temperature_questions is not None:
             training = with_answers(list(read_questions(layout, temperature_questions, limit=temperature_limit)))
@@ -114,7 +122,7 @@ def answers(
             from harness.evaluation.rerag import report as rerag_report
 
             rerag = rerag_report.evaluate(
-                strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial
+                strategy, usable, training, encoder, normalization, ks, paper, bootstrap, partial, baseline
             )
             predicted, seconds_before = rerag.answers, rerag.seconds_before
         else:
@@ -186,6 +194,7 @@ def check_answers(
     temperature_questions: str | None,
     temperature_limit: int | None,
     resamples: int,
+    baseline_serving: Path | None,
 ) -> None:
     """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
     from harness.commands.questions import check_questions
@@ -196,15 +205,36 @@ def check_answers(
     check_questions(layout, [questions], limit)
     if temperature_questions is not None:
         check_questions(layout, [temperature_questions], temperature_limit)
+    if baseline_serving is not None and not (baseline_serving / MANIFEST).is_file():
+        raise MissingInputError(
+            f"baseline_serving: {baseline_serving} is no serving folder. Give one that training exported, such as "
+            "checkpoints/rerag-nq-baseline/serving."
+        )
     OUTPUT.check_writable(out)
 
 
-def _check_strategy(strategy: Strategy, temperature_questions: str | None) -> None:
+def _check_strategy(strategy: Strategy, temperature_questions: str | None, baseline_serving: Path | None) -> None:
     """Raise UserError if the strategy cannot do what is asked."""
     if isinstance(strategy, DrRag) and strategy.reader is None:
         raise UserError("DrRag has no reader, so it gives no answers: configure --strategy.init_args.reader.")
     if temperature_questions is not None and not (isinstance(strategy, ReRag) and strategy.model.estimator is not None):
         raise UserError("temperature_questions is for RE-RAG with an estimator only: omit it.")
+    joint = (
+        isinstance(strategy, ReRag) and strategy.model.estimator is not None and strategy.model.generator is not None
+    )
+    if baseline_serving is not None and not joint:
+        raise UserError("baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
+
+
+def _load_baseline(strategy: Strategy, serving: Path | None) -> "Baseline | None":
+    """The baseline's generator, on the device of the strategy's."""
+    if serving is None:
+        return None
+    from harness.evaluation.rerag.baseline import Baseline
+
+    assert isinstance(strategy, ReRag)  # checked before
+    assert strategy.model.generator is not None
+    return Baseline.load(serving, str(strategy.model.generator.network.device), strategy.precision)
 
 
 def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":

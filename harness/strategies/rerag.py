@@ -28,9 +28,11 @@ class ReRag:
     """Retrieves candidates, reranks them by relevance and answers from the best.
 
     Without a generator only the evidence is returned (a reranker); without an estimator contexts stay in the retriever's
-    order with weights softmax(score / temperature), which is plain RAG (Eq. 1-2).
+    order with weights softmax(score / temperature), which is plain RAG (Eq. 1-2), or with equal weights for a generator that
+    was trained with them.
 
-    The evidence is the selected contexts, best first, with relevance logits (retriever scores without an estimator).
+    The evidence is the selected contexts, best first, with the logits of their weights: relevance logits, or retriever scores
+    / temperature without an estimator.
     Notes: `contexts` and `candidates` as in `harness.readers.t5.explanation`; `answerable`: whether a context reaches
     `threshold`; None without a threshold or an estimator.
 
@@ -44,7 +46,8 @@ class ReRag:
         refuse: Answer "unanswerable", without reading, if no context reaches the threshold.
         threshold: Calibrated P(relevant) that a context must reach; the exported one when None.  That one was chosen for a
             number of contexts (`refusal_contexts` in training); with another number, `refuse` says so in one line.
-        temperature: Divides the retriever's scores; used only without an estimator.
+        temperature: Divides the retriever's scores; used only without an estimator.  None: the weights that the generator
+            was trained with; temperature 1 where its folder does not record them.
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
         precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
@@ -64,7 +67,7 @@ class ReRag:
         marginal: Literal["thorough", "fast"] = "thorough",
         refuse: bool = False,
         threshold: float | None = None,
-        temperature: float = 1.0,
+        temperature: float | None = None,
         device: str = "auto",
         model: RelevanceModel | None = None,
         precision: Precision = "auto",
@@ -102,7 +105,7 @@ class ReRag:
         contexts: int,
         marginal: str,
         threshold: float | None,
-        temperature: float,
+        temperature: float | None,
         model: RelevanceModel | None,
     ) -> None:
         """Raise UserError if a value is not allowed, or the model is given twice or not at all."""
@@ -151,17 +154,35 @@ class ReRag:
         """Every question's candidates in the retriever's order.
 
         Shipped passages, each once, have the scores that the file gives; all 0 unless every passage of a question has one.
+
+        Raises:
+            UserError: If retriever scores weight the contexts, as in training, and a question's file does not give them.
         """
         if self.retriever is not None:
             return self.retriever.search([question.text for question in questions], self.candidates)
+        if self.model.estimator is None and self.model.relevance == "retriever":
+            for question in questions:
+                if question.passages and not question.given_scores:
+                    raise UserError(
+                        f"question {question.id!r} comes without a score for every passage, but this model weights contexts by "
+                        "the retriever's scores: configure --strategy.init_args.retriever, or write scores with `python "
+                        "infer.py score --questions FILE --out FILE`."
+                    )
         return [given_ranking(question) for question in questions]
 
     def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
-        """The candidates by relevance logit, best first; by the retriever's score / temperature without an estimator."""
+        """The candidates by relevance logit, best first; without an estimator in the retriever's order with its weights."""
         if self.model.estimator is None:
-            return [[Ranked(hit.passage, hit.score / self.temperature) for hit in hits] for hits in found]
+            scale = self._retriever_scale()
+            return [[Ranked(hit.passage, hit.score * scale) for hit in hits] for hits in found]
         texts = [question.text for question in questions]
         return rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in found])
+
+    def _retriever_scale(self) -> float:
+        """What the retriever's scores are multiplied by to give the logits of the weights; 0 for equal weights."""
+        if self.temperature is None and self.model.relevance == "uniform":
+            return 0.0
+        return 1.0 / (self.temperature or self.model.retriever_temperature or 1.0)
 
     def _answerable(self, contexts: Sequence[Ranked]) -> bool | None:
         if self.threshold is None or self.model.estimator is None:

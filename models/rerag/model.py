@@ -8,7 +8,7 @@ serving/generator/     generates answers from one context at a time, or, in the 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from common.checks import Precision
 from common.errors import ArtifactError
@@ -20,6 +20,7 @@ from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.serving_manifest import CURE, read_manifest, write_manifest
 
+Relevance = Literal["estimator", "retriever", "uniform"]  # what weighted the contexts while the generator was trained
 KIND = "re_rag"
 ESTIMATOR, GENERATOR = "estimator", "generator"
 FIELDS = {
@@ -33,6 +34,8 @@ LATER_FIELDS: dict[str, tuple[Any, Any]] = {  # name -> (value in folders of rel
     "relevance_temperature": (1.0, float),
     "refusal_contexts": (None, (int, NoneType)),
     "refusal_cost": (None, (float, NoneType)),
+    "relevance": (None, (str, NoneType)),
+    "retriever_temperature": (None, (float, NoneType)),
 }
 PART_FIELDS = {"text_format": str, "max_tokens": int}
 FORMATS = {text_format(name): name for name in get_args(ContextFormat)}
@@ -50,6 +53,8 @@ class ReRagModel:
     relevance_temperature: float = 1.0  # softmax temperature of P_RE in `thorough`
     refusal_contexts: int | None = None  # number of best contexts that the threshold was chosen for; None if unknown
     refusal_cost: float | None = None  # cost of a wrong refusal in wrong answers; None: chosen by F1
+    relevance: Relevance | None = None  # None: exported by a release that did not record it
+    retriever_temperature: float | None = None  # T of P_R = softmax(S / T); None unless relevance is `retriever`
 
     @classmethod
     def of(
@@ -59,12 +64,14 @@ class ReRagModel:
         chosen: dict[str, Any],
         max_answer_tokens: int,
     ) -> Self:
-        """A model with the values that validation chose: {"calibration": {...}, "refusal_threshold": ...,
-        "refusal_contexts": ..., "refusal_cost": ..., "relevance_temperature": ...}; each key is optional."""
+        """A model with the values that training and validation chose: {"calibration": {...}, "refusal_threshold": ...,
+        "refusal_contexts": ..., "refusal_cost": ..., "relevance_temperature": ..., "relevance": ...,
+        "retriever_temperature": ...}; each key is optional."""
         calibration = Calibration(**chosen.get("calibration", {}))
         return cls(
             estimator, generator, calibration, chosen.get("refusal_threshold"), max_answer_tokens,
             chosen.get("relevance_temperature", 1.0), chosen.get("refusal_contexts"), chosen.get("refusal_cost"),
+            chosen.get("relevance"), chosen.get("retriever_temperature"),
         )  # fmt: skip
 
     def save(self, folder: Path, **facts: Any) -> None:
@@ -94,6 +101,8 @@ class ReRagModel:
             refusal_contexts=self.refusal_contexts,
             refusal_cost=self.refusal_cost,
             relevance_temperature=self.relevance_temperature,
+            relevance=self.relevance,
+            retriever_temperature=self.retriever_temperature,
             max_answer_tokens=self.max_answer_tokens,
             **facts,
         )  # fmt: skip

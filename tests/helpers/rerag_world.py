@@ -58,13 +58,19 @@ def write_serving(
     threshold: float | None = None,
     max_tokens: int = 64,
     temperature: float = 1.0,
+    retriever_temperature: float | None = None,
+    seed: int = 3,
 ) -> Path:
-    """A serving folder with the parts asked for."""
+    """A serving folder with the parts asked for; with `retriever_temperature` the generator counts as trained with the
+    retriever's weights."""
     scores = RelevanceEstimator.build(str(pretrained), max_tokens) if estimator else None
     writes = Generator.build(str(pretrained), max_tokens, generator) if generator else None
-    for seed, part in enumerate((scores, writes), start=3):
+    for part_seed, part in enumerate((scores, writes), start=seed):
         if part is not None:
-            vary(part.network, seed)
+            vary(part.network, part_seed)
     folder.mkdir()
-    ReRagModel(scores, writes, calibration or Calibration(), threshold, 4, temperature).save(folder)
+    relevance = "estimator" if estimator else None if retriever_temperature is None else "retriever"
+    ReRagModel(
+        scores, writes, calibration or Calibration(), threshold, 4, temperature, relevance, retriever_temperature
+    ).save(folder)
     return folder

@@ -12,6 +12,7 @@ from common.records import Answer, Question, Ranked
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, Normalization
 from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
@@ -65,6 +66,7 @@ def evaluate(
     paper: paper_figures.Paper | None,
     bootstrap: Bootstrap,
     saved_in: Path | None = None,
+    baseline: Baseline | None = None,
 ) -> Report:
     """Compute all answers, tables and curves.
 
@@ -79,6 +81,7 @@ def evaluate(
         paper: Adds this paper's published results to the tables.
         bootstrap: For the intervals.
         saved_in: Folder for the resumable batches; None saves nothing.
+        baseline: The generator of Table 7's first four rows; needs the strategy's generator; None omits the rows.
     """
     encoder = None
     sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
@@ -86,7 +89,7 @@ def evaluate(
         assert strategy.model.estimator is not None
         device = str(strategy.model.estimator.network.device)
         encoder = SentenceEncoder(encoder_name or MINILM, device, precision=strategy.precision)
-    of_training, of_questions = _saved_batches(strategy, questions, training, encoder, saved_in)
+    of_training, of_questions, of_baseline = _saved_batches(strategy, questions, training, encoder, saved_in, baseline)
     candidates, contexts = strategy.candidates, strategy.contexts
     temperatures: dict[Source, float] = {}
     if training is not None:
@@ -112,6 +115,10 @@ def evaluate(
     readings: rerag_tables.Readings = {}
     if strategy.model.generator is not None:
         readings = rerag_tables.read_settings(candidate_sets, strategy.contexts)
+        if baseline is not None:
+            others_sets = baseline.read(candidate_sets, of_baseline)
+            readings |= rerag_tables.read_settings(others_sets, strategy.contexts, rerag_tables.BASELINE)
+            report.seconds_before += of_baseline.seconds
         exact = {
             "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, strategy.marginal]),
             "retriever": scoring.exact(candidate_sets, readings["Baseline", strategy.marginal]),
@@ -150,6 +157,11 @@ def evaluate(
         *[_NO_GENERATOR] * (strategy.model.generator is None),
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
     ]
+    if baseline is not None:
+        report.facts.append(
+            f"generator without RE: {baseline.serving}; temperature of the retriever's scores {baseline.temperature:.4g}, as in "
+            "its training"
+        )
     report.settings = {
         "serving": str(strategy.serving) if strategy.serving else None,
         "candidates": strategy.candidates,
@@ -161,6 +173,7 @@ def evaluate(
         "temperature": next((temperatures[source] for source in sources if source in temperatures), 1.0),
         "temperatures": temperatures,
         "relevance_temperature": strategy.model.relevance_temperature,
+        "baseline": {"serving": str(baseline.serving), "temperature": baseline.temperature} if baseline else None,
         "seconds": seconds,
     }
     return report
@@ -184,22 +197,26 @@ def _saved_batches(
     training: Sequence[Question] | None,
     encoder: SentenceEncoder | None,
     folder: Path | None,
-) -> tuple[ResumableBatches, ResumableBatches]:
-    """Resumable batches for training questions and questions; nothing is saved if the strategy's parts are unknown."""
+    baseline: Baseline | None,
+) -> tuple[ResumableBatches, ResumableBatches, ResumableBatches]:
+    """Resumable batches for training questions, for questions, and for the baseline; nothing is saved if the strategy's parts
+    are unknown."""
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
     if folder is None or retriever is None or strategy.serving is None:
-        return ResumableBatches(), ResumableBatches()
+        return ResumableBatches(), ResumableBatches(), ResumableBatches()
     assert strategy.model.estimator is not None
     estimator = strategy.model.estimator
     device = f"{estimator.network.device.type}, {estimator.inference_dtype}"
     candidates = strategy.candidates
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
     model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
+    of_questions = {"questions": digest(questions), **source, **model}
+    of_training = {"training questions": digest(training or ()), **source}
+    of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}
     return (
-        ResumableBatches(
-            folder / "answers-temperature.jsonl", {"training questions": digest(training or ()), **source}
-        ),
-        ResumableBatches(folder / "answers-pools.jsonl", {"questions": digest(questions), **source, **model}),
+        ResumableBatches(folder / "answers-temperature.jsonl", of_training),
+        ResumableBatches(folder / "answers-pools.jsonl", of_questions),
+        ResumableBatches(folder / "answers-baseline.jsonl", of_baseline),
     )
 
 

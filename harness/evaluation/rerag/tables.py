@@ -39,6 +39,7 @@ ABLATION = {
 }
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
 FULL = "RE context, score"
+BASELINE = "generator without RE: "  # before the name of a setting: read by the baseline's generator
 MARGINALS: tuple[Marginal, ...] = get_args(Marginal)
 
 
@@ -58,10 +59,12 @@ class Scoring:
 Readings = dict[tuple[str, Marginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
 
 
-def read_settings(candidate_sets: Sequence[CandidateSet], contexts: int) -> Readings:
-    """Every question's answer for every setting of the ablation."""
+def read_settings(candidate_sets: Sequence[CandidateSet], contexts: int, prefix: str = "") -> Readings:
+    """Every question's answer for every setting of the ablation; `prefix` names another generator."""
     return {
-        (name, marginal): [each.read(setting.contexts, setting.weights, contexts, marginal) for each in candidate_sets]
+        (prefix + name, marginal): [
+            each.read(setting.contexts, setting.weights, contexts, marginal) for each in candidate_sets
+        ]
         for name, setting in ABLATION.items()
         for marginal in MARGINALS
     }
@@ -126,25 +129,52 @@ def ablation_table(
     contexts: int,
     paper: paper_figures.Paper | None,
 ) -> Table:
-    """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline."""
+    """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline.
+
+    Args:
+        candidate_sets: One per question.
+        readings: By the jointly trained generator, and for the paper's first four rows by the baseline's (`BASELINE`).
+        scoring: Normalization and bootstrap.
+        contexts: Number of contexts read.
+        paper: Adds this paper's published results.
+    """
     exact = {key: scoring.exact(candidate_sets, each) for key, each in readings.items()}
+    prefixes = (BASELINE, "") if (BASELINE + FULL, MARGINALS[0]) in exact else ("",)
     rows: dict[str, Cells] = {}
-    for name in ABLATION:
-        values = []
-        for marginal in MARGINALS:
-            values += [exact[name, marginal], exact[name, marginal] - exact["Baseline", marginal]]
-        rows[name] = percent_cells(np.stack(values), scoring.bootstrap)
+    for prefix in prefixes:
+        for name in ABLATION:
+            values = []
+            for marginal in MARGINALS:
+                found_N = exact[prefix + name, marginal]
+                values += [found_N, found_N - exact[prefix + "Baseline", marginal]]
+            rows[prefix + name] = percent_cells(np.stack(values), scoring.bootstrap)
+        baseline = rows[prefix + "Baseline"]
+        rows[prefix + "Baseline"] = [cell if place % 2 == 0 else None for place, cell in enumerate(baseline)]
+    gains = [(name, BASELINE + name) for name in ABLATION] + [(FULL, BASELINE + "Baseline")]
+    for name, other in gains if len(prefixes) > 1 else ():
+        differences = np.stack([exact[name, marginal] - exact[other, marginal] for marginal in MARGINALS])
+        cells = percent_cells(differences, scoring.bootstrap)
+        rows[f"{name} - {other}"] = [part for cell in cells for part in (cell, None)]
     columns = tuple(text for m in MARGINALS for text in (f"EM %, {m}", f"points to Baseline, {m}"))
-    rows["Baseline"] = [cell if place % 2 == 0 else None for place, cell in enumerate(rows["Baseline"])]
+    note = (
+        "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. The "
+        "paper's first four rows have a generator trained without the estimator under the retriever's weights: "
+        "--baseline_serving adds them."
+    )
+    if len(prefixes) > 1:
+        note = (
+            "Rows of the generator without RE, which was trained under the retriever's weights, are the paper's first four; the "
+            "others use the jointly trained generator. Points are to the Baseline of the same generator; the last rows are paired "
+            "differences between the two generators."
+        )
     return Table(
         "ablation",
         f"Ablation with {contexts} contexts (Table 7)",
         columns,
         rows,
         paper_figures.ablation(paper),
-        "All rows here use the same generator; the paper's first four rows use a T5-base generator trained without the "
-        "estimator, and FiD-KD's retriever.",
-        signed=frozenset(columns[1::2]),
+        f"{note} The paper's retriever is FiD-KD's.",
+        signed=frozenset([*columns[1::2], *(name for name in rows if f" - {BASELINE}" in name)]),
     )
 
 

@@ -85,6 +85,36 @@ def test_ablation_by_hand() -> None:
     assert [cell.value for cell in table.paper["RE-RAG base"][:1]] == [68.2]
 
 
+def test_ablation_with_a_generator_trained_without_the_estimator() -> None:
+    scoring = rerag_tables.Scoring("squad", FEW)
+    joint = rerag_tables.read_settings(POOLS, 2)
+    alone = rerag_tables.ablation_table(POOLS, joint, scoring, 2, "nq")
+    assert "jointly trained generator, under other weights than it was trained with" in alone.note
+    assert not [name for name in alone.rows if name.startswith(rerag_tables.BASELINE)]
+
+    # a generator that never answers right, except in question 3
+    wrong = [
+        replace(
+            p,
+            matrix=replace(p.matrix, written=("x",) * 3, candidates=("x",), answer_logp_AN=p.matrix.answer_logp_AN[:1]),
+        )
+        for p in POOLS[:3]
+    ]
+    baseline = rerag_tables.read_settings([*wrong, POOLS[3]], 2, rerag_tables.BASELINE)
+    table = rerag_tables.ablation_table(POOLS, joint | baseline, scoring, 2, "nq")
+    own = [rerag_tables.BASELINE + name for name in rerag_tables.ABLATION]
+    assert list(table.rows)[:8] == [*own, *rerag_tables.ABLATION]
+    assert [values(table, name)[::2] for name in own] == [[25, 25], [0, 0], [0, 0], [0, 0]]
+    assert values(table, own[1])[1::2] == [-25, -25]  # to its own baseline
+    for name in rerag_tables.ABLATION:
+        assert table.rows[name] == alone.rows[name]
+    gains = {name: values(table, f"{name} - {rerag_tables.BASELINE}{name}")[::2] for name in rerag_tables.ABLATION}
+    assert gains == {"Baseline": [25, 25], "RE score": [25, 25], "RE context": [25, 25], "RE context, score": [50, 50]}
+    assert values(table, f"RE context, score - {own[0]}") == [25, None, 25, None]
+    assert set(list(table.rows)[8:]) <= table.signed
+    assert "under other weights" not in table.note
+
+
 def test_contexts_table_by_hand() -> None:
     table = rerag_tables.contexts_table(POOLS, rerag_tables.Scoring("squad", FEW), 3)
     assert list(table.rows) == ["1", "2", "3"]

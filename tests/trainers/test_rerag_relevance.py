@@ -1,0 +1,175 @@
+"""A generator trained with the retriever's weights (Eq. 1-2): its loss, temperature, validation, export and serving."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from common.answer_metrics import exact_match
+from common.errors import UserError
+from datamodules.examples.context_sets import ContextSet
+from datamodules.examples.splits import Source, split_questions
+from datamodules.rerag import ReRagData
+from harness.strategies.rerag import ReRag
+from models.rerag.marginal_reader import MarginalReader
+from models.rerag.model import ReRagModel
+from models.rerag.temperature import fit_temperature
+from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.rerag_world import vary
+from tests.helpers.runs import fit_here, metrics
+from tests.helpers.tolerances import model_close
+from trainers.rerag import ReRagTrainer
+from trainers.rerag_validation import score_questions
+
+
+def scored_rows(count: int, seed: int = 0) -> list[dict]:
+    """Rows of which the retriever finds the gold passage best in two of three questions, and others' order is not the file's."""
+    rows = fid_rows(count, seed)
+    for number, row in enumerate(rows):
+        for place, item in enumerate(row["ctxs"]):
+            item["score"] = place / 10 + (1.0 if item["isgold"] and number % 3 else 0.0)
+    return rows
+
+
+@pytest.fixture
+def trained_on(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., tuple[ReRagTrainer, ReRagData]]:
+    """A module without an estimator, and its data of twelve questions with scores."""
+    (tmp_path / "fid.json").write_text(json.dumps(scored_rows(12)))
+
+    def make(**options: object) -> tuple[ReRagTrainer, ReRagData]:
+        module = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96, **options).eval()
+        vary(module.generator.network, 3)
+        return module, context_data(tmp_path / "fid.json", module)
+
+    return make
+
+
+@pytest.mark.numeric
+def test_the_loss_is_that_of_eq_2(trained_on: Callable[..., tuple[ReRagTrainer, ReRagData]]) -> None:
+    module, data = trained_on(relevance="retriever", retriever_temperature=0.25)
+    batch = next(iter(data.train_dataloader()))
+    uniform, _ = trained_on(relevance="uniform")
+    with torch.no_grad():
+        logp_BN = module(batch).answer_logp_BN.double()
+        found, equal = module.losses(batch)["gen"].item(), uniform.losses(batch)["gen"].item()
+    total = {"retriever": 0.0, "uniform": 0.0}
+    for place, row in enumerate(batch.rows_B.tolist()):
+        one = data._set(data.questions[row], 5, "sampled", 0)
+        score_of = dict(zip((p.id for p in one.question.passages), one.question.scores, strict=True))
+        scores_N = torch.tensor([score_of[passage.id] for passage in one.passages], dtype=torch.float64)
+        answer_N = logp_BN[place, : len(one.passages)].exp()
+        total["retriever"] -= (torch.softmax(scores_N / 0.25, 0) * answer_N).sum().log().item()
+        total["uniform"] -= answer_N.mean().log().item()
+    assert found == model_close(total["retriever"] / len(batch.rows_B), 40.0)
+    assert equal == model_close(total["uniform"] / len(batch.rows_B), 40.0)
+    assert abs(found - equal) > 1e-3
+
+
+@pytest.mark.numeric
+def test_validation_reads_the_retrievers_best_with_its_weights(
+    trained_on: Callable[..., tuple[ReRagTrainer, ReRagData]],
+) -> None:
+    module, data = trained_on(relevance="retriever", retriever_temperature=0.25)
+    (batch,) = data.val_dataloader()
+    sets: list[ContextSet] = data.validation_sets
+    with torch.inference_mode():
+        relevance_BN = module(batch).relevance_BN
+    rows = range(len(sets))
+    found = score_questions(rows, sets, relevance_BN, None, module.generator, False, False, 2, 4, fit_temperature=True)
+    moved = 0
+    for one, each in zip(found, sets, strict=True):
+        (row,) = [q for q in scored_rows(12) if q["question"] == each.question.text]
+        score_of = {item["title"]: item["score"] / 0.25 for item in row["ctxs"]}
+        scores = [score_of[passage.title] for passage in each.passages]
+        assert one.scores == pytest.approx(scores)
+        best = sorted(range(len(scores)), key=lambda n: -scores[n])[:2]
+        moved += best != [0, 1]
+        (expected,) = MarginalReader(module.generator, "fast", 4).read(
+            [each.question.text], [[each.passages[n] for n in best]], [[scores[n] for n in best]]
+        )
+        assert [answer.text for answer in one.answers] == [expected.text]
+    assert not moved  # `ranked` validation contexts are in the scores' order already
+    backwards = [replace(one, passages=one.passages[::-1]) for one in sets]
+    flipped_BN = torch.nn.utils.rnn.pad_sequence(
+        [torch.tensor(one.scores[::-1]) for one in found], batch_first=True, padding_value=0.0
+    )
+    again = score_questions(rows, backwards, flipped_BN, None, module.generator, False, False, 2, 4)
+    assert [one.answers for one in again] == [one.answers for one in found]
+
+
+CONFIG = """
+name: baseline
+seed_everything: 0
+model:
+  class_path: trainers.rerag.ReRagTrainer
+  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, max_answer_tokens: 4, dropout: 0.0,
+              validation_contexts: 2, learning_rate: 3.0e-3}}
+data:
+  class_path: datamodules.rerag.ReRagData
+  init_args:
+    train: [{{layout: fid, path: fid.json}}]
+    validation_fraction: 0.3
+    contexts: 3
+    questions_per_step: 8
+    tokens_per_bucket: 300
+trainer: {{accelerator: cpu, max_epochs: 20, check_val_every_n_epoch: 10, enable_progress_bar: false, enable_model_summary: false}}
+early_stopping: {{patience: 20}}
+checkpoint: {{monitor: val/em}}
+"""
+
+
+def test_a_run_exports_what_serves_with_its_weights(
+    tmp_path: Path, checkpoints: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "fid.json").write_text(json.dumps(scored_rows(40)))
+    (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["t5"]))
+    fit_here(tmp_path)
+    training, held_out = split_questions([Source("fid", str(tmp_path / "fid.json"))], [], 0.3)
+    scores, labels = [], []
+    for question in training:
+        chosen = sorted(zip(question.scores, question.passages, strict=True), key=lambda pair: -pair[0])[:3]
+        scores.append(np.array([score for score, _ in chosen]))
+        labels.append(np.array([question.answers[0] in passage.text.split() for _, passage in chosen]))
+    temperature = fit_temperature(scores, labels)
+    assert f"softmax(retriever score / {temperature:.4g}), fitted on training questions" in capsys.readouterr().out
+
+    serving = tmp_path / "checkpoints/baseline/serving"
+    manifest = json.loads((serving / "serving.json").read_text())
+    assert (manifest["relevance"], manifest["retriever_temperature"]) == ("retriever", pytest.approx(temperature))
+    assert "weighted by softmax(retriever score / " in (serving / "README.md").read_text()
+    answers = ReRag(None, serving, contexts=2, marginal="fast", device="cpu").answer(held_out)
+    exact = [exact_match(answer.text, q.answers) for answer, q in zip(answers, held_out, strict=True)]
+    best = max(row["val/em"] for row in metrics(tmp_path, "baseline") if "val/em" in row)
+    assert 100 * np.mean(exact) == pytest.approx(best)
+    for answer, question in zip(answers, held_out, strict=True):
+        by_score = sorted(question.scores, reverse=True)[:2]
+        assert [hit.score for hit in answer.evidence] == pytest.approx([score / temperature for score in by_score])
+    (cold,) = ReRag(None, serving, contexts=2, temperature=0.5, device="cpu").answer(held_out[:1])
+    assert [hit.score for hit in cold.evidence] == pytest.approx(
+        [2 * score for score in sorted(held_out[0].scores)[:-3:-1]]
+    )
+    with pytest.raises(UserError, match="without a score for every passage, but this model weights"):
+        ReRag(None, serving, device="cpu").answer([replace(held_out[0], scores=())])
+
+
+def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+    question = split_questions([Source("fid", _scored(tmp_path))], [], 0.3)[0][0]
+    generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).generator.eval()
+    logits = {}
+    for relevance, temperature in (("retriever", 0.5), ("uniform", None), (None, None)):
+        folder = tmp_path / f"{relevance}"
+        folder.mkdir()
+        ReRagModel(None, generator, relevance=relevance, retriever_temperature=temperature).save(folder)
+        strategy = ReRag(None, folder, contexts=2, device="cpu")
+        logits[relevance] = [hit.score for hit in strategy.answer([question])[0].evidence]
+    best = sorted(question.scores, reverse=True)[:2]
+    assert logits == {"retriever": [2 * score for score in best], "uniform": [0.0, 0.0], None: best}
+
+
+def _scored(folder: Path) -> str:
+    (folder / "fid.json").write_text(json.dumps(scored_rows(4)))
+    return str(folder / "fid.json")

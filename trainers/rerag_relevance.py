@@ -1,0 +1,68 @@
+"""Relevance of contexts in RE-RAG's losses: the estimator's, the retriever's (Eq. 1-2: the baseline of Table 7), or uniform."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from common.errors import UserError
+from datamodules.examples.context_sets import ContextSet
+from models.rerag.model import Relevance
+from models.rerag.temperature import fit_temperature
+
+
+def chosen_relevance(
+    relevance: Relevance | None, estimator: str | None, packed: bool, retriever_temperature: float | None
+) -> Relevance:
+    """What weights the contexts.
+
+    Args:
+        relevance: As given; None for the estimator if there is one, else uniform.
+        estimator: As given.
+        packed: Whether the generator reads all contexts in one call.
+        retriever_temperature: As given.
+
+    Raises:
+        UserError: If the options contradict each other.
+    """
+    chosen = relevance or ("uniform" if estimator is None else "estimator")
+    if chosen == "estimator" and estimator is None:
+        raise UserError(
+            "relevance is estimator, but there is none: name one with estimator, or set relevance retriever."
+        )
+    if chosen != "estimator" and estimator is not None:
+        raise UserError(
+            f"relevance {chosen} leaves an estimator without a use: set estimator null, or relevance estimator."
+        )
+    if chosen == "retriever" and packed:
+        raise UserError(
+            "text_format packed reads all documents at once, so there is nothing to weight: set relevance uniform."
+        )
+    if chosen != "retriever" and retriever_temperature is not None:
+        raise UserError(f"retriever_temperature is for relevance retriever, but relevance is {chosen}: omit it.")
+    return chosen
+
+
+def fit_retriever_temperature(sets: Sequence[ContextSet]) -> float:
+    """The temperature T of P_R = softmax(S / T) with the greatest likelihood that a context drawn from P_R is relevant.
+
+    Args:
+        sets: Training questions with their contexts, all scored.
+
+    Raises:
+        UserError: If no question has both relevant and irrelevant contexts.
+    """
+    return fit_temperature(
+        [np.array(one.scores, float) for one in sets],
+        [np.array(one.labels, bool) for one in sets],
+        "model.relevance retriever",
+        "give a temperature as model.retriever_temperature, or other training files",
+    )
+
+
+def weights_text(retriever_temperature: float | None, relevance_temperature: float | None) -> str:
+    """For the model card: what weights the contexts."""
+    if retriever_temperature is not None:
+        return f"; contexts are weighted by softmax(retriever score / {retriever_temperature:.4g}), as in training"
+    if relevance_temperature:
+        return f"; contexts are weighted by softmax(score / {relevance_temperature:.4g}) (`thorough`)"
+    return ""
