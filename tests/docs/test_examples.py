@@ -29,6 +29,10 @@ TRIPLES = [
     *("--data.validation", "[{layout: hotpotqa, path: data/world/validation.json}]"),
     *("--data.mined", "null", "--model.layers", "1"),
 ]
+SMALL_BIGBIRD = [
+    *("--name", "drrag-hotpotqa", "--model.pretrained", "sentence-transformers/all-MiniLM-L6-v2"),
+    *("--data.tokens_per_step", "4096"),
+]
 SMALL_T5 = [
     *("--model.estimator", "checkpoints/t5-world", "--model.generator", "checkpoints/t5-world"),
     *("--data.contexts", "3", "--trainer.accumulate_grad_batches", "1"),
@@ -83,7 +87,7 @@ def run_snippet(page: Path) -> None:
 
 def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python infer.py index")
-    run(README, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES)
+    run(README, "torchrun --nproc-per-node 8 train.py fit", *ONE_EPOCH, *TRIPLES, *SMALL_BIGBIRD)
     run(README, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
     state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
     assert (state["status"], state["epoch"]) == ("done", 2)

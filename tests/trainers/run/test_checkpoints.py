@@ -197,6 +197,8 @@ def test_a_run_that_early_stopping_ended_goes_on_only_with_more_patience(place: 
     assert read_checkpoint(last)["global_step"] == 6
     fit_here(place, "--name", "early-stopped", *STEPS, *rising, "4", "--resume", "auto")
     assert read_checkpoint(last)["global_step"] == 10
+    fit_here(place, "--name", "early-stopped", *STEPS, *rising, "null", "--resume", "auto")
+    assert read_checkpoint(last)["global_step"] == 12  # of both epochs
 
 
 def test_a_run_without_patience_trains_until_a_validation_does_not_improve(place: Path) -> None:
