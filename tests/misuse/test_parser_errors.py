@@ -54,7 +54,7 @@ MISTAKES = {  # command line -> the error line, and what follows "All keys: pyth
     "train.py": ("no command was given; allowed: fit, validate.", "train.py --help"),
     "train.py fot": ("command 'fot' is unknown; allowed: fit, validate; close to it: fit.", "train.py --help"),
     FIT + "--trainer.precision 8": (
-        "trainer.precision is '8'; allowed: 64, 32, 16, transformer-engine, transformer-engine-float16, 16-true, 16-mixed, "
+        "trainer.precision is '8'; allowed: auto, 64, 32, 16, transformer-engine, transformer-engine-float16, 16-true, 16-mixed, "
         "bf16-true, bf16-mixed, 32-true, 64-true, bf16 or null.", "train.py fit --trainer.help"),
     FIT + "--trainer.max_epochs x": ("trainer.max_epochs is 'x'; allowed: a whole number or null.",
                                      "train.py fit --trainer.help"),

@@ -36,4 +36,5 @@ class RunTrainer(pl.Trainer):
                 else f"precision 32-true: this {'GPU' if gpu else 'CPU'} has no bf16 instructions",
                 flush=True,
             )
-        super().__init__(*args, precision=precision or "32-true", **kwargs)
+        # Lightning's default, None, is 32-true too, and leaves room for a plugin that sets the precision
+        super().__init__(*args, precision=None if precision == "32-true" else precision, **kwargs)
