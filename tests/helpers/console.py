@@ -16,7 +16,7 @@ FIT_OUT = (
     r"memory  (parameters: .*|activations of .*|a training step: .* in all)",
     r"validation after step [\d,]+: val/.*",
     r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",
-    r"checkpoints/\w+: [\d,]+ steps in .*; .* is reached\.",
+    r"checkpoints/\w+: [\d,]+ steps in .*; (.* is reached|ended early: .*)\.",
     r"  (best\.ckpt|last\.ckpt|serving|metrics\.jsonl|plots) +\S.*",
     r"Next: .*",
 )

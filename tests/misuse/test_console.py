@@ -72,7 +72,7 @@ def test_two_processes_print_no_line_of_a_library_and_each_line_once(
     assert run.returncode == 0, run.stderr[-3000:]
     assert strangers(run.stderr, FIT_ERR) == []
     assert strangers(run.stdout, FIT_OUT) == []
-    assert run.stderr.count("new head, from random weights: bert.pooler") == 1
+    assert run.stderr.count("new head, from random weights: classifier.bias") == 1
     assert run.stdout.count("Training data") == run.stdout.count("Next: ") == 1
 
 

@@ -17,6 +17,7 @@ from transformers import AutoModel
 import train
 from common.errors import exit_code
 from models.drrag.triple_classifier import TripleClassifier
+from tests.helpers.console import FIT_ERR, FIT_OUT, strangers
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import (
     ROOT,
@@ -66,7 +67,9 @@ def write_config(folder: Path, model: Path, data: Path, dropout: float = 0.1) ->
 
 
 def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
-    out = done(fit(workplace, "--trainer.max_epochs", "14"))
+    run = fit(workplace, "--trainer.max_epochs", "14", "--trainer.enable_progress_bar", "true")
+    out = done(run)
+    assert strangers(run.stderr, FIT_ERR) == strangers(out, FIT_OUT) == []
     folder = workplace / "checkpoints/tiny"
     for name in (
         "config.yaml",
