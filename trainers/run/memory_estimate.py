@@ -17,6 +17,8 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from common.errors import UserError
+from models.full_precision import keep_heads_in_fp32
+from trainers.run.counted_autocast import CountedAutocast
 from trainers.run.device_memory import available_bytes
 
 GIB = 2**30
@@ -81,56 +83,6 @@ class _FusedKernels(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-PRODUCTS = {F.linear, torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm, torch.baddbmm}
-FP32_ON_GPU = {
-    F.layer_norm,
-    F.softmax,
-    torch.softmax,
-    Tensor.softmax,
-    F.log_softmax,
-    Tensor.log_softmax,
-    F.cross_entropy,
-}
-
-
-class _Autocast(TorchFunctionMode):
-    """Lowers the precision as bf16 autocast does, which the meta device does not have.
-
-    `torch.autocast("cpu")` does nothing to tensors of that device, but says where a head turns autocast off.
-    """
-
-    def __init__(self, on_gpu: bool, fp32_attention: bool) -> None:
-        super().__init__()
-        self.on_gpu, self.fp32_attention = on_gpu, fp32_attention
-        self.copies: dict[int, Tensor] = {}  # of parameters, made once as by autocast
-
-    def _cast(self, value: Any, dtype: torch.dtype) -> Any:
-        if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype == dtype:
-            return value
-        if not isinstance(value, torch.nn.Parameter):
-            return value.to(dtype)
-        if id(value) not in self.copies:
-            self.copies[id(value)] = value.to(dtype)
-        return self.copies[id(value)]
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        dtype = None
-        if torch.is_autocast_enabled("cpu"):
-            if func is F.scaled_dot_product_attention:  # `models.sdpa` trains in fp32 on a CPU
-                dtype = torch.float32 if self.fp32_attention else torch.bfloat16
-            elif func in PRODUCTS:
-                dtype = torch.bfloat16
-            elif self.on_gpu and func in FP32_ON_GPU:
-                dtype = torch.float32
-        if dtype is None:
-            return func(*args, **kwargs)
-        made = func(*(self._cast(a, dtype) for a in args), **{name: self._cast(a, dtype) for name, a in kwargs.items()})
-        return made.to(torch.bfloat16) if func is F.scaled_dot_product_attention else made
-
-
 def on_meta(network: PreTrainedModel) -> PreTrainedModel:
     """A copy of a network on the `meta` device, made without copying its weights."""
     copied: dict[int, Any] = {}
@@ -157,7 +109,7 @@ def activation_bytes(
         on_gpu: Whether attention uses a GPU's kernels.
     """
     if network.config.model_type == "longformer":
-        return _longformer_bytes(network, rows, tokens, half)
+        return _longformer_bytes(network, rows, tokens, half, on_gpu)
     shape = on_meta(network)
     ids = torch.zeros(rows, tokens, dtype=torch.long, device="meta")
     if getattr(shape.config, "attention_type", None) == "block_sparse":
@@ -176,7 +128,7 @@ def activation_bytes(
         return logits.float().log_softmax(dim=-1)
 
     def count() -> int:
-        lower = _Autocast(on_gpu, fp32_attention=not on_gpu and not shape.config.is_encoder_decoder)
+        lower = CountedAutocast(on_gpu, fp32_attention=not on_gpu and not shape.config.is_encoder_decoder)
         with _FusedKernels(on_gpu), torch.autocast("cpu", torch.bfloat16, enabled=half), lower:
             return saved_bytes(shape, run, lower.copies)
 
@@ -187,7 +139,7 @@ def activation_bytes(
     return kept
 
 
-def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bool) -> int:
+def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bool, on_gpu: bool) -> int:
     """As `activation_bytes`.  Longformer's attention reads the values of its mask, and meta tensors have none.
 
     So two rows (of one, fewer tensors are copied) run on the CPU through random copies of one and of two layers; further rows
@@ -205,10 +157,13 @@ def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bo
             if not isinstance(config.attention_window, int):
                 config.attention_window = config.attention_window[:layers]
             with torch.random.fork_rng(devices=[]):
-                copied = type(network)(config).train(network.training).to(torch.bfloat16 if half else torch.float32)
+                copied = type(network)(config).train(network.training)
+                keep_heads_in_fp32(copied)
                 if recomputed:
                     copied.activation_checkpointing_enable({"use_reentrant": False})
-                bytes_by_layers.append(saved_bytes(copied, lambda model: model(input_ids=ids).logits))
+                lower = CountedAutocast(on_gpu, fp32_attention=False)
+                with torch.autocast("cpu", torch.bfloat16, enabled=half), lower:
+                    bytes_by_layers.append(saved_bytes(copied, lambda model: model(input_ids=ids).logits, lower.copies))
         one, two = bytes_by_layers
         return one + (two - one) * (network.config.num_hidden_layers - 1), two - one
 
