@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
@@ -53,6 +54,8 @@ class DrRagTrainer(RunModule):
     Raises:
         UserError: If a number is out of range.
     """
+
+    shardable = True
 
     def __init__(
         self,
@@ -113,6 +116,11 @@ class DrRagTrainer(RunModule):
         check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
         check_dropout(dropout=dropout)
         check_share(warmup_fraction=warmup_fraction)
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """See `RunModule`."""
+        return self.classifier.network
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoModelForSeq2SeqLM
+from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 
 from common.checks import check_above, check_at_least, check_dropout
 from datamodules.t5 import SpanBatch
@@ -53,6 +53,8 @@ class SpanCorruptionTrainer(RunModule):
         UserError: If it is not an encoder-decoder, or a number is out of range.
     """
 
+    shardable = True
+
     def __init__(
         self,
         pretrained: str = "google-t5/t5-base",
@@ -92,6 +94,11 @@ class SpanCorruptionTrainer(RunModule):
                 LOWER,
                 {"t5": facts["target_tokens"]},
             )
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """See `RunModule`."""
+        return self.network
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Logits of every target token, (P, A, V), fp32."""

@@ -29,9 +29,9 @@ def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> s
 
 
 def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
-    """Runs with these options by two processes under DDP, which start once for all of them."""
+    """Runs with these options by two processes, under DDP unless told, which start once for all of them."""
     (folder / "runs.json").write_text(
-        json.dumps([[*run, "--trainer.devices", "2", "--trainer.strategy", "ddp"] for run in runs])
+        json.dumps([["--trainer.devices", "2", "--trainer.strategy", "ddp", *run] for run in runs])
     )
     launch = (
         "-m",

@@ -152,6 +152,7 @@ class ServingExport(Callback):
             )
             return
         best = trainer.strategy.checkpoint_io.load_checkpoint(best_path)
+        module = module.whole()
         module.load_state_dict(best["state_dict"])
         module.on_load_checkpoint(best)
         with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:

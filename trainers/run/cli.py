@@ -26,6 +26,7 @@ from trainers.run.help import GROUPS
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.precision import refuse_precision
 from trainers.run.resume import holds_run, newest_checkpoint
+from trainers.run.strategies import refuse_strategy
 from trainers.run.throughput import Throughput
 from trainers.run.trainer import RunTrainer
 
@@ -148,7 +149,7 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If a number is out of range, the precision is refused, the name is taken, or another process trains a run
+            UserError: If a number is out of range, precision or strategy are refused, the name is taken, or another process trains a run
                 of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
@@ -156,6 +157,7 @@ class TrainCLI(LightningCLI):
         options = self.config[self.subcommand]
         check_name(options.name)
         refuse_precision(options.trainer.precision)
+        refuse_strategy(options.trainer.strategy, options.model.class_path)
         check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
         check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))

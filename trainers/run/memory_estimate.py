@@ -20,6 +20,7 @@ from common.errors import UserError
 from models.full_precision import keep_heads_in_fp32
 from trainers.run.counted_autocast import CountedAutocast
 from trainers.run.device_memory import available_bytes
+from trainers.run.strategies import Fsdp2Strategy, transformer_layers
 
 GIB = 2**30
 
@@ -171,6 +172,13 @@ def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bo
     return rows * (kept(recomputed=True)[0] + layer if network.is_activation_checkpointing else whole) // 2
 
 
+def _gathered_bytes(network: PreTrainedModel) -> int:
+    """Bytes of whole weights and gradients that FSDP2 holds at a time: what is in no layer, a layer and the next one."""
+    sizes = [sum(p.numel() * p.element_size() for p in layer.parameters()) for layer in transformer_layers(network)]
+    outside = sum(p.numel() * p.element_size() for p in network.parameters()) - sum(sizes)
+    return 2 * (outside + 2 * max(sizes))
+
+
 def memory_plan(
     networks: Mapping[str, PreTrainedModel],
     batches: Sequence[tuple[int, int]],
@@ -179,6 +187,7 @@ def memory_plan(
     one_batch: bool,
     device: torch.device,
     ranks: int = 1,
+    sharded: bool = False,
 ) -> tuple[list[str], int]:
     """Lines with the memory of a step on one device, and its bytes in all.
 
@@ -190,11 +199,15 @@ def memory_plan(
         one_batch: Whether the activations of only one forward pass are kept at a time.
         device: The device that trains.
         ranks: Processes that train together; with several, DDP keeps the gradients a second time, to send them.
+        sharded: Whether FSDP2 divides weights, gradients and moments among them.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
     copies = 3 + (ranks > 1)  # gradients, two moments of AdamW; DDP's buckets
-    states = weights + trained * copies + (weights // 2 if half else 0)  # + what autocast casts
+    states = weights + trained * copies
+    if sharded:
+        states = (weights + trained * 3) // ranks + sum(_gathered_bytes(network) for network in networks.values())
+    states += weights // 2 if half else 0  # what autocast casts
     rows, tokens = max(batches, key=lambda shape: (shape[0] * shape[1], shape[1]))
     largest = sum(
         activation_bytes(n, rows, tokens, answer_tokens.get(name, 1), half, device.type == "cuda")
@@ -235,7 +248,16 @@ def check_memory(
     """
     device = trainer.strategy.root_device
     half = str(trainer.precision).startswith("bf16")
-    lines, needed = memory_plan(networks, batches, answer_tokens or {}, half, one_batch, device, trainer.world_size)
+    lines, needed = memory_plan(
+        networks,
+        batches,
+        answer_tokens or {},
+        half,
+        one_batch,
+        device,
+        trainer.world_size,
+        isinstance(trainer.strategy, Fsdp2Strategy),
+    )
     if trainer.is_global_zero:
         print("\n".join(lines), flush=True)
     there = available_bytes(device)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pytorch_lightning as pl
 import torch
@@ -10,11 +10,13 @@ import torch.distributed as dist
 from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim import Optimizer
+from transformers import PreTrainedModel
 
 from common.errors import ArtifactError
 from models.serving_manifest import CARD
 from trainers.run.model_card import Card, model_card
 from trainers.run.precision import refuse_precision
+from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 
 
 class RunModule(pl.LightningModule):
@@ -26,6 +28,7 @@ class RunModule(pl.LightningModule):
     without dropout.
     """
 
+    shardable: ClassVar[bool] = False  # whether all ranks run equally many forward passes, as FSDP2 needs
     checkpoint_keys: ClassVar[dict[str, str]] = {"validation_facts": "validation_metrics"}  # key -> attribute
 
     def __init__(self) -> None:
@@ -39,8 +42,27 @@ class RunModule(pl.LightningModule):
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
     def setup(self, stage: str) -> None:
-        """Check the precision, also where Lightning's trainer was made without `train.py`, or a plugin sets it."""
+        """Check precision and strategy, also where Lightning's trainer was made without `train.py`, or a plugin sets it."""
         refuse_precision(self.trainer.precision)
+        refuse_strategy(self.trainer.strategy, type(self))
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """The network whose weights FSDP2 divides; for trainers that are `shardable`."""
+        raise NotImplementedError
+
+    def configure_model(self) -> None:
+        """Divide the weights among the ranks under FSDP2."""
+        if isinstance(self.trainer.strategy, Fsdp2Strategy):
+            self.trainer.strategy.shard(self.network_to_shard)
+
+    def whole(self) -> Self:
+        """This module, or under FSDP2 one without its weights whose forward passes do not wait for other ranks."""
+        if not isinstance(self.trainer.strategy, Fsdp2Strategy):
+            return self
+        made = type(self)(**{name: value for name, value in self.hparams.items() if not name.startswith("_")})
+        made.trainer = self.trainer
+        return made
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
         """Metrics by name, from the results of all examples in row order."""

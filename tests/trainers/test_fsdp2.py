@@ -1,0 +1,78 @@
+"""FSDP2 on two processes: weights, resumed runs and exports as under DDP; what it cannot train is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForSeq2SeqLM
+
+from models.drrag.triple_classifier import TripleClassifier
+from tests.helpers.official_models import official
+from tests.helpers.runs import assert_same_logs, fit_in_turn, largest_difference, metrics, weights
+from tests.trainers import test_drrag, test_t5
+from trainers.run.memory_estimate import memory_plan
+
+FSDP2 = ("--trainer.strategy", "fsdp2")
+EVERY_STEP = (
+    *("--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1", "--checkpoint.filename", "{step}"),
+    *("--checkpoint.monitor", "train/loss_nats"),
+)
+VARIANTS = {
+    "plain": (),
+    "clipped": ("--trainer.gradient_clip_val", "0.05"),
+    "accumulated": ("--trainer.accumulate_grad_batches", "2"),
+    "recomputed": ("--model.gradient_checkpointing", "true"),
+}
+
+
+def prepare(system: str, folder: Path, checkpoints: dict[str, Path], hotpot_file: Path) -> tuple[str, ...]:
+    """Writes the system's tiny config; options for a run without dropout of one epoch."""
+    if system == "t5":
+        test_t5.write_corpus(folder / "corpus.jsonl")
+        test_t5.write_config(folder, checkpoints["t5"])
+        return ("--model.dropout", "0", "--trainer.max_epochs", "2")
+    test_drrag.write_config(folder, checkpoints[system], hotpot_file, dropout=0.0)
+    return ("--trainer.max_epochs", "1")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", ["bert", "longformer", "t5"])
+def test_it_trains_resumes_and_exports_as_ddp(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, system: str
+) -> None:
+    common = prepare(system, tmp_path, checkpoints, hotpot_file)
+    runs = []
+    for name, options in VARIANTS.items():
+        runs += [["--name", f"ddp-{name}", *common, *options], ["--name", f"fsdp2-{name}", *common, *options, *FSDP2]]
+    runs += [
+        ["--name", "steps", *common, *FSDP2, *EVERY_STEP],
+        ["--name", "resumed", *common, *FSDP2, "--ckpt_path", "checkpoints/steps/step=3.ckpt"],
+        ["--name", "elsewhere", *common, "--ckpt_path", "checkpoints/fsdp2-plain/best.ckpt"],  # under DDP
+        ["--name", "bf16", *common, *FSDP2, "--trainer.precision", "bf16-mixed"],
+    ]
+    fit_in_turn(tmp_path, runs)
+    for name in VARIANTS:
+        assert_same_logs(metrics(tmp_path, f"fsdp2-{name}"), metrics(tmp_path, f"ddp-{name}"), relative=1e-4)
+        assert largest_difference(weights(tmp_path, f"fsdp2-{name}"), weights(tmp_path, f"ddp-{name}")) <= 1e-5
+    assert largest_difference(weights(tmp_path, "resumed"), weights(tmp_path, "fsdp2-plain")) <= 1e-5
+    for name in ("fsdp2-plain", "resumed", "bf16"):
+        serving, trained = tmp_path / "checkpoints" / name / "serving", weights(tmp_path, name, "best.ckpt")
+        if system == "t5":
+            served, prefix = AutoModelForSeq2SeqLM.from_pretrained(serving / "t5").state_dict(), "network."
+        else:
+            served, prefix = TripleClassifier.load(serving, "cpu").state_dict(), "classifier."
+        same = [key for key, value in served.items() if torch.equal(value, trained[prefix + key])
+                or value.shape != trained[prefix + key].shape]  # of the head, which is exported with one label  # fmt: skip
+        assert same == list(served)
+
+
+def test_the_memory_plan_divides_weights_gradients_and_moments() -> None:
+    networks, device = {"t5": official("google-t5/t5-base")}, torch.device("cuda")
+
+    def planned(ranks: int, sharded: bool) -> int:
+        return memory_plan(networks, [(1, 8)], {"t5": 1}, False, False, device, ranks, sharded)[1]
+
+    parameters = sum(p.numel() for p in networks["t5"].parameters())
+    assert planned(8, False) - planned(1, False) == 4 * parameters  # DDP's buckets
+    assert planned(2, True) - planned(8, True) == pytest.approx(16 * parameters * (1 / 2 - 1 / 8))
+    assert planned(8, True) < planned(8, False) / 2

@@ -1,0 +1,79 @@
+"""Which of Lightning's strategies are trained with: one device, DDP, and FSDP2 for models of one forward pass per batch."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.strategies import ModelParallelStrategy, StrategyRegistry
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import fully_shard
+from transformers import PreTrainedModel
+
+from common.errors import UserError
+
+FSDP2 = "fsdp2"
+SHOWN = ("auto", "ddp", "ddp_find_unused_parameters_false", "ddp_find_unused_parameters_true", FSDP2)
+SHOWN_CLASSES = ("DDPStrategy", "SingleDeviceStrategy", "Fsdp2Strategy")
+SMALLER = (
+    "type --trainer.strategy ddp; less memory by model.gradient_checkpointing, RE-RAG's model.bucket_checkpointing or "
+    "trainer.accumulate_grad_batches"
+)
+
+
+class Fsdp2Strategy(ModelParallelStrategy):
+    """FSDP2: weights, gradients and AdamW's moments are divided among all ranks; every checkpoint is whole and one file."""
+
+    def __init__(self) -> None:
+        super().__init__(tensor_parallel_size=1, save_distributed_checkpoint=False)
+
+    def setup_environment(self) -> None:
+        """Divide the weights among all ranks."""
+        self._data_parallel_size = self.num_nodes * self.num_processes
+        super().setup_environment()
+
+    def shard(self, network: PreTrainedModel) -> None:
+        """Divide a network's weights, layer by layer, in place; the rest (embeddings, head) is one group."""
+        mesh: DeviceMesh = self.device_mesh["data_parallel"]
+        for layer in transformer_layers(network):
+            fully_shard(layer, mesh=mesh)
+        fully_shard(network, mesh=mesh)
+
+
+StrategyRegistry.register(FSDP2, Fsdp2Strategy, description="Weights divided among the ranks by torch's fully_shard")
+
+
+def transformer_layers(module: nn.Module) -> Iterator[nn.Module]:
+    """The transformer layers of a network: the members of its outermost module lists."""
+    for child in module.children():
+        yield from child if isinstance(child, nn.ModuleList) else transformer_layers(child)
+
+
+def refuse_strategy(strategy: Any, trainer_class: str | type[pl.LightningModule]) -> None:
+    """Check that a run uses a strategy with which training, resuming and exporting have been shown.
+
+    Args:
+        strategy: Lightning's name of it, its object, or a config's namespace with `class_path`.
+        trainer_class: What is trained, or the path of its class.
+
+    Raises:
+        UserError: If it is another one, or FSDP2 for a trainer whose ranks run different numbers of forward passes.
+    """
+    name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", type(strategy).__name__)
+    kind = name.rpartition(".")[2]
+    if name not in SHOWN and kind not in SHOWN_CLASSES:
+        raise UserError(
+            f"trainer.strategy is {name}, which has not been shown to train, resume and export here: {SMALLER}; or, not for "
+            f"RE-RAG, divide the weights by --trainer.strategy {FSDP2}."
+        )
+    if name == FSDP2 or kind == Fsdp2Strategy.__name__:
+        made = trainer_class
+        if isinstance(made, str):
+            module, _, trainer_name = made.rpartition(".")
+            made = getattr(import_module(module), trainer_name)
+        if not getattr(made, "shardable", False):
+            raise UserError(
+                f"trainer.strategy is {name}, and the ranks of {getattr(made, '__name__', made)} run different numbers of forward "
+                f"passes, for each of which FSDP2 would wait for all ranks: {SMALLER}."
+            )
