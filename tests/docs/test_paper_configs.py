@@ -90,4 +90,4 @@ def test_its_header_names_the_planned_memory(config: Path) -> None:
     half = options["trainer"]["precision"] == "bf16-mixed"
     answers = {"estimator": 1, "generator": model.get("max_answer_tokens", 0)}
     _, planned = memory_plan(networks, batches, answers, half, False, torch.device("cuda"), GPUS)
-    assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03)
+    assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03, abs=0.5)  # a whole number of GiB
