@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from common.checks import Precision
 from common.errors import DataError
 from common.files import write_atomically
 from common.outputs import OutputFile
@@ -27,7 +28,9 @@ def is_scored(path: Path) -> bool:
 SCORED = OutputFile("`infer.py score`", "a question file with scores", is_scored)
 
 
-def score(questions: str, out: Path, encoder: str | None = None, device: str = "auto") -> None:
+def score(
+    questions: str, out: Path, encoder: str | None = None, device: str = "auto", precision: Precision = "auto"
+) -> None:
     """Write a copy of a question file in which every passage has a score: the encoder's cosine with the question.
 
     RE-RAG's baseline trains on these scores (model.relevance retriever), and `answers` uses them instead of its own cosine. Scores
@@ -39,6 +42,7 @@ def score(questions: str, out: Path, encoder: str | None = None, device: str = "
         out: JSON Lines file to write, replaced if this command wrote it.
         encoder: Folder or hub id of the sentence encoder; MiniLM when omitted.
         device: Device of the encoder: auto, cpu or cuda.
+        precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
     check_score(questions, out)
     with SCORED.locked(out):
@@ -50,7 +54,7 @@ def score(questions: str, out: Path, encoder: str | None = None, device: str = "
         from harness.retrievers.shipped import cosines
         from models.pretrained import MINILM
 
-        model = SentenceEncoder(encoder or MINILM, device)
+        model = SentenceEncoder(encoder or MINILM, device, precision=precision)
         counts = {"questions": 0, "passages": 0, "replaced": 0}
 
         def scored_rows() -> Iterator[dict[str, Any]]:

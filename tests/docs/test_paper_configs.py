@@ -14,7 +14,7 @@ from trainers.rerag import ReRagTrainer
 from trainers.run.memory_estimate import memory_plan
 
 RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
-PAPERS = [RE_RAG_NQ, *OVERLAYS]
+PAPERS = [RE_RAG_NQ, ROOT / "configs/train/rerag_nq_baseline.yaml", *OVERLAYS]
 GPUS = 8
 named = {"ids": lambda config: config.stem}
 
@@ -34,6 +34,7 @@ def test_every_model_of_the_papers_tables_has_a_config() -> None:
     options = [parsed(config)["model"]["init_args"] for config in PAPERS]
     assert {(each["estimator"], each["generator"]) for each in options if "estimator" in each} == {
         ("google-t5/t5-base", "google-t5/t5-base"),
+        (None, "google-t5/t5-base"),  # the baseline of Table 7
         ("google-t5/t5-large", "google-t5/t5-base"),
         ("google-t5/t5-large", "google-t5/t5-large"),
     }
@@ -56,9 +57,9 @@ def test_a_run_is_named_as_its_config_and_makes_all_its_epochs(config: Path) -> 
 def test_its_trainer_is_built(config: Path, checkpoints: dict[str, Path]) -> None:
     options = parsed(config)["model"]["init_args"]
     if "estimator" in options:
-        module: Any = ReRagTrainer(
-            **{**options, "estimator": str(checkpoints["t5"]), "generator": str(checkpoints["t5"])}
-        )
+        parts = {part: str(checkpoints["t5"]) for part in ("estimator", "generator") if options[part]}
+        module: Any = ReRagTrainer(**{**options, **parts})
+        assert module.relevance == ("estimator" if "estimator" in parts else "retriever")
         assert module.generator.encode.max_tokens == 256
         return
     family = "longformer" if "longformer" in options["pretrained"] else "bert"
@@ -75,7 +76,7 @@ def test_its_header_names_the_planned_memory(config: Path) -> None:
     options = parsed(config)
     model, data = options["model"]["init_args"], options["data"]["init_args"]
     if "estimator" in model:
-        networks = {part: official(model[part]) for part in ("estimator", "generator")}
+        networks = {part: official(model[part]) for part in ("estimator", "generator") if model[part]}
         questions = data["questions_per_step"] // GPUS // options["trainer"]["accumulate_grad_batches"]
         assert found[2] == {1: "one question at a time", 2: "two questions at a time"}[questions]
         tokens = model["max_tokens"]
@@ -89,4 +90,4 @@ def test_its_header_names_the_planned_memory(config: Path) -> None:
     half = options["trainer"]["precision"] == "bf16-mixed"
     answers = {"estimator": 1, "generator": model.get("max_answer_tokens", 0)}
     _, planned = memory_plan(networks, batches, answers, half, False, torch.device("cuda"), GPUS)
-    assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03)
+    assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03, abs=0.5)  # a whole number of GiB

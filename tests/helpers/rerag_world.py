@@ -71,6 +71,7 @@ def write_serving(
     folder.mkdir()
     relevance = "estimator" if estimator else None if retriever_temperature is None else "retriever"
     ReRagModel(
-        scores, writes, calibration or Calibration(), threshold, 4, temperature, relevance, retriever_temperature
-    ).save(folder)
+        scores, writes, calibration or Calibration(), threshold, 4, temperature, relevance=relevance,
+        retriever_temperature=retriever_temperature,
+    ).save(folder)  # fmt: skip
     return folder
