@@ -135,7 +135,8 @@ def test_a_killed_process_goes_on_where_it_stopped(
     file = tmp_path / "many.json"
     file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
     retriever = "tests.helpers.killing_retriever.KillingRetriever"
-    more = ("--questions", str(file), "--temperature_questions", str(folders["train"]))
+    same = ("--strategy.precision", "fp32")  # as `auto` is in this process alone
+    more = ("--questions", str(file), "--temperature_questions", str(folders["train"]), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
     environment = {**os.environ, **SAME_THREADS, KILLED_AT: "3"}  # one search for the temperature, two batches
     run = subprocess.run(
