@@ -83,7 +83,8 @@ class Console(Callback):
             return
         chooser = trainer.checkpoint_callback
         monitor = getattr(chooser, "monitor", None)
-        best = monitor in metrics and chooser.check_monitor_top_k(trainer, trainer.callback_metrics[monitor])
+        # not check_monitor_top_k, which reduces over the ranks: this is rank 0 alone
+        best = monitor in metrics and _improves(metrics[monitor], chooser.best_model_score, chooser.mode)
         named = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
         say(f"validation after step {trainer.global_step:,}: {named}{' (best so far)' * best}", sys.stdout)
 
@@ -114,6 +115,11 @@ class Console(Callback):
     def _hide(self) -> None:
         while self._shown:
             self._shown.pop().__exit__(None, None, None)
+
+
+def _improves(value: float, best: Any, mode: str) -> bool:
+    """Whether a metric is better than the best checkpoint's, if there is one."""
+    return best is None or (value > float(best) if mode == "max" else value < float(best))
 
 
 def why_ended(trainer: pl.Trainer) -> str:
