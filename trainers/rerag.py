@@ -3,8 +3,7 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -16,8 +15,9 @@ from datamodules.examples.context_sets import ContextBatch
 from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat
 from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
-from models.rerag.model import Relevance, ReRagModel
+from models.rerag.model import Relevance
 from models.t5.word_neighbours import nearest_words
+from trainers.rerag_export import ReRagExport
 from trainers.rerag_forward import ContextScores, score_contexts
 from trainers.rerag_losses import (
     GenForm,
@@ -29,11 +29,8 @@ from trainers.rerag_losses import (
     token_loss,
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
-from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature, weights_text
-from trainers.rerag_validation import ReRagValidation
-from trainers.run.card_usage import rerag_usage
+from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
 from trainers.run.memory_estimate import check_memory
-from trainers.run.model_card import RERAG_CARD, refusal_sentence
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 
@@ -43,7 +40,7 @@ LOWER = (
 )
 
 
-class ReRagTrainer(ReRagValidation):
+class ReRagTrainer(ReRagExport):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
     Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights do
@@ -326,54 +323,3 @@ class ReRagTrainer(ReRagValidation):
         warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
         steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
         return scheduled_adamw(groups, schedule, warmup, steps)
-
-    def model(self) -> ReRagModel:
-        """The model to serve, with the calibration, threshold and temperature of the last validation."""
-        chosen = {
-            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
-        }  # fmt: skip
-        return ReRagModel.of(self.estimator, self.generator, chosen, self.hparams.max_answer_tokens)
-
-    def next_step(self, serving: Path) -> str:
-        """See `RunModule`."""
-        if self.estimator is None:
-            return f"train it jointly with an estimator: --model.generator {serving}/generator"
-        return (
-            f"python infer.py answers --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
-            f"--layout fid --questions FILE --out reports/{serving.parent.name}"
-        )
-
-    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
-        """Write the models, a model card and the manifest into a serving folder.
-
-        Args:
-            folder: An empty folder.
-            provenance: Versions, commit and data digests, stored unchanged.
-        """
-        calibration, temperature = self.fitted.get("calibration"), self.fitted.get("relevance_temperature")
-        names = [name for name in ("estimator", "generator") if self.hparams[name]]
-        values = {
-            **asdict(self.choices),
-            "models": " and ".join(f"{name} (`{name}/`, from `{self.hparams[name]}`)" for name in names),
-            "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
-            if calibration
-            else "none",
-            "refusal": refusal_sentence(self.fitted),
-            "weights": weights_text(self.retriever_temperature, temperature),
-            "usage": rerag_usage(self.estimator, self.generator, self.hparams.max_answer_tokens),
-        }
-        task = "text2text-generation" if self.generator else "text-ranking"
-        self.write_card(folder, RERAG_CARD, task, values, provenance)
-        self.model().save(folder, validation=self.validation_metrics, **provenance)
-
-    def export_difference(self, folder: Path, batch: ContextBatch) -> float:
-        """Largest difference in relevance and answer log-probability (nats) to the models loaded from `folder`, in fp32."""
-        self.eval().cpu().float()
-        loaded = ReRagModel.load(folder, "cpu")
-        with torch.inference_mode():
-            there = score_contexts(
-                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
-            )
-            here = self(batch)
-        relevance = (here.relevance_BN - there.relevance_BN).abs().max()
-        return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))

@@ -1,0 +1,73 @@
+"""The serving folder that `trainers.rerag.ReRagTrainer` exports: models, calibration and thresholds, model card, and proof."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from datamodules.examples.context_sets import ContextBatch
+from models.rerag.model import Relevance, ReRagModel
+from trainers.rerag_forward import score_contexts
+from trainers.rerag_relevance import weights_text
+from trainers.rerag_validation import ReRagValidation
+from trainers.run.card_usage import rerag_usage
+from trainers.run.model_card import RERAG_CARD, refusal_sentence
+
+
+class ReRagExport(ReRagValidation):
+    """What a trained module hands over to serving."""
+
+    relevance: Relevance
+    retriever_temperature: float | None
+
+    def model(self) -> ReRagModel:
+        """The model to serve, with the calibration, threshold and temperature of the last validation."""
+        chosen = {
+            **self.fitted, "relevance": self.relevance, "retriever_temperature": self.retriever_temperature,
+        }  # fmt: skip
+        return ReRagModel.of(self.estimator, self.generator, chosen, self.hparams.max_answer_tokens)
+
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        if self.estimator is None:
+            return f"train it jointly with an estimator: --model.generator {serving}/generator"
+        return (
+            f"python infer.py answers --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
+            f"--layout fid --questions FILE --out reports/{serving.parent.name}"
+        )
+
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the models, a model card and the manifest into a serving folder.
+
+        Args:
+            folder: An empty folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        calibration, temperature = self.fitted.get("calibration"), self.fitted.get("relevance_temperature")
+        names = [name for name in ("estimator", "generator") if self.hparams[name]]
+        values = {
+            **asdict(self.choices),
+            "models": " and ".join(f"{name} (`{name}/`, from `{self.hparams[name]}`)" for name in names),
+            "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
+            if calibration
+            else "none",
+            "refusal": refusal_sentence(self.fitted),
+            "weights": weights_text(self.retriever_temperature, temperature),
+            "usage": rerag_usage(self.estimator, self.generator, self.hparams.max_answer_tokens),
+        }
+        task = "text2text-generation" if self.generator else "text-ranking"
+        self.write_card(folder, RERAG_CARD, task, values, provenance)
+        self.model().save(folder, validation=self.validation_metrics, **provenance)
+
+    def export_difference(self, folder: Path, batch: ContextBatch) -> float:
+        """Largest difference in relevance and answer log-probability (nats) to the models loaded from `folder`, in fp32."""
+        self.eval().cpu().float()
+        loaded = ReRagModel.load(folder, "cpu")
+        with torch.inference_mode():
+            there = score_contexts(
+                batch, loaded.estimator, loaded.generator, retriever_temperature=loaded.retriever_temperature
+            )
+            here = self(batch)
+        relevance = (here.relevance_BN - there.relevance_BN).abs().max()
+        return float(torch.maximum(relevance, (here.answer_logp_BN - there.answer_logp_BN).abs().max()))
