@@ -15,6 +15,7 @@ import torch.distributed as dist
 from pytorch_lightning.callbacks import ModelCheckpoint
 from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from common.checks import check_at_least
 from common.errors import UserError
@@ -240,7 +241,12 @@ class RunCheckpoint(ModelCheckpoint):
 
     def _capture(self, trainer: pl.Trainer) -> None:
         """Collect the state of the run; no tensor is copied, so it must be written before the next step."""
-        if not all(torch.stack([p.detach().isfinite().all() for p in trainer.lightning_module.parameters()])):
+        weights = [p.detach() for p in trainer.lightning_module.parameters()]
+        mine = [p.to_local() if isinstance(p, DTensor) else p for p in weights]
+        finite = bool(torch.stack([p.isfinite().all() for p in mine]).all())
+        if any(isinstance(p, DTensor) for p in weights):  # of which every rank has a part
+            finite = trainer.strategy.reduce_boolean_decision(finite)
+        if not finite:
             self._refuse(trainer, "a weight")
         self._pending = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
 
