@@ -6,7 +6,6 @@ set -euo pipefail
 python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
-slow_machine=55 # MiniLM passages per second, fp32
 began=$SECONDS
 table=()
 trap 'jobs -p | xargs -r kill' EXIT # stop background jobs when a stage fails
@@ -19,19 +18,11 @@ stage() {
   table+=("$(printf '%-14s%6d s' "$name" $((SECONDS - started)))")
 }
 
-summary() { # after the last stage: its own measurement is not part of the sum
-  local all=$((SECONDS - began)) speed
-  speed=$("$python" -m benchmarks.yardstick --corpus $questions/corpus.jsonl)
+summary() { # the yardstick is measured after the last stage and is no part of the sum
+  local all=$((SECONDS - began))
   printf '\n== time\n'
-  printf '%s\n' "${table[@]}"
-  "$python" - "$all" "$speed" "$slow_machine" <<'END'
-import json, sys
-seconds, speed, slow = int(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3])
-here = speed["minilm_passages_per_second"]
-print(f"{'all':<14}{seconds:>6} s")
-print(f"\nThis machine: MiniLM encodes {here:g} passages a second in fp32 on {speed['threads']} threads; bf16: {' '.join(speed['bf16']) or 'none'}.")
-print(f"On one that encodes {slow:g}: {seconds * here / slow:.0f} s.")
-END
+  printf '%s\n' "${table[@]}" "$(printf '%-14s%6d s' all $all)"
+  "$python" -m benchmarks.yardstick --corpus $questions/corpus.jsonl --seconds $all
 }
 
 finished() { # process, log: print the log, return the exit code

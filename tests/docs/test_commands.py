@@ -23,8 +23,8 @@ from tests.docs.documents import (
 COMMANDS = [command for page in PAGES for command in printed_on(page)]
 COMMANDS += [command for file in (*CONFIGS, *SCRIPTS) for command in printed_in_comments(file)]
 RUNS = [  # arguments of each script, and how many commands it then runs
-    ("quickstart.sh", ["drrag"], 7),
-    ("quickstart.sh", ["rerag"], 8),
+    ("quickstart.sh", ["drrag"], 8),
+    ("quickstart.sh", ["rerag"], 9),
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 16),
     ("rerag_protocols.sh", ["0", "paper released ours ours_unlabelled"], 16),
 ]
