@@ -1,5 +1,6 @@
 """Device and precision selection: `auto` takes what the machine has; an impossible request is an error, never a fallback."""
 
+import os
 from contextlib import AbstractContextManager, nullcontext
 from typing import get_args
 
@@ -7,6 +8,8 @@ import torch
 
 from common.checks import Precision, check_choice
 from common.errors import UserError
+
+VARIABLE = "LIGHTNING_RAG_PRECISION"
 
 
 def resolve_device(device: str = "auto") -> torch.device:
@@ -34,11 +37,23 @@ def bf16_flags() -> list[str]:
     return [flag for flag in ("amx_bf16", "avx512_bf16") if capabilities.get(flag)]
 
 
-def has_bf16(device: torch.device) -> bool:
-    """Whether a device multiplies bf16 matrices in hardware: Ampere and later GPUs, CPUs with one of `bf16_flags`."""
+def auto_is_bf16(device: torch.device) -> tuple[bool, str]:
+    """Whether the precision `auto` is bf16 on a device, and why: where the device multiplies bf16 matrices in hardware.
+
+    The environment variable LIGHTNING_RAG_PRECISION=fp32 makes `auto` fp32 everywhere.
+
+    Raises:
+        UserError: If the variable has another value.
+    """
+    wanted = os.environ.get(VARIABLE, "auto")
+    check_choice(("auto", "fp32"), **{VARIABLE: wanted})
+    if wanted == "fp32":
+        return False, f"{VARIABLE} is fp32"
     if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    return bool(bf16_flags())
+        lower = torch.cuda.get_device_capability(device) >= (8, 0)  # Ampere and later
+        return lower, f"this GPU has {'' if lower else 'no '}bf16 instructions"
+    flags = bf16_flags()
+    return bool(flags), f"this CPU has {' and '.join(flags) or 'no bf16 instructions'}"
 
 
 def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
@@ -50,7 +65,7 @@ def compute_dtype(precision: Precision, device: torch.device) -> torch.dtype:
         UserError: If the precision is unknown.
     """
     check_choice(get_args(Precision), precision=precision)
-    lower = has_bf16(device) if precision == "auto" else precision == "bf16"
+    lower = auto_is_bf16(device)[0] if precision == "auto" else precision == "bf16"
     return torch.bfloat16 if lower else torch.float32
 
 

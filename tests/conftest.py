@@ -3,10 +3,10 @@
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("LIGHTNING_RAG_PRECISION", "fp32")  # on every CPU, so that results can be compared closely
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("WANDB_MODE", "offline")
@@ -103,14 +103,6 @@ def save_bert(folder: Path) -> None:
     vocabulary = save_tokenizer(folder, segments=True)
     torch.manual_seed(0)
     BertModel(BertConfig(vocab_size=vocabulary, **SIZES)).save_pretrained(folder)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def no_bf16_instructions() -> Iterator[None]:
-    """Precision `auto` is fp32 in this process, whatever the CPU, so that results can be compared closely everywhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.devices.bf16_flags", lambda: [])
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import torch
 from common.errors import UserError
 from common.records import Passage
 from harness.indexing.sentence_encoder import SentenceEncoder
-from models.devices import autocast, bf16_flags, compute_dtype, has_bf16
+from models.devices import auto_is_bf16, autocast, bf16_flags, compute_dtype
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
@@ -25,7 +25,8 @@ PASSAGES = [Passage.of(name, f"{name} was born in the city of {NAMES[-1 - i]} ."
 )
 def test_auto_follows_the_instruction_sets(flags: list[str], expected: torch.dtype, monkeypatch) -> None:
     monkeypatch.setattr("models.devices.bf16_flags", lambda: flags)
-    assert has_bf16(CPU) is bool(flags)
+    monkeypatch.delenv("LIGHTNING_RAG_PRECISION")
+    assert auto_is_bf16(CPU)[0] is bool(flags)
     assert compute_dtype("auto", CPU) is expected
     assert compute_dtype("fp32", CPU) is torch.float32
     assert compute_dtype("bf16", CPU) is torch.bfloat16  # slow where it is emulated, but as asked
@@ -35,6 +36,17 @@ def test_flags_are_those_of_the_cpu(monkeypatch) -> None:
     found = {"avx512_bf16": True, "amx_bf16": False, "avx512_vnni": True}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found)
     assert bf16_flags() == ["avx512_bf16"]
+
+
+def test_a_variable_switches_bf16_off(monkeypatch) -> None:
+    monkeypatch.setattr("models.devices.bf16_flags", lambda: ["amx_bf16"])
+    monkeypatch.setenv("LIGHTNING_RAG_PRECISION", "fp32")
+    assert auto_is_bf16(CPU) == (False, "LIGHTNING_RAG_PRECISION is fp32")
+    assert compute_dtype("auto", CPU) is torch.float32
+    assert compute_dtype("bf16", CPU) is torch.bfloat16
+    monkeypatch.setenv("LIGHTNING_RAG_PRECISION", "bf8")
+    with pytest.raises(UserError, match="LIGHTNING_RAG_PRECISION 'bf8' is unknown; allowed: auto, fp32"):
+        compute_dtype("auto", CPU)
 
 
 def test_an_unknown_precision_is_refused() -> None:

@@ -7,7 +7,7 @@ import torch
 from lightning_fabric.plugins.precision.precision import _PRECISION_INPUT
 from pytorch_lightning.utilities import rank_zero_only
 
-from models.devices import bf16_flags, has_bf16
+from models.devices import auto_is_bf16
 
 TrainingPrecision: TypeAlias = (
     Literal["auto"] | _PRECISION_INPUT
@@ -27,14 +27,9 @@ class RunTrainer(pl.Trainer):
     def __init__(self, *args: Any, precision: TrainingPrecision | None = "32-true", **kwargs: Any) -> None:
         if precision == "auto":
             gpu = torch.cuda.is_available() and kwargs.get("accelerator", "auto") != "cpu"
-            lower = has_bf16(torch.device("cuda" if gpu else "cpu"))
+            lower, reason = auto_is_bf16(torch.device("cuda" if gpu else "cpu"))
             precision = "bf16-mixed" if lower else "32-true"
-            reason = "this GPU has" if gpu else f"this CPU has {' and '.join(bf16_flags())}"
-            rank_zero_only(print)(
-                f"precision bf16-mixed: {reason}{' bf16' if gpu else ''}; for fp32 type --trainer.precision 32-true"
-                if lower
-                else f"precision 32-true: this {'GPU' if gpu else 'CPU'} has no bf16 instructions",
-                flush=True,
-            )
+            cure = "; for fp32 type --trainer.precision 32-true" if lower else ""
+            rank_zero_only(print)(f"precision {precision}: {reason}{cure}", flush=True)
         # Lightning's default, None, is 32-true too, and leaves room for a plugin that sets the precision
         super().__init__(*args, precision=None if precision == "32-true" else precision, **kwargs)

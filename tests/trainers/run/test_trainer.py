@@ -16,7 +16,7 @@ QUIET = {"logger": False, "accelerator": "cpu", "enable_progress_bar": False}
 )
 def test_auto_follows_the_cpu(flags, precision, said, monkeypatch, capsys) -> None:
     monkeypatch.setattr("models.devices.bf16_flags", lambda: flags)
-    monkeypatch.setattr("trainers.run.trainer.bf16_flags", lambda: flags)
+    monkeypatch.delenv("LIGHTNING_RAG_PRECISION")
     assert RunTrainer(precision="auto", **QUIET).precision == precision
     assert said in capsys.readouterr().out
 
