@@ -17,13 +17,12 @@ from jsonargparse import ArgumentParser, auto_cli
 
 from common.command_line import CommandLine
 from common.errors import UserError, exit_code
-from common.files import sha256
 from common.records import Question
 from datamodules.formats.reading import read_questions
 from harness.evaluation.drrag import recall
 from harness.evaluation.tables import markdown_table
 from harness.runtime.provenance import construct
-from harness.selection.score_cache import ScoreCache, Triple
+from harness.selection.score_cache import ScoreCache, Triple, scores_file
 from harness.strategies.drrag import DrRag
 from models.metrics import auroc
 
@@ -75,7 +74,7 @@ def cfs_thresholds(
     selections |= {f"CFS, {threshold:.2f}": replace(rows["CFS"], threshold=threshold) for threshold in tried}
     file = None
     if scores is not None and strategy.serving is not None:
-        file = scores / f"scores-{sha256(Path(strategy.serving) / 'serving.json')[:16]}.jsonl"
+        file = scores_file(scores, Path(strategy.serving), strategy.scorer)
     cache = ScoreCache(strategy.scorer, file)
     measured = recall.run(used, strategy.retriever, {}, selections, ks, cache, strategy.lookahead)
     ideal = recall.run(

@@ -8,6 +8,7 @@ import torch
 
 from common.checks import check_at_least
 from common.errors import DataError
+from common.progress import Progress
 from common.records import Question
 from datamodules.examples.audit import audit
 from datamodules.examples.splits import Source, check_split, split_questions
@@ -91,9 +92,10 @@ class DrRagData(StepData):
         self.mined = read_mined(self.mined_files)
         self.encode = self._classifier.encode
         self.encode.cached_texts = None
-        self.validation_triples = draw_all(held_out, self.mined, self.validation_sampling, self.sampling_seed, -1)
-        first = self._sample(0)
-        lengths = self._lengths(first)
+        with Progress("sampling and tokenizing triples"):
+            self.validation_triples = draw_all(held_out, self.mined, self.validation_sampling, self.sampling_seed, -1)
+            first = self._sample(0)
+            lengths = self._lengths(first)
         if not first or len({t.positive for t in self.validation_triples}) < 2:
             raise DataError(
                 f"{len(first)} training and {len(self.validation_triples)} validation triples from "

@@ -11,6 +11,7 @@ import torch
 
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
+from common.progress import track
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
 from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
@@ -137,10 +138,8 @@ class ReRagData(StepData):
             return
         train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
         self.more = read_mined(self.more_files)
-        sets = [self._set(q, self.contexts, self.pick, 0) for q in train if q.answers]
-        sets = [one for one in sets if one.passages]
-        validation = [self._set(q, self.validation_contexts, self.validation_pick, -1) for q in held_out if q.answers]
-        self.validation_sets = [one for one in validation if one.passages]
+        sets = self._sets(train, self.contexts, self.pick, 0)
+        self.validation_sets = self._sets(held_out, self.validation_contexts, self.validation_pick, -1)
         if not sets or not self.validation_sets:
             raise DataError(
                 f"{len(sets)} training and {len(self.validation_sets)} validation questions with answers and contexts "
@@ -175,6 +174,13 @@ class ReRagData(StepData):
     @property
     def _module(self) -> ContextModel:
         return self.trainer.lightning_module
+
+    def _sets(self, questions: Sequence[Question], contexts: int, pick: Pick, epoch: int) -> list[ContextSet]:
+        """The sets of all questions that have an answer and a context."""
+        with_answers = [question for question in questions if question.answers]
+        shown = track(with_answers, len(with_answers), "selecting and labelling contexts, questions")
+        sets = [self._set(question, contexts, pick, epoch) for question in shown]
+        return [one for one in sets if one.passages]
 
     def _set(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
         rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")

@@ -187,6 +187,8 @@ class ReRagTrainer(ReRagExport):
         if (true_word, false_word) != TRUE_FALSE and not has_tokens:
             cause = "there is no estimator" if estimator is None else f"{estimator} is encoder-only"
             raise UserError(f"true_word and false_word are for a T5 estimator, but {cause}: leave them out.")
+        if refusal_cost is not None and estimator is None:
+            raise UserError("refusal_cost is for the threshold of an estimator, but there is none: leave it out.")
         if label_weight and label_form == "vocabulary" and not has_tokens:
             raise UserError(
                 f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a T5."

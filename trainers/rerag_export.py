@@ -30,11 +30,19 @@ class ReRagExport(ReRagValidation):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
+        fit, report = "python train.py fit --config FILE", f"--questions FILE --out reports/{serving.parent.name}"
+        if self.choices.text_format == "packed":
+            return (
+                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE --strategy.init_args.reader "
+                f"harness.readers.t5.PackedReader --strategy.init_args.reader.init_args.serving {serving} {report}"
+            )
+        if self.relevance == "retriever":
+            return f"compare it with a RE-RAG: python infer.py answers --config FILE --layout fid --baseline_serving {serving} {report}"
         if self.estimator is None:
-            return f"train it jointly with an estimator: --model.generator {serving}/generator"
+            return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
         return (
             f"python infer.py answers --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
-            f"--layout fid --questions FILE --out reports/{serving.parent.name}"
+            f"--layout fid {report}"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

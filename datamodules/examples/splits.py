@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
+from common.progress import track
 from common.records import Question, clean
 from datamodules.formats.reading import read_questions
 
@@ -58,9 +59,9 @@ def split_questions(
         validation: Validation files; may be empty.
         fraction: Share of the questions that the hash split holds out, in (0, 1).
     """
-    questions = list(distinct_questions(train))
+    questions = list(track(distinct_questions(train), None, "reading training questions"))
     if validation:
-        held_out = list(distinct_questions(validation))
+        held_out = list(track(distinct_questions(validation), None, "reading validation questions"))
         known = {clean(question.text) for question in held_out}
         return [question for question in questions if clean(question.text) not in known], held_out
     shares = [validation_share(question) for question in questions]

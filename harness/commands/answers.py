@@ -11,7 +11,7 @@ from common.checks import check_at_least
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
-from common.progress import say
+from common.progress import say, track
 from harness.interfaces import Strategy
 from harness.runtime.resumable import ResumableBatches, remove_saved
 from harness.strategies.drrag import DrRag
@@ -102,7 +102,7 @@ def answers(
     with OUTPUT.locked(out):
         normalizer(normalization)
         bootstrap = Bootstrap(resamples, seed)
-        loaded = list(read_questions(layout, questions, limit=limit))
+        loaded = list(track(read_questions(layout, questions, limit=limit), None, "reading questions"))
         usable = with_answers(loaded)
         if len(usable) < len(loaded):
             say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (no gold answer).")
@@ -240,8 +240,7 @@ def _load_baseline(strategy: Strategy, serving: Path | None) -> "Baseline | None
 def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path) -> "tuple[list[Answer], float]":
     """All answers, in resumable batches, and the computing time in seconds of those reused from an interrupted run."""
     from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-    from harness.runtime.provenance import configuration
-    from models.devices import compute_dtype, resolve_device
+    from harness.runtime.provenance import configuration, hardware
 
     def work(batch: "Sequence[Question]") -> list[dict]:
         return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
@@ -249,9 +248,7 @@ def _predict(strategy: Strategy, questions: "Sequence[Question]", partial: Path)
     system = configuration(strategy)
     saved = ResumableBatches()
     if system is not None:
-        device = resolve_device("auto")
-        hardware = f"{device.type}, auto is {compute_dtype('auto', device)}"
-        depends_on = {**system, "questions": digest(questions), "hardware": hardware}
+        depends_on = {**system, "questions": digest(questions), "hardware": hardware()}
         saved = ResumableBatches(partial / "answers-given.jsonl", depends_on)
     batches = [questions[s : s + QUESTIONS_AT_ONCE] for s in range(0, len(questions), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))

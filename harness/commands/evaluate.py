@@ -12,7 +12,7 @@ from common.checks import check_at_least
 from common.errors import UserError
 from common.files import sha256, whole_folder, write_json, write_text
 from common.outputs import OutputFolder, known_files
-from common.progress import say
+from common.progress import say, track
 from harness.evaluation.paper_figures import DrRagPaper
 from harness.interfaces import Reader, Retriever
 from harness.strategies.drrag import DrRag
@@ -75,11 +75,12 @@ def evaluate(
     from datamodules.formats.reading import read_questions
     from harness.evaluation.drrag import recall
     from harness.retrievers.corpora import gold_not_in_index
-    from harness.selection.score_cache import ScoreCache
+    from harness.runtime.provenance import computed_in
+    from harness.selection.score_cache import ScoreCache, scores_file
 
     with OUTPUT.locked(out):
         selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), rows)
-        loaded = list(read_questions(layout, questions, limit=limit))
+        loaded = list(track(read_questions(layout, questions, limit=limit), None, "reading questions"))
         usable = recall.with_gold(loaded)
         if len(usable) < len(loaded):
             say(f"{len(loaded) - len(usable)} of {len(loaded)} questions skipped (gold passages missing in the file).")
@@ -99,8 +100,7 @@ def evaluate(
             file = None
             if strategy.serving is not None:
                 classifier = sha256(Path(strategy.serving) / "serving.json")
-                half = "-bf16" if "bfloat16" in str(getattr(strategy.scorer, "inference_dtype", "")) else ""
-                file = partial / f"scores-{classifier[:16]}{half}.jsonl"  # scores of two precisions are not mixed
+                file = scores_file(partial, Path(strategy.serving), strategy.scorer)
             cache = ScoreCache(strategy.scorer, file)
         evaluation = recall.run(usable, strategy.retriever, baselines, selections, ks, cache, strategy.lookahead)
         measured = recall.measure(evaluation, resamples, seed)
@@ -130,7 +130,11 @@ def evaluate(
                 "gold passages not in the index": absent,
             },
             "indexes": _index_records({"strategy": strategy.retriever, **baselines}),
-            "classifier": {"serving": str(strategy.serving) if strategy.serving else None, "sha256": classifier},
+            "classifier": {
+                "serving": str(strategy.serving) if strategy.serving else None,
+                "sha256": classifier,
+                "computed in": computed_in(strategy.scorer),
+            },
             "selection": asdict(strategy.selection),
             "reader": {"class": type(strategy.reader).__name__, "normalization": normalization}
             if strategy.reader
@@ -213,7 +217,7 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
 def _saved_answers(file: Path, reader: Reader, evaluation: "Evaluation") -> "ResumableBatches":
     """Resumable batches for the reader's answers; nothing is saved if the reader's configuration is unknown."""
     from harness.evaluation.serialization import digest
-    from harness.runtime.provenance import configuration
+    from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
 
     configured = configuration(reader)
@@ -221,7 +225,8 @@ def _saved_answers(file: Path, reader: Reader, evaluation: "Evaluation") -> "Res
         return ResumableBatches()
     selected = [[outcome.name, outcome.k, outcome.documents] for outcome in evaluation.outcomes]
     choices = hashlib.sha256(json.dumps(selected).encode()).hexdigest()
-    return ResumableBatches(file, {"reader": configured, "questions": digest(evaluation.questions), "choices": choices})
+    depends_on = {"questions": digest(evaluation.questions), "choices": choices, "hardware": hardware()}
+    return ResumableBatches(file, {"reader": configured, **depends_on})
 
 
 def _index_records(retrievers: dict[str, Retriever]) -> dict[str, list[dict]]:
@@ -259,7 +264,8 @@ def _write(
             for index in report["indexes"]["strategy"]
         ),
         f"classifier: {report['classifier']['serving'] or 'none'}, threshold {report['selection']['threshold']:.4f}, "
-        f"{report['pairs scored']:,} pairs scored in {report['seconds']['scoring']:.0f} s",
+        f"{report['pairs scored']:,} pairs scored in {report['seconds']['scoring']:.0f} s"
+        + (f", matrix products in {dtype}" if (dtype := report["classifier"]["computed in"]) else ""),
         f"bootstrap: {report['bootstrap']['resamples']:,} resamples, seed {report['bootstrap']['seed']}; "
         f"total time {report['seconds']['all']:.0f} s",
     ]

@@ -71,6 +71,20 @@ def _describe_path(path: Path) -> object:
     return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in stats]
 
 
+def computed_in(part: object) -> str | None:
+    """Name of the data type of a loaded model's matrix products, such as float32, for reports; None if it has none."""
+    dtype = getattr(part, "inference_dtype", None)
+    return None if dtype is None else str(dtype).removeprefix("torch.")
+
+
+def hardware() -> str:
+    """What `auto` means on this machine for device and precision: results that depend on it are not mixed."""
+    from models.devices import compute_dtype, resolve_device
+
+    device = resolve_device("auto")
+    return f"{device.type}, auto is {compute_dtype('auto', device)}"
+
+
 def differences(recorded: dict, wanted: dict) -> str:
     """The keys whose values differ between two dictionaries, for a message."""
     return ", ".join(sorted(key for key in recorded.keys() | wanted.keys() if recorded.get(key) != wanted.get(key)))

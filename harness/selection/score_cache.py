@@ -7,14 +7,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.errors import ArtifactError
-from common.files import write_errors
+from common.files import sha256, write_errors
 from common.progress import say, track_batches
 from common.records import Passage
 from harness.interfaces import PairScorer
+from models.serving_manifest import MANIFEST
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 _Key = tuple[str, str, str]
 _PAIRS_PER_CHUNK = 512  # scored, then saved: an interruption loses at most this many
+
+
+def scores_file(folder: Path, serving: Path, scorer: PairScorer) -> Path:
+    """The file in a folder for the scores of a served classifier: another one for other weights, and for another precision."""
+    half = "-bf16" if "bfloat16" in str(getattr(scorer, "inference_dtype", "")) else ""
+    return folder / f"scores-{sha256(serving / MANIFEST)[:16]}{half}.jsonl"
 
 
 class ScoreCache:
@@ -22,8 +29,8 @@ class ScoreCache:
 
     Args:
         scorer: The classifier.
-        file: JSON Lines file of finished chunks, read and appended to; None keeps scores in memory only.  Its name must
-            contain the classifier's digest: scores of different classifiers must not be mixed.
+        file: JSON Lines file of finished chunks, read and appended to; None keeps scores in memory only.  `scores_file`
+            names it: scores of different classifiers or precisions must not be mixed.
 
     Raises:
         ArtifactError: If the file is corrupt before its last line (an interruption may leave an incomplete last line).

@@ -60,7 +60,8 @@ def test_embeddings(encoder_folder: str, encoder: SentenceEncoder, device: str) 
 @cpu_and_gpu("equal ids of dense retrieval on CPU and GPU")
 def test_ids_of_dense_retrieval(tmp_path: Path, encoder_folder: str, encoder: SentenceEncoder, device: str) -> None:
     build_dense(corpus(70), tmp_path / "index", encoder, chunk_passages=16)
-    on_cpu, there = DenseRetriever(tmp_path / "index", "cpu"), DenseRetriever(tmp_path / "index", device)
+    on_cpu = DenseRetriever(tmp_path / "index", "cpu", index_device="cpu")  # `auto` would be FAISS's GPU in both
+    there = DenseRetriever(tmp_path / "index", device)
     vectors = on_cpu.encode_queries(QUERIES)  # of one device: the search must not add a difference
     ours, theirs = on_cpu.search_vectors(vectors, 10), there.search_vectors(vectors, 10)
     assert [[(hit.passage.id, hit.score) for hit in found] for found in ours] == [

@@ -64,6 +64,7 @@ def scored(rows: list[dict]) -> list[dict]:
         (("--model.relevance", "uniform", "--model.estimator", "{t5}"), "relevance uniform leaves an estimator"),
         (("--model.relevance", "estimator"), "relevance is estimator, but there is none"),
         (("--model.relevance", "uniform", "--model.retriever_temperature", "1"), "retriever_temperature is for relevance retriever"),
+        (("--model.refusal_cost", "1"), "refusal_cost is for the threshold of an estimator, but there is none"),
         (("--model.retriever_temperature", "0"), "retriever_temperature must be above 0, got 0.0"),
         (("--model.text_format", "packed"), "nothing to weight: set relevance uniform"),
         (("--model.relevance", "cosine"), "relevance"),

@@ -48,7 +48,10 @@ class RunRecord(Callback):
         self._state(trainer, "running")
         if trainer.is_global_zero:
             folder = Path(trainer.default_root_dir)
-            write_json(folder / "env.json", {**provenance(trainer), "hardware": hardware()})
+            write_json(
+                folder / "env.json",
+                {**provenance(trainer), "hardware": hardware(), "precision": str(trainer.precision)},
+            )
             write_json(folder / "audit.json", getattr(trainer.datamodule, "audit", {}))
             for logger in trainer.loggers:
                 if isinstance(logger, JsonlLogger):

@@ -22,7 +22,7 @@ from harness.evaluation.serialization import digest
 from harness.evaluation.tables import Table
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.readers.t5 import explanation
-from harness.runtime.provenance import configuration
+from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.strategies.rerag import UNANSWERABLE, ReRag
 from models.pretrained import MINILM
@@ -154,6 +154,8 @@ def evaluate(
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker"
         + _SAME_CONTEXTS * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
         *_threshold_facts(strategy),
+        *[f"matrix products of the models in {computed_in(strategy.model.estimator)}"]
+        * (computed_in(strategy.model.estimator) is not None),
         *[_NO_GENERATOR] * (strategy.model.generator is None),
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
     ]
@@ -164,6 +166,7 @@ def evaluate(
         )
     report.settings = {
         "serving": str(strategy.serving) if strategy.serving else None,
+        "computed in": computed_in(strategy.model.estimator),
         "candidates": strategy.candidates,
         "contexts": strategy.contexts,
         "marginal": strategy.marginal,

@@ -53,7 +53,7 @@ def test_every_passage_gets_its_cosine_and_all_else_stays(
     assert [q.support for q in after] == [q.support for q in before]
 
 
-def test_a_file_of_its_own_is_replaced_and_a_question_file_is_not(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
+def test_a_file_of_its_own_is_replaced_with_the_same_scores(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     rows = fid_rows(2)
     assert scored(tmp_path, checkpoints["bert"], rows).code == 0
     first = (tmp_path / "scored.jsonl").read_bytes()

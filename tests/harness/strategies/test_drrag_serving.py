@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+import torch
 
 from common.files import sha256
 from common.records import Question
@@ -12,6 +13,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.two_stage import search_twice
 from harness.selection.lazy_scoring import decide
 from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import scores_file
 from harness.strategies.drrag import DrRag
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
 
@@ -27,8 +29,6 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    import torch
-
     from models.drrag.triple_classifier import KIND, TripleClassifier
     from models.drrag.triple_tokenizer import TEXT_FORMAT
     from models.serving_manifest import write_manifest
@@ -146,3 +146,13 @@ def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
     again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
     evaluate(again, str(file), tmp_path / "two", scores=tmp_path / "scores", resamples=10)
     assert (tmp_path / "two" / "report.json").exists()
+
+    halved = load(folders)
+    halved.scorer.inference_dtype = torch.bfloat16
+    evaluate(halved, str(file), tmp_path / "three", scores=tmp_path / "scores", resamples=10)
+    kept = {scores_file(tmp_path / "scores", folders / "serving", each.scorer) for each in (load(folders), halved)}
+    assert kept == set((tmp_path / "scores").iterdir())
+    assert len(kept) == 2
+    reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
+    assert [report["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
+    assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "table.md").read_text()
