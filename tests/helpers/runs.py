@@ -47,7 +47,7 @@ def fit_in_turn(folder: Path, runs: list[list[str]]) -> None:
         env={**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     started = [line for line in ended.stdout.splitlines() if line.startswith("run: ")]
-    assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr[-3000:]}"
+    assert ended.returncode == 0, f"{started[-1:]}\n{ended.stderr}"
 
 
 def fit_here(folder: Path, *extra: str) -> None:
