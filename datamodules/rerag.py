@@ -137,6 +137,11 @@ class ReRagData(StepData):
         if self.questions:
             return
         train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
+        if self.more_files and self._module.relevance == "retriever":
+            raise UserError(
+                "data.more names passages without retriever scores, and model.relevance retriever weights contexts by them: omit "
+                "data.more, or set model.relevance to estimator or uniform."
+            )
         self.more = read_mined(self.more_files)
         sets = self._sets(train, self.contexts, self.pick, 0)
         self.validation_sets = self._sets(held_out, self.validation_contexts, self.validation_pick, -1)

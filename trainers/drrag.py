@@ -49,6 +49,8 @@ class DrRagTrainer(RunModule):
         warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
         threshold_criterion: What the exported decision threshold maximizes on validation.  CFS drops documents without a
             positive pair, so a missed gold pair costs more than a false positive: f2.
+        freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of a
+            small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
@@ -69,6 +71,7 @@ class DrRagTrainer(RunModule):
         weight_decay: float = 0.01,
         warmup_fraction: float = 0.1,
         threshold_criterion: metrics.Criterion = "f2",
+        freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
@@ -78,6 +81,8 @@ class DrRagTrainer(RunModule):
         self.classifier: TripleClassifier
         self.save_hyperparameters()
         self.classifier = TripleClassifier.build(pretrained, max_tokens, attention, layers, dropout)
+        if freeze_embeddings:
+            self.classifier.network.get_input_embeddings().requires_grad_(False)
         if gradient_checkpointing:
             self.classifier.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.classifier.network)

@@ -81,7 +81,7 @@ def build_dense(
         vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
         say(
             f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device}, {chunks} chunks over {processes.size} process(es)."
+            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over {processes.size} process(es)."
         )
         encode_chunks(store, partial, encoder, chunk_passages, processes)
         processes.barrier()
@@ -202,7 +202,7 @@ class DenseRetriever:
         self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search)
         say(
             f"{index}: {self.index.passages:,} passages, vectors {in_bytes(self._vectors.vectors_ND.nbytes)}, "
-            f"encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device}."
+            f"encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device} in {self.encoder.dtype}."
         )
 
     @staticmethod

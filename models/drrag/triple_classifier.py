@@ -3,6 +3,7 @@
 Shape legend: P triples, T tokens.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -48,6 +49,7 @@ KIND = "triple_classifier"
 PART = "classifier"
 FIELDS = {"attention": list(get_args(AttentionKind)), "threshold": float}  # of the manifest
 LABELS = {0: "negative", 1: "positive"}
+_NUMPY_STATE = threading.Lock()
 TOKENS_PER_BATCH = {"cpu": 2048}  # fits CPU caches: 25-33% faster than 8,192; GPUs need more
 
 
@@ -274,9 +276,13 @@ def _with_two_labels(folder: str, config: PretrainedConfig, **options: Any) -> P
 
 @contextmanager
 def _preserved_numpy_state() -> Iterator[None]:
-    """Restore NumPy's global random state on exit: BigBird's block-sparse forward reseeds it with a constant."""
-    state: dict[str, Any] = np.random.get_state(legacy=False)
-    try:
-        yield
-    finally:
-        np.random.set_state(state)
+    """Restore NumPy's global random state on exit: BigBird's block-sparse forward reseeds it with a constant.
+
+    One thread at a time: another one would take the reseeded state for the caller's.
+    """
+    with _NUMPY_STATE:
+        state: dict[str, Any] = np.random.get_state(legacy=False)
+        try:
+            yield
+        finally:
+            np.random.set_state(state)

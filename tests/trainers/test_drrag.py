@@ -103,6 +103,17 @@ def test_a_run_learns_exports_and_repeats(workplace: Path) -> None:
     assert_repeated(weights(workplace, "again"), weights(workplace, "tiny"))
 
 
+def test_frozen_embeddings_stay_as_they_were(workplace: Path, checkpoints: dict[str, Path]) -> None:
+    fit_here(workplace, "--model.freeze_embeddings", "true", "--trainer.max_epochs", "1")
+    served = TripleClassifier.load(workplace / "checkpoints/tiny/serving", device="cpu").network
+    before = AutoModel.from_pretrained(checkpoints["bert"])
+    torch.testing.assert_close(
+        served.get_input_embeddings().weight, before.get_input_embeddings().weight, rtol=0, atol=0
+    )
+    dense = "encoder.layer.0.output.dense.weight"
+    assert not torch.equal(served.bert.get_parameter(dense), before.get_parameter(dense))
+
+
 def test_a_longformer_trains_in_bf16_and_exports(workplace: Path, checkpoints: dict[str, Path]) -> None:
     fit_here(workplace, "--model.pretrained", str(checkpoints["longformer"]), "--trainer.max_epochs", "1",
              "--trainer.precision", "bf16-mixed", "--model.gradient_checkpointing", "true")  # fmt: skip

@@ -162,7 +162,7 @@ def evaluate(
     if baseline is not None:
         report.facts.append(
             f"generator without RE: {baseline.serving}; temperature of the retriever's scores {baseline.temperature:.4g}, as in "
-            "its training"
+            "its training: it fits here if one retriever gave the scores of both"
         )
     report.settings = {
         "serving": str(strategy.serving) if strategy.serving else None,
