@@ -189,7 +189,8 @@ def _threshold_facts(strategy: ReRag) -> list[str]:
     fact = f"refusal threshold: {strategy.threshold:g}, {strategy.threshold_source}"
     if strategy.threshold_source == "exported" and strategy.model.refusal_contexts is not None:
         cost = strategy.model.refusal_cost
-        chosen = "best F1" if cost is None else f"lowest cost, a wrong refusal costing {cost:g} wrong answers"
+        counted = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
+        chosen = "best F1" if cost is None else counted
         fact += f": {chosen} on validation, for the best {strategy.model.refusal_contexts} contexts"
     return [fact]
 
