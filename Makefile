@@ -26,13 +26,13 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
-quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (about 8 minutes on 2 cores)
+quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (about 5 minutes on 2 cores with bf16)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
-quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (9 to 14 minutes on 2 cores)
+quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
-test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 recent cores
+test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL, peak memory; without one it names what it skips
