@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -46,6 +47,10 @@ SIZES = {
     "max_position_embeddings": 128,
 }
 
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # as a shell starts background jobs: Ctrl-C is tested all the same
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))  # 1 unless told: two test processes share the cores
 
 

@@ -71,7 +71,7 @@ def scored(rows: list[dict]) -> list[dict]:
         (("--data.train", "[{{layout: fid, path: bare.json}}]"), "the first is '0-0'). Type `python infer.py score --questions"),
         (("--data.train", "[{{layout: fid, path: partly.json}}]"), "1 of "),
         (("--data.validation", "[{{layout: fid, path: bare.json}}]"), "11 of 11 questions of ['bare.json'] lack some"),
-        (("--data.more", "[more.jsonl]"), "passages of data.more have no scores"),
+        (("--data.more", "[more.jsonl]"), "omit data.more, or set model.relevance to estimator or uniform"),
         (("--data.pick", "gold"), "give a temperature as model.retriever_temperature, or other training files"),
     ],
 )  # fmt: skip
