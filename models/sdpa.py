@@ -67,7 +67,6 @@ AttentionMaskInterface.register(NAME, sdpa_mask)
 
 def use_fp32_on_cpu(network: PreTrainedModel) -> None:
     """Let an encoder that computes its attention with `sdpa` train fast in bf16 on a CPU; other networks stay as they are."""
-    if (
-        network.config._attn_implementation == "sdpa" and not network.config.is_encoder_decoder
-    ):  # T5 adds a position bias
+    is_t5 = network.config.is_encoder_decoder  # it adds a position bias to the mask
+    if network.config._attn_implementation == "sdpa" and not is_t5:
         network.set_attn_implementation(NAME)

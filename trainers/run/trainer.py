@@ -9,9 +9,8 @@ from pytorch_lightning.utilities import rank_zero_only
 
 from models.devices import auto_is_bf16
 
-TrainingPrecision: TypeAlias = (
-    Literal["auto"] | _PRECISION_INPUT
-)  # `trainers.run.precision` says which of them are refused
+# `trainers.run.precision` says which of them are refused.
+TrainingPrecision: TypeAlias = Literal["auto"] | _PRECISION_INPUT
 
 
 class RunTrainer(pl.Trainer):

@@ -5,7 +5,7 @@ no context's confidence reaches the threshold.  Where all sets or none hold an a
 say so.  Shape legend: N questions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,21 +123,31 @@ def _detection_cells(result: Detection) -> Cells:
     return [Cell(100 * result.recall), precision, Cell(100 * result.f1)]
 
 
-def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
-    columns = ("with answer", "EM % before", "EM % after", "without answer", "refused %")
-    rows: dict[str, Cells] = {}
+def _refusals(
+    systems: Sequence[Confidence], rows: dict[str, Cells], columns: int
+) -> Iterator[tuple[str, Confidence, NDArray[np.float64], NDArray[np.bool_]]]:
+    """Yield each system that has a threshold: its row's name, itself, its EM and the questions it refuses, both (N,).
+
+    The row of a system without a threshold is written here: `columns` cells that say why.
+    """
     for system in systems:
         if system.no_threshold:
-            rows[system.name] = [not_measured(system.no_threshold)] * len(columns)
+            rows[system.name] = [not_measured(system.no_threshold)] * columns
             continue
         assert system.exact_N is not None
         threshold, source = system.used
-        refused_N = system.max_N < threshold
+        yield f"{system.name}, threshold {threshold:g} ({source})", system, system.exact_N, system.max_N < threshold
+
+
+def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: paper_figures.Paper | None) -> Table:
+    columns = ("with answer", "EM % before", "EM % after", "without answer", "refused %")
+    rows: dict[str, Cells] = {}
+    for name, system, exact_N, refused_N in _refusals(systems, rows, len(columns)):
         with_N = system.answerable_N
-        before_N, after_N = system.exact_N[with_N], (system.exact_N * ~refused_N)[with_N]
+        before_N, after_N = exact_N[with_N], (exact_N * ~refused_N)[with_N]
         before, after = percent_cells(np.stack([before_N, after_N]), bootstrap, NONE)
         (refused,) = percent_cells(refused_N[~with_N][None].astype(float), bootstrap, EVERY)
-        rows[f"{system.name}, threshold {threshold:g} ({source})"] = [
+        rows[name] = [
             Cell(int(with_N.sum())), before, after, Cell(int((~with_N).sum())), refused,
         ]  # fmt: skip
     return Table(
@@ -154,18 +164,13 @@ def _cost_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
     """What refusal costs over all questions: refused sets with an answer, EM, and accuracy where a right refusal counts."""
     columns = ("with answer, refused", "without answer, refused", "EM % before", "EM % after", "points", "correct %")
     rows: dict[str, Cells] = {}
-    for system in systems:
-        if system.no_threshold:
-            rows[system.name] = [not_measured(system.no_threshold)] * len(columns)
-            continue
-        assert system.exact_N is not None
-        threshold, source = system.used
-        refused_N, with_N = system.max_N < threshold, system.answerable_N
-        after_N = system.exact_N * ~refused_N
+    for name, system, exact_N, refused_N in _refusals(systems, rows, len(columns)):
+        with_N = system.answerable_N
+        after_N = exact_N * ~refused_N
         correct_N = after_N + (refused_N & ~with_N)
-        measures = np.stack([system.exact_N, after_N, after_N - system.exact_N, correct_N])
+        measures = np.stack([exact_N, after_N, after_N - exact_N, correct_N])
         counts = [Cell(int((refused_N & with_N).sum())), Cell(int((refused_N & ~with_N).sum()))]
-        rows[f"{system.name}, threshold {threshold:g} ({source})"] = [*counts, *percent_cells(measures, bootstrap)]
+        rows[name] = [*counts, *percent_cells(measures, bootstrap)]
     return Table(
         "refusal cost",
         "What refusal costs, all questions",
