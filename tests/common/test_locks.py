@@ -132,12 +132,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_infer_starts_without_the_modules_that_windows_lacks() -> None:
-    """The modules are hidden from this project's own files only: other packages know what to do on Windows."""
+    """The modules are hidden from this project's own files only: installed packages, an environment inside the project's
+    folder among them, know what to do on Windows."""
     code = f"""
 import builtins, sys
 missing, root, real = {POSIX_ONLY}, {str(ROOT)!r}, builtins.__import__
 def windows(name, globals=None, locals=None, fromlist=(), level=0):
-    if name in missing and str((globals or {{}}).get("__file__", "")).startswith(root):
+    file = str((globals or {{}}).get("__file__", ""))
+    if name in missing and file.startswith(root) and "site-packages" not in file:
         raise ModuleNotFoundError(name)
     return real(name, globals, locals, fromlist, level)
 builtins.__import__ = windows
