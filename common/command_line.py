@@ -30,7 +30,14 @@ class KeepsExamples:
 
 
 class StandIn:
-    """Stands for an object that has not been built, while options are checked."""
+    """Stands for an object that has not been built, while options are checked.
+
+    Args:
+        class_type: The object's class.
+    """
+
+    def __init__(self, class_type: type) -> None:
+        self.class_type = class_type
 
 
 class CommandLine:
@@ -135,7 +142,7 @@ class CommandLine:
             return class_type(*args, **kwargs)
         if check := getattr(class_type, "check_options", None):
             call_with_known(check, kwargs)
-        return StandIn()
+        return StandIn(class_type)
 
 
 def call_with_known(function: Callable[..., None], arguments: Mapping[str, Any]) -> None:

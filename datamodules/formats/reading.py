@@ -20,7 +20,7 @@ from common.errors import DataError, UserError
 from common.records import Passage, Question
 from datamodules.formats import layouts as layout_modules
 from datamodules.formats.row_fields import Row, key, quoted
-from datamodules.formats.sources import rows
+from datamodules.formats.sources import HUB, rows
 
 Record = TypeVar("Record", Question, Passage)
 
@@ -52,6 +52,20 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
     if limit is not None and limit < 1:
         raise UserError(f"limit is {limit}: give at least 1, or null for all rows")
     return islice(_records(module, source, module.question), limit)
+
+
+def check_questions(layout: str, sources: Sequence[str], limit: int | None = None) -> None:
+    """Check layout, limit and the first row of every file; of a Hugging Face data set only the form of its name.
+
+    Raises:
+        UserError: If the layout is unknown or a corpus, or the limit is below 1.
+        MissingInputError: If a file does not exist.
+        DataError: If a file's first row does not match the layout, or a file is empty.
+    """
+    for source in sources:
+        questions = read_questions(layout, source, limit)
+        if not source.startswith(HUB):
+            next(questions)
 
 
 def read_passages(layout: str, sources: Sequence[str], repeated: bool = False) -> Iterator[Passage]:

@@ -81,7 +81,7 @@ def mine(
 
 def check_mine(questions: list[str] | str, out: Path, layout: str, per_question: int, anchors: int, depth: int) -> None:
     """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from harness.commands.questions import check_questions
+    from datamodules.formats.reading import check_questions
 
     check_at_least(1, per_question=per_question, anchors=anchors, depth=depth)
     if not questions:

@@ -87,7 +87,7 @@ def score(
 
 def check_score(questions: str, out: Path) -> None:
     """Check the files; called before anything is loaded.  Raises UserError or a subclass."""
-    from harness.commands.questions import check_questions
+    from datamodules.formats.reading import check_questions
 
     check_questions(LAYOUT, [questions])
     SCORED.check_writable(out)

@@ -46,6 +46,8 @@ class Table:
         note: Text below the Markdown table.
         decimals: Digits after the decimal point.
         signed: Rows or columns that are differences, printed with their sign.
+        column_decimals: Digits after the decimal point in columns where they differ.
+        published: Columns with a paper's published results.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Table:
     note: str = ""
     decimals: int = 2
     signed: frozenset[str] = frozenset()
+    column_decimals: Mapping[str, int] = field(default_factory=dict)
+    published: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         for name, cells in [*self.rows.items(), *self.paper.items()]:
@@ -75,7 +79,8 @@ def tables_csv(tables: Sequence[Table]) -> str:
                     if cell is not None:
                         ends = [_digits(end) for end in cell.interval] if cell.interval else ["", ""]
                         note = _NOT_MEASURED + cell.reason if cell.reason else ""
-                        writer.writerow([table.name, name, column, _digits(cell.value), *ends, source, note])
+                        by = "paper" if column in table.published else source
+                        writer.writerow([table.name, name, column, _digits(cell.value), *ends, by, note])
     return text.getvalue()
 
 
@@ -126,7 +131,8 @@ def _formatted(table: Table, row: str, cells: Cells) -> list[str]:
     if reason:
         return [_NOT_MEASURED + reason] + [""] * (len(cells) - 1)
     signed = [bool({row, column} & table.signed) for column in table.columns]
-    specs = [f"{'+' if sign else ''}.{table.decimals}f" for sign in signed]
+    decimals = [table.column_decimals.get(column, table.decimals) for column in table.columns]
+    specs = [f"{'+' if sign else ''}.{digits}f" for sign, digits in zip(signed, decimals, strict=True)]
     return [_cell(cell, spec) for cell, spec in zip(cells, specs, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from common.errors import ArtifactError
 from common.records import Question
@@ -21,6 +21,16 @@ def _walk(retriever: object) -> Iterator[Index]:
     for part in [*getattr(retriever, "retrievers", ()), getattr(retriever, "retriever", None)]:
         if part is not None:
             yield from _walk(part)
+
+
+def index_records(retrievers: Mapping[str, Retriever]) -> dict[str, list[dict[str, object]]]:
+    """Folder, size and identity of the indexes that each retriever searches, for a report."""
+    return {
+        name: [
+            {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in indexes_of(retriever)
+        ]
+        for name, retriever in retrievers.items()
+    }
 
 
 def check_same_corpus(retrievers: Sequence[Retriever]) -> None:

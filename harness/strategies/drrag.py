@@ -98,8 +98,9 @@ class DrRag:
             "seconds/second_stage": retrieval.second_seconds,
             "seconds/scoring": scoring_seconds,
         }
+        per_question = {name: value / max(1, len(questions)) for name, value in seconds.items()}
         answers = [
-            self._answer(question, results, decision, {name: value / len(questions) for name, value in seconds.items()})
+            selected_answer(self.selection, question, results, decision, per_question)
             for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
         ]
         return self._read(questions, answers) if self.reader is not None and questions else answers
@@ -120,27 +121,6 @@ class DrRag:
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
 
-    def _answer(self, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]) -> Answer:
-        """The evidence with notes and costs; the reader adds the text later."""
-        chosen = decision.documents
-        first = set(found.rankings.ranking[: self.selection.first_size])
-        notes = []
-        for document in chosen:
-            stage = "first" if document in first or self.selection.method == "sm" else "second"
-            partner, probability = best_partner(document, chosen, decision.scores)
-            notes.append({"id": document, "stage": stage, "partner": partner, "probability": probability})
-        return Answer(
-            question_id=question.id,
-            text="",
-            evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
-            costs={
-                "retriever_calls": 1.0 + len(found.rankings.concatenated),
-                "model_calls": float(len(decision.scores)),
-                **seconds,
-            },
-            notes={"selection": self.selection.method, "documents": notes},
-        )
-
     def _read(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
         """The answers with the reader's text, costs and notes added."""
         assert self.reader is not None
@@ -156,6 +136,35 @@ class DrRag:
             )
             for answer, text in zip(answers, texts, strict=True)
         ]
+
+
+def selected_answer(
+    options: SelectionOptions, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]
+) -> Answer:
+    """The evidence that a selection chose, with notes and costs, without a text.
+
+    Args:
+        options: Of the selection.
+        question: The question.
+        found: Both retrieval stages' results; may be those of a deeper retrieval than the selection needs.
+        decision: The chosen documents, and the pair scores used.
+        seconds: Per stage, for this question.
+    """
+    chosen = decision.documents
+    first = set(found.rankings.ranking[: options.first_size])
+    notes = []
+    for document in chosen:
+        stage = "first" if document in first or options.method == "sm" else "second"
+        partner, probability = best_partner(document, chosen, decision.scores)
+        notes.append({"id": document, "stage": stage, "partner": partner, "probability": probability})
+    searches = min(options.concatenations, len(found.rankings.concatenated))
+    return Answer(
+        question_id=question.id,
+        text="",
+        evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
+        costs={"retriever_calls": 1.0 + searches, "model_calls": float(len(decision.scores)), **seconds},
+        notes={"selection": options.method, "documents": notes},
+    )
 
 
 def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]) -> tuple[str | None, float | None]:

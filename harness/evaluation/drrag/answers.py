@@ -5,53 +5,52 @@ Shape legend: N questions, R rows.
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import UserError
-from common.records import Question, Ranked
+from common.records import Answer, Question, Ranked
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import MEASURES, Bootstrap, Normalization, percent_cells, score_answers
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.interfaces import Reader
 from harness.runtime.resumable import ResumableBatches
+from harness.selection.lazy_scoring import Decision
+from harness.strategies.drrag import selected_answer
 
 SETS_AT_ONCE = 64
 COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
 
 
-def check_answers(questions: Sequence[Question]) -> None:
-    """Raises:
-    UserError: If no question has a gold answer.
-    """
-    if not any(question.answers for question in questions):
-        raise UserError(
-            "None of these questions has a gold answer, so a reader cannot be evaluated: choose a file with answers, or set "
-            "--strategy.init_args.reader to null."
+def distinct_sets(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[tuple[int, tuple[str, ...]]]:
+    """The different sets of documents to read: the number of a question that has a gold answer, and the documents' ids."""
+    return list(
+        dict.fromkeys(
+            (number, documents)
+            for outcome in outcomes
+            for number, documents in enumerate(outcome.documents)
+            if documents and evaluation.questions[number].answers
         )
+    )
 
 
-def read_selections(evaluation: Evaluation, reader: Reader, saved: ResumableBatches | None = None) -> list[list[str]]:
+def read_selections(
+    evaluation: Evaluation, outcomes: Sequence[Outcome], reader: Reader, saved: ResumableBatches | None = None
+) -> list[list[str]]:
     """The reader's answers to all questions with a gold answer, from each outcome's documents; equal sets are read once.
 
     Args:
-        evaluation: Outcomes and their questions.
+        evaluation: The questions and passages.
+        outcomes: What to read.
         reader: Gets the documents in the order of selection; their scores are 0.
         saved: Resumable batches for the answers.
 
     Returns:
         One list of N answers per outcome, in order; empty texts without a gold answer or documents.
     """
-    document_sets = list(
-        dict.fromkeys(
-            (number, documents)
-            for outcome in evaluation.outcomes
-            for number, documents in enumerate(outcome.documents)
-            if documents and evaluation.questions[number].answers
-        )
-    )
+    document_sets = distinct_sets(evaluation, outcomes)
 
     def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
         questions = [evaluation.questions[number] for number, _ in batch]
@@ -63,8 +62,37 @@ def read_selections(evaluation: Evaluation, reader: Reader, saved: ResumableBatc
     texts = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
     return [
         [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
-        for outcome in evaluation.outcomes
+        for outcome in outcomes
     ]
+
+
+def selected_answers(
+    evaluation: Evaluation, outcome: Outcome, texts: Sequence[str] | None, reading_seconds: float
+) -> list[Answer]:
+    """An outcome as the answers of a system: evidence, text, costs and notes of every question.
+
+    Args:
+        evaluation: The questions, passages and retrieval results.
+        outcome: Of a selection or of a retriever alone.
+        texts: What the reader answered; None without a reader.
+        reading_seconds: Of the reader, per question.
+    """
+    seconds = {f"seconds/{stage}": value for stage, value in outcome.stages.items()}
+    if texts is not None:
+        seconds["seconds/reading"] = reading_seconds
+    answers = []
+    for number, question in enumerate(evaluation.questions):
+        if outcome.options is None:
+            costs = {"retriever_calls": 1.0, "model_calls": 0.0, **seconds}
+            answer = Answer(question.id, "", tuple(outcome.retrieved[number]), costs=costs)
+        else:
+            decision = Decision(list(outcome.documents[number]), outcome.scores[number])
+            answer = selected_answer(outcome.options, question, evaluation.results[number], decision, seconds)
+        if texts is not None:
+            calls = answer.costs["model_calls"] + bool(answer.evidence)
+            answer = replace(answer, text=texts[number], costs={**answer.costs, "model_calls": calls})
+        answers.append(answer)
+    return answers
 
 
 def selection_tables(
@@ -79,7 +107,7 @@ def selection_tables(
 
     Args:
         evaluation: Its outcomes were read; some of its questions have gold answers.
-        texts: The answers from `read_selections`.
+        texts: The answers from `read_selections` for its outcomes.
         normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
         paper: Adds this paper's published results.

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import UserError
-from common.records import Passage, Question
+from common.records import Passage, Question, Ranked
 from harness.evaluation.bootstrap import paired_intervals
 from harness.interfaces import Retriever
-from harness.retrievers.two_stage import search_twice
+from harness.retrievers.two_stage import StageResults, search_twice
 from harness.selection.algorithms import oracle
 from harness.selection.lazy_scoring import Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple
 
 BASELINE = "SM"
+OWN = "own"  # the strategy's own selection, where it is not a row of the table
 ORACLES = {  # row -> whose candidates it chooses from; QDC and CFS have the same
     "oracle, pool of QDC and CFS": "QDC",
     "oracle, pool of ranked": "ranked",
@@ -33,8 +33,9 @@ ORACLES = {  # row -> whose candidates it chooses from; QDC and CFS have the sam
 class Outcome:
     """One row of the table at one k.
 
-    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used.
-    `seconds` is the time per question that this row alone would take; None for oracles.
+    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used; `retrieved`, for retrievers
+    alone, the passages with their scores.  `seconds` is the time per question that this row alone would take, and `stages`
+    that of its stages; None and empty for oracles.
     """
 
     name: str
@@ -42,6 +43,14 @@ class Outcome:
     documents: list[tuple[str, ...]]
     seconds: float | None
     scores: list[dict[Pair, float]] = field(default_factory=list)
+    options: SelectionOptions | None = None  # None for retrievers alone and oracles
+    stages: dict[str, float] = field(default_factory=dict)
+    retrieved: list[list[Ranked]] = field(default_factory=list)
+
+    def subset(self, places: Sequence[int]) -> "Outcome":
+        """The same for some of the questions."""
+        lists = {name: _at(getattr(self, name), places) for name in ("documents", "scores", "retrieved")}
+        return replace(self, **lists)
 
     @property
     def pairs_per_question(self) -> float:
@@ -69,6 +78,14 @@ class Evaluation:
     outcomes: list[Outcome]
     passages: dict[str, Passage]
     seconds: dict[str, float]  # per stage, all questions together
+    results: list[StageResults] = field(default_factory=list)  # of both retrieval stages, one per question
+    own: Outcome | None = None  # of the strategy's own selection; one of `outcomes` or a further one
+
+    def subset(self, places: Sequence[int]) -> "Evaluation":
+        """The same for some of the questions, without the strategy's own selection."""
+        outcomes = [outcome.subset(places) for outcome in self.outcomes]
+        questions, results = _at(self.questions, places), _at(self.results, places)
+        return Evaluation(questions, outcomes, self.passages, self.seconds, results)
 
     def recall(self, outcome: Outcome) -> NDArray[np.float64]:
         """Share of gold passages found, per question."""
@@ -77,6 +94,10 @@ class Evaluation:
             for question, documents in zip(self.questions, outcome.documents, strict=True)
         ]
         return np.array(shares)
+
+
+def _at(values: list, places: Sequence[int]) -> list:
+    return [values[place] for place in places] if values else []
 
 
 def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str, SelectionOptions]:
@@ -96,21 +117,6 @@ def table_selections(base: SelectionOptions, with_classifier: bool) -> dict[str,
     return {name: options for name, options in selections.items() if with_classifier or not options.needs_classifier}
 
 
-def with_gold(questions: Sequence[Question]) -> list[Question]:
-    """The questions whose gold passages are all in the file; recall is undefined for the others.
-
-    Raises:
-        UserError: If there is none.
-    """
-    usable = [question for question in questions if question.support and not question.unshipped_support]
-    if not usable:
-        raise UserError(
-            f"None of the {len(questions)} questions ships its gold passages, so recall is undefined: "
-            "name a file with supporting passages, such as HotpotQA's distractor files."
-        )
-    return usable
-
-
 def run(
     questions: Sequence[Question],
     retriever: Retriever,
@@ -119,21 +125,26 @@ def run(
     ks: Sequence[int],
     cache: ScoreCache | None,
     lookahead: int = 4,
+    own: SelectionOptions | None = None,
 ) -> Evaluation:
-    """Retrieve, score pairs and select documents for every row and k.
+    """Retrieve, score pairs and select documents for every row and k, and for the strategy's own selection.
 
     Args:
-        questions: All with known gold passages.
+        questions: With their gold passages where these are known.
         retriever: Used for both stages of the selections.
         baselines: Further retrievers by row name; their rows are the top k.
         selections: The selections by row name, from `table_selections`; their `k` is set to each of `ks`.
         ks: Document budgets.
         cache: Scores pairs; may be None if no selection needs the classifier.
         lookahead: See `harness.selection.lazy_scoring.decide`.
+        own: The strategy's own selection with its own k; None to leave it out.
     """
     texts = [question.text for question in questions]
-    top_passages, baseline_seconds = _baselines(baselines, texts, max(ks))
+    retrieved, baseline_seconds = _baselines(baselines, texts, max(ks))
     variants = {(name, k): replace(options, k=k) for k in ks for name, options in selections.items()}
+    own_key = next((key for key, options in variants.items() if options == own), (OWN, 0))
+    if own is not None:
+        variants.setdefault(own_key, own)
     retrieval = search_twice(
         retriever,
         texts,
@@ -142,7 +153,7 @@ def run(
         max(options.concatenated_size for options in variants.values()),
     )
     passages = {id_: passage for results in retrieval.results for id_, passage in results.passages.items()}
-    passages |= {passage.id: passage for rankings in top_passages.values() for row in rankings for passage in row}
+    passages |= {hit.passage.id: hit.passage for rankings in retrieved.values() for row in rankings for hit in row}
 
     jobs = [(options, results.rankings) for options in variants.values() for results in retrieval.results]
 
@@ -158,16 +169,21 @@ def run(
     by_row: dict[tuple[str, int], Outcome] = {}
     for position, ((name, k), options) in enumerate(variants.items()):
         decided = decisions[position * len(questions) : (position + 1) * len(questions)]
-        outcome = Outcome(name, k, [tuple(d.documents) for d in decided], None, [d.scores for d in decided])
+        documents = [tuple(d.documents) for d in decided]
+        outcome = Outcome(name, options.k, documents, None, [d.scores for d in decided], options)
         scoring = outcome.pairs_per_question * (cache.seconds_per_pair if cache is not None else 0.0)
-        outcome.seconds = first + options.concatenations * each_concatenation + scoring
+        second = options.concatenations * each_concatenation
+        outcome.stages = {"first_stage": first, "second_stage": second, "scoring": scoring}
+        outcome.seconds = first + second + scoring
         by_row[name, k] = outcome
 
     outcomes = []
     for k in ks:
-        for name, rankings in top_passages.items():
-            documents = [tuple(passage.id for passage in row[:k]) for row in rankings]
-            outcomes.append(Outcome(name, k, documents, baseline_seconds[name] / len(questions)))
+        for name, rankings in retrieved.items():
+            top = [row[:k] for row in rankings]
+            documents = [tuple(hit.passage.id for hit in row) for row in top]
+            seconds = baseline_seconds[name] / len(questions)
+            outcomes.append(Outcome(name, k, documents, seconds, stages={"retrieval": seconds}, retrieved=top))
         outcomes += [by_row[name, k] for name in selections]
         for name, source in ORACLES.items():
             if source in selections:
@@ -177,13 +193,15 @@ def run(
                     for stage, question in zip(stages, questions, strict=True)
                 ]
                 outcomes.append(Outcome(name, k, documents, None))
-    seconds = {
+    stage_seconds = {
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},
         "first stage": retrieval.first_seconds,
         "second stage": retrieval.second_seconds,
         "scoring": cache.seconds if cache is not None else 0.0,
     }
-    return Evaluation(list(questions), outcomes, passages, seconds)
+    return Evaluation(
+        list(questions), outcomes, passages, stage_seconds, list(retrieval.results), by_row.get(own_key) if own else None
+    )
 
 
 def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Metrics]:
@@ -230,11 +248,11 @@ def recall_by_kind(evaluation: Evaluation, outcome: Outcome) -> dict[str, float]
 
 def _baselines(
     baselines: Mapping[str, Retriever], texts: Sequence[str], k: int
-) -> tuple[dict[str, list[list[Passage]]], dict[str, float]]:
+) -> tuple[dict[str, list[list[Ranked]]], dict[str, float]]:
     """The top k passages of each baseline, and its search time in seconds."""
-    top_passages, seconds = {}, {}
+    retrieved, seconds = {}, {}
     for name, retriever in baselines.items():
         started = time.perf_counter()
-        top_passages[name] = [[hit.passage for hit in hits] for hits in retriever.search(texts, k)]
+        retrieved[name] = retriever.search(texts, k)
         seconds[name] = time.perf_counter() - started
-    return top_passages, seconds
+    return retrieved, seconds

@@ -1,7 +1,7 @@
-"""RE-RAG's evaluation report: answers, tables, plots and the extra fields of each question's record."""
+"""RE-RAG's study: recall before and after reranking, ablation, refusal and further tables, plots, and each question's contexts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,62 +34,105 @@ _NO_GENERATOR = (
 )
 
 
-@dataclass(slots=True)
-class Report:
-    """The results of an evaluation of RE-RAG."""
+class Study:
+    """Recall before and after reranking, the ablation, EM by number of contexts, accuracy by share of relevant contexts,
+    detection of unanswerable questions, and risk-coverage curves; all share one scoring and one reading of every passage.
 
-    answers: list[Answer] | None  # those of the strategy; None without a generator
-    tables: list[Table]
-    extras: list[dict[str, object]]  # extra fields of each question's record
-    facts: list[str]
-    settings: dict[str, object]
-    contexts: Table | None = None
-    quality: Table | None = None
-    curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)
-    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
+    A strategy without an estimator has nothing to study: its answers alone are measured.
 
-    def plot(self, folder: Path) -> None:
-        """Write contexts.png, quality.png and risk_coverage.png; none without a generator."""
-        if self.contexts is not None and self.quality is not None:
-            plot_contexts(self.contexts, folder / "contexts.png")
-            plot_quality(self.quality, folder / "quality.png")
-            plot_coverage(self.curves, folder / "risk_coverage.png")
+    Args:
+        temperature_questions: Training questions, in the layout of the questions, for fitting the temperature of the
+            retriever's scores; temperature 1 when omitted.
+        temperature_limit: Use only this many of them.
+        encoder: Without a retriever: the sentence encoder that ranks the shipped passages of each question whose file does
+            not give a score for every one of them; MiniLM when omitted.
+        baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever, which
+            adds the first four rows of the paper's Table 7.
+    """
+
+    def __init__(
+        self,
+        temperature_questions: str | None = None,
+        temperature_limit: int | None = 2000,
+        encoder: str | None = None,
+        baseline_serving: Path | None = None,
+    ) -> None:
+        self.temperature_questions, self.temperature_limit = temperature_questions, temperature_limit
+        self.encoder, self.baseline_serving = encoder, baseline_serving
+
+    @staticmethod
+    def check_options(
+        temperature_questions: str | None, temperature_limit: int | None, baseline_serving: Path | None, layout: str
+    ) -> None:
+        """Check files and folders.  Raises UserError or a subclass."""
+        if temperature_questions is not None:
+            check_questions(layout, [temperature_questions], temperature_limit)
+        if baseline_serving is not None and not (baseline_serving / MANIFEST).is_file():
+            raise MissingInputError(
+                f"study.baseline_serving: {baseline_serving} is no serving folder. Give one that training exported, such as "
+                "checkpoints/rerag-nq-baseline/serving."
+            )
+
+    def measure(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Compute all answers, tables and curves on the questions with gold answers.
+
+        Raises:
+            UserError: If an option needs an estimator or a generator that the strategy lacks.
+        """
+        model = strategy.model
+        if model.estimator is None:
+            if self.temperature_questions is not None:
+                raise UserError("study.temperature_questions is for RE-RAG with an estimator only: omit it.")
+            if self.baseline_serving is not None:
+                raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
+            return Findings()
+        if self.baseline_serving is not None and model.generator is None:
+            raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
+        places = [place for place, question in enumerate(questions) if question.answers]
+        if not places:
+            raise UserError("None of the questions has a gold answer: choose a file with answers, such as a dev file.")
+        training = None
+        if self.temperature_questions is not None:
+            source = read_questions(settings.layout, self.temperature_questions, limit=self.temperature_limit)
+            training = with_answers(list(source))
+        baseline = None
+        if self.baseline_serving is not None:
+            assert model.generator is not None  # checked above
+            baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
+        usable = [questions[place] for place in places]
+        findings = _findings(strategy, usable, training, self.encoder, settings, baseline)
+        return findings.spread(places, len(questions))
 
 
-def evaluate(
+def _findings(
     strategy: ReRag,
     questions: Sequence[Question],
     training: Sequence[Question] | None,
     encoder_name: str | None,
-    normalization: Normalization,
-    ks: tuple[int, ...],
-    paper: paper_figures.Paper | None,
-    bootstrap: Bootstrap,
-    saved_in: Path | None = None,
-    baseline: Baseline | None = None,
-) -> Report:
-    """Compute all answers, tables and curves.
+    settings: Settings,
+    baseline: Baseline | None,
+) -> Findings:
+    """All answers, tables and curves.
 
     Args:
         strategy: With an estimator; without a generator, the tables that need one are omitted.
         questions: All with answers.
         training: Questions for fitting the retriever's temperature; temperature 1 when None.
-        encoder_name: Sentence encoder that ranks the shipped passages of questions without given scores, if there are any;
-            MiniLM when None.
-        normalization: How answers are normalized before they are compared.
-        ks: Of recall@k.
-        paper: Adds this paper's published results to the tables.
-        bootstrap: For the intervals.
-        saved_in: Folder for the resumable batches; None saves nothing.
+        encoder_name: As in `Study`.
+        settings: Of the evaluation.
         baseline: The generator of Table 7's first four rows; needs the strategy's generator; None omits the rows.
     """
+    bootstrap = settings.bootstrap
+    paper = settings.paper if settings.paper in paper_figures.RE_RAG else None
     encoder = None
     sources = dict.fromkeys(source_of(question, strategy.retriever) for question in questions)
     if "cosine" in sources:
         assert strategy.model.estimator is not None
         device = str(strategy.model.estimator.network.device)
         encoder = SentenceEncoder(encoder_name or MINILM, device, precision=strategy.precision)
-    of_training, of_questions, of_baseline = _saved_batches(strategy, questions, training, encoder, saved_in, baseline)
+    of_training, of_questions, of_baseline = _saved_batches(
+        strategy, questions, training, encoder, settings.partial, baseline
+    )
     candidates, contexts = strategy.candidates, strategy.contexts
     temperatures: dict[Source, float] = {}
     if training is not None:
@@ -97,7 +140,7 @@ def evaluate(
     candidate_sets, seconds = collect_candidates(
         questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperatures, of_questions
     )
-    scoring = rerag_tables.Scoring(normalization, bootstrap)
+    scoring = rerag_tables.Scoring(settings.normalization, bootstrap)
     others: dict[str, rerag_tables.Orders] = {}
     if strategy.retriever is None:
         lexical = bm25_of_shipped(questions)
@@ -105,7 +148,7 @@ def evaluate(
             sorted(range(len(each.passages)), key=lambda i: -scores[each.passages[i].id])
             for each, scores in zip(candidate_sets, lexical, strict=True)
         ]
-    report = Report(None, [rerag_tables.recall_table(candidate_sets, ks, bootstrap, paper, others)], [], [], {})
+    report = Findings(tables=[rerag_tables.recall_table(candidate_sets, settings.ks, bootstrap, paper, others)])
     report.seconds_before = of_training.seconds + of_questions.seconds
     confidences: dict[Ranker, list[NDArray[np.float64]]] = {
         "estimator": rerag_tables.calibrated(candidate_sets, strategy.model.calibration),
@@ -123,11 +166,13 @@ def evaluate(
             "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, strategy.marginal]),
             "retriever": scoring.exact(candidate_sets, readings["Baseline", strategy.marginal]),
         }
-        report.contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
-        report.quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
-        report.tables += [
-            rerag_tables.ablation_table(candidate_sets, readings, scoring, strategy.contexts, paper), report.contexts, report.quality,
-        ]  # fmt: skip
+        by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
+        by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
+        ablation = rerag_tables.ablation_table(candidate_sets, readings, scoring, strategy.contexts, paper)
+        report.tables += [ablation, by_contexts, by_quality]
+        report.plots = {
+            "contexts.png": partial(plot_contexts, by_contexts), "quality.png": partial(plot_quality, by_quality),
+        }  # fmt: skip
     systems = [
         Confidence.of(
             name, ranker, candidate_sets, confidences[ranker], strategy.contexts, exact.get(ranker),
@@ -144,10 +189,17 @@ def evaluate(
             for marginal in rerag_tables.MARGINALS
         }
         certainty |= {f"greatest confidence, {system.name}": system.max_N for system in systems}
-        report.curves, table = coverage_curves(certainty, exact["estimator"])
+        curves, table = coverage_curves(certainty, exact["estimator"])
         report.tables.append(table)
-        report.answers = _answers(strategy, candidate_sets, readings, systems[0], seconds)
-    report.extras = [_extra(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
+        report.plots["risk_coverage.png"] = partial(plot_coverage, curves)
+        answers = {
+            name: setting_answers(strategy, candidate_sets, name, readings[name, strategy.marginal], systems[0], seconds)
+            for name in rerag_tables.ABLATION
+        }
+        report.answers = [*answers.pop(rerag_tables.FULL)]
+        report.variants = answers
+    report.cases = [[contexts_case(strategy, each)] for each in candidate_sets]
+    report.records = [_extra(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
     report.facts = [
         *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
         f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
@@ -165,6 +217,7 @@ def evaluate(
             "its training: it fits here if one retriever gave the scores of both"
         )
     report.settings = {
+        "temperature questions": temperature_questions,
         "serving": str(strategy.serving) if strategy.serving else None,
         "computed in": computed_in(strategy.model.estimator),
         "candidates": strategy.candidates,
@@ -222,34 +275,6 @@ def _saved_batches(
         ResumableBatches(folder / "answers-pools.jsonl", of_questions),
         ResumableBatches(folder / "answers-baseline.jsonl", of_baseline),
     )
-
-
-def _answers(
-    strategy: ReRag,
-    candidate_sets: Sequence[CandidateSet],
-    readings: rerag_tables.Readings,
-    confident: Confidence,
-    seconds: dict[str, float],
-) -> list[Answer]:
-    """The strategy's answers."""
-    answers = []
-    full = readings[rerag_tables.FULL, strategy.marginal]
-    for number, (each, reading) in enumerate(zip(candidate_sets, full, strict=True)):
-        order = each.order("estimator")[: strategy.contexts]
-        contexts = [Ranked(each.passages[i], float(each.relevance_C[i])) for i in order]
-        answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
-        refused = strategy.refuse and not answerable
-        read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
-        costs = {
-            "retriever_calls": float(strategy.retriever is not None),
-            "passages_scored": float(len(each.passages)),
-            "contexts_read": float(len(each.column_of)),
-            **{f"seconds/{stage}": value / len(candidate_sets) for stage, value in seconds.items()},
-        }
-        notes = {**explanation(contexts, read, strategy.model.calibration), "answerable": answerable}
-        text, logprob = UNANSWERABLE if refused else reading.text, read.logprob if read else None
-        answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
-    return answers
 
 
 def _extra(strategy: ReRag, item: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:

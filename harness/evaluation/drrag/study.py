@@ -1,0 +1,211 @@
+"""DR-RAG's study: recall of gold passages for every selection and budget (Tables 4 and 5), what a reader answers from them
+(Tables 2 to 4), and what each selection chose for each question and why (Table 8)."""
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import cast
+
+from common.errors import UserError
+from common.files import sha256
+from common.records import Question
+from harness.evaluation.drrag import recall
+from harness.evaluation.drrag.answers import distinct_sets, read_selections, selected_answers, selection_tables
+from harness.evaluation.drrag.cases import cases_of
+from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
+from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
+from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
+from harness.evaluation.serialization import digest
+from harness.evaluation.study import Findings, Settings
+from harness.evaluation.tables import Table, not_measured
+from harness.indexing.index_folder import open_index
+from harness.interfaces import Reader, Retriever
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.corpora import check_same_corpus, index_records
+from harness.retrievers.fusion import FusedRetriever
+from harness.runtime.provenance import computed_in, configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import ScoreCache, scores_file
+from harness.strategies.drrag import DrRag
+from models.serving_manifest import MANIFEST
+
+
+class Study:
+    """Retrieves once and scores each pair once for all selections and budgets.
+
+    Args:
+        rows: Selections to measure besides SM and the strategy's own, e.g. [QDC, CFS, ranked]; all when omitted.
+        ks: Document budgets.
+        bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
+        scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
+    """
+
+    def __init__(
+        self,
+        rows: list[str] | None = None,
+        ks: tuple[int, ...] = (3, 4, 6),
+        bm25: Path | None = None,
+        scores: Path | None = None,
+    ) -> None:
+        self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
+
+    @staticmethod
+    def check_options(
+        rows: list[str] | None, ks: tuple[int, ...], bm25: Path | None, scores: Path | None, out: Path
+    ) -> None:
+        """Check rows, numbers, indexes and folders.  Raises UserError or a subclass."""
+        if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
+            raise UserError(f"study.ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
+        _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+        if bm25 is not None:
+            open_index(bm25, "bm25", "off")
+        if scores is not None and (scores.is_file() or scores.resolve().is_relative_to(out.resolve())):
+            raise UserError(f"--study.scores {scores} must be a folder outside --out {out}, which is replaced at the end.")
+
+    def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Measure every selection: recall on the questions whose gold passages are all in the file, answers on all."""
+        selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), self.rows)
+        baselines = _baselines(strategy.retriever, self.bm25)
+        cache = self._score_cache(strategy, settings.partial)
+        evaluation = recall.run(
+            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead, strategy.selection
+        )
+        assert evaluation.own is not None  # the strategy's selection is given
+        outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
+        findings = Findings()
+        texts = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        self._add_tables(evaluation, texts, settings, findings)
+
+        text_of = dict(zip(map(id, outcomes), texts, strict=True)) if texts else {}
+        reading = evaluation.seconds.get("reading", 0.0) / max(1, len(distinct_sets(evaluation, outcomes)))
+        of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
+        answers = {id(each): selected_answers(evaluation, each, text_of.get(id(each)), reading) for each in of_own_k}
+        findings.answers = answers[id(evaluation.own)]
+        findings.variants = {each.name: answers[id(each)] for each in of_own_k if each.name != OWN}
+        findings.cases = cases_of(questions, findings.variants or {strategy.selection.method: findings.answers})
+        findings.records = [selection_record(evaluation, n, texts) for n in range(len(questions))]
+        serving, pairs = strategy.serving, cache.scored if cache else 0
+        dtype = computed_in(strategy.scorer)
+        findings.facts = [
+            f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
+            f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
+            + (f", matrix products in {dtype}" if dtype else "")
+        ]
+        findings.settings = {
+            "classifier": {
+                "serving": str(serving) if serving else None,
+                "sha256": sha256(Path(serving) / MANIFEST) if serving else None,
+                "computed in": dtype,
+            },
+            "selection": asdict(strategy.selection),
+            "further indexes": index_records(baselines),
+            "pairs scored": pairs,
+            "seconds": evaluation.seconds,
+            **findings.settings,
+        }
+        return findings
+
+    def _score_cache(self, strategy: DrRag, folder: Path) -> ScoreCache | None:
+        if strategy.scorer is None:
+            return None
+        file = None
+        if strategy.serving is not None:
+            file = scores_file(self.scores or folder, Path(strategy.serving), strategy.scorer)
+        return ScoreCache(strategy.scorer, file)
+
+    @staticmethod
+    def _read(
+        reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path, findings: Findings
+    ) -> list[list[str]] | None:
+        """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
+        if reader is None or not any(question.answers for question in evaluation.questions):
+            return None
+        started = time.perf_counter()
+        saved = _saved_answers(folder / "reading.jsonl", reader, evaluation, outcomes)
+        texts = read_selections(evaluation, outcomes, reader, saved)
+        evaluation.seconds["reading"] = time.perf_counter() - started + saved.seconds
+        findings.seconds_before = saved.seconds
+        return texts
+
+    def _add_tables(
+        self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings
+    ) -> None:
+        """Tables of recall and of answers, and the plot of recall."""
+        paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
+        questions = evaluation.questions
+        places = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
+        known = evaluation.subset(places or range(len(questions)))
+        if places:
+            measured = recall.measure(known, settings.bootstrap.resamples, settings.bootstrap.seed)
+            findings.tables = recall_tables(known, measured, paper)
+            findings.notes = NOTES + (PAPER_NOTE.format(dataset=paper) if paper else "")
+            title = f"Recall of gold passages: {len(places):,} questions"
+            findings.plots = {"recall.png": partial(plot_recall, known, measured, title=title)}
+            findings.settings = {
+                "questions with gold passages": len(places),
+                "questions where CFS differs from QDC": {str(k): recall.differing(known, k) for k in self.ks},
+                "rows": [
+                    {
+                        "row": outcome.name,
+                        "k": outcome.k,
+                        **asdict(metrics),
+                        "seconds_per_question": outcome.seconds,
+                        "recall_by_kind": recall.recall_by_kind(known, outcome),
+                    }
+                    for outcome, metrics in zip(known.outcomes, measured, strict=True)
+                ],
+            }
+        else:
+            reason = not_measured("no question ships its gold passages")
+            findings.tables = [Table("recall", "Recall of gold passages", ("recall %",), {recall.BASELINE: [reason]})]
+        if texts is not None and any(question.answers for question in known.questions):
+            read = [[row[place] for place in places] if places else row for row in texts[: len(known.outcomes)]]
+            findings.tables += selection_tables(
+                known, read, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
+            )
+
+
+def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:
+    """The requested rows and SM."""
+    unknown = [name for name in rows or () if name not in selections]
+    if unknown:
+        raise UserError(
+            f"study.rows contains {unknown[0]!r}; allowed: {', '.join(selections)}"
+            + ("." if "CFS" in selections else " (the others need the strategy's serving folder).")
+        )
+    baseline = recall.BASELINE
+    return {name: options for name, options in selections.items() if rows is None or name in rows or name == baseline}
+
+
+def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
+    """Retrievers of the further rows: the parts of a fused retriever; otherwise BM25, alone and fused with the retriever."""
+    lexical = Bm25Retriever(bm25) if bm25 else None
+    check_same_corpus([retriever, *([lexical] if lexical else [])])
+    if isinstance(retriever, FusedRetriever):
+        parts = [*retriever.retrievers, *([lexical] if lexical else [])]
+        names = ["BM25" if isinstance(part, Bm25Retriever) else type(part).__name__ for part in parts]
+        return {
+            name if names.count(name) == 1 else f"{name} {i}": part
+            for i, (name, part) in enumerate(zip(names, parts, strict=True), 1)
+        }
+    if lexical is None:
+        return {}
+    return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
+
+
+def _saved_answers(
+    file: Path, reader: Reader, evaluation: Evaluation, outcomes: Sequence[Outcome]
+) -> ResumableBatches:
+    """Resumable batches for the reader's answers; nothing is saved if the reader's configuration is unknown."""
+    configured = configuration(reader)
+    if configured is None:
+        return ResumableBatches()
+    selected = [[outcome.name, outcome.k, outcome.documents] for outcome in outcomes]
+    choices = hashlib.sha256(json.dumps(selected).encode()).hexdigest()
+    depends_on = {"questions": digest(evaluation.questions), "choices": choices, "hardware": hardware()}
+    return ResumableBatches(file, {"reader": configured, **depends_on})

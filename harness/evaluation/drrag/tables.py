@@ -1,0 +1,143 @@
+"""DR-RAG's tables of recall for every k (Table 5), their plot, and the fields of each question's record."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.records import Question
+from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, differing, recall_by_kind
+from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
+from harness.evaluation.tables import Cell, Cells, Table
+
+COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
+PAPER_COLUMNS = ("paper: recall %", "paper: documents")
+NOTES = """\
+Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with every
+gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
+Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per pair
+for all pairs it needs, although rows share scores here. The oracles use the gold passages: each is the upper bound of the
+selections that choose from the pool it names, and of no other.
+"""
+PAPER_NOTE = """\
+Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its corpus,
+used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM rather
+than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not recall.
+"""
+
+
+def recall_tables(evaluation: Evaluation, measured: Sequence[Metrics], paper: DrRagPaper | None) -> list[Table]:
+    """Per k a table of all rows, and one of recall by kind of question.
+
+    Args:
+        evaluation: All rows.
+        measured: Their metrics.
+        paper: Adds this paper's published results.
+    """
+    tables = []
+    for k in dict.fromkeys(outcome.k for outcome in evaluation.outcomes):
+        rows = [(o, m) for o, m in zip(evaluation.outcomes, measured, strict=True) if o.k == k]
+        different = differing(evaluation, k)
+        count = len(evaluation.questions)
+        tables.append(
+            Table(
+                f"recall, k = {k}",
+                f"Recall of gold passages, k = {k}",
+                COLUMNS + PAPER_COLUMNS * bool(paper),
+                {outcome.name: _cells(outcome, metrics, paper) for outcome, metrics in rows},
+                note=""
+                if different is None
+                else f"CFS's documents differ from QDC's on {different:,} of {count:,} questions.",
+                signed=frozenset({COLUMNS[1]}),
+                column_decimals={"pairs": 1},
+                published=frozenset(PAPER_COLUMNS),
+            )
+        )
+        kinds = list(recall_by_kind(evaluation, rows[0][0]))
+        if len(kinds) > 1:
+            by_kind: dict[str, Cells] = {
+                o.name: [Cell(100 * value) for value in recall_by_kind(evaluation, o).values()] for o, _ in rows
+            }
+            name = f"recall by kind, k = {k}"
+            tables.append(Table(name, f"Recall % by kind of question, k = {k}", tuple(kinds), by_kind))
+    return tables
+
+
+def _cells(outcome: Outcome, metrics: Metrics, paper: DrRagPaper | None) -> list[Cell | None]:
+    low, high = metrics.interval
+    difference = Cell(100 * metrics.difference, (100 * low, 100 * high))
+    cells: list[Cell | None] = [
+        Cell(100 * metrics.recall),
+        None if outcome.name == BASELINE else difference,
+        Cell(float(metrics.documents)),
+        Cell(100 * metrics.all_found),
+        None if metrics.relative_time is None else Cell(metrics.relative_time),
+        Cell(float(outcome.pairs_per_question)),
+    ]
+    if paper:
+        cells += [Cell(value) for value in dr_rag_table_5(paper, outcome.name, outcome.k) or ()] or [None, None]
+    return cells
+
+
+def selection_record(
+    evaluation: Evaluation, number: int, texts: Sequence[Sequence[str]] | None = None
+) -> dict[str, object]:
+    """Fields of one question's record: pair scores, and per row and k the documents chosen, found and missed.
+
+    Where the corpus has own ids or metadata, `passages` has them by passage id.
+
+    Args:
+        evaluation: All rows.
+        number: The question's place.
+        texts: A reader's answers per outcome, added to the rows.
+    """
+    passages, question = evaluation.passages, evaluation.questions[number]
+    titles = {passage.id: passage.title for passage in question.gold}
+    pairs: dict[tuple[str, str], float] = {}
+    rows: dict[str, dict[str, object]] = {}
+    for place, outcome in enumerate(evaluation.outcomes):
+        documents = outcome.documents[number]
+        titles |= {id_: passages[id_].title for id_ in documents}
+        if outcome.scores:
+            pairs |= outcome.scores[number]
+        found, missed = found_and_missed(question, documents, titles)
+        rows.setdefault(outcome.name, {})[str(outcome.k)] = {
+            "documents": list(documents),
+            "found": found,
+            "missed": missed,
+            **({"answer": texts[place][number]} if texts is not None else {}),
+        }
+    titles |= {id_: passages[id_].title for pair in pairs for id_ in pair}
+    record: dict[str, object] = {
+        "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
+        "rows": rows,
+        "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()],
+        "titles": titles,
+    }
+    labels = {id_: passages[id_].labels for id_ in titles if id_ in passages and passages[id_].labels}
+    return record | ({"passages": labels} if labels else {})
+
+
+def found_and_missed(
+    question: Question, documents: Sequence[str], titles: dict[str, str]
+) -> tuple[list[str], list[str]]:
+    """The titles of the gold passages that are among the documents, and of the others."""
+    gold = [id_ for id_ in titles if id_ in question.support]
+    return [titles[id_] for id_ in gold if id_ in documents], [titles[id_] for id_ in gold if id_ not in documents]
+
+
+def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
+    """Plot recall by k, one line per row, oracles dashed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    rows = list(zip(evaluation.outcomes, measured, strict=True))
+    for name in dict.fromkeys(outcome.name for outcome in evaluation.outcomes):
+        points = [(outcome.k, 100 * m.recall) for outcome, m in rows if outcome.name == name]
+        axes.plot(*zip(*points, strict=True), marker="o", linestyle="--" if name in ORACLES else "-", label=name)
+    axes.set(xlabel="k (document budget)", ylabel="recall of gold passages, %", title=title)
+    axes.set_xticks(sorted({outcome.k for outcome in evaluation.outcomes}))
+    axes.grid(alpha=0.3)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small")
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,78 @@
+"""The answers of RE-RAG's settings, and one question's contexts with the answer read from each."""
+
+from collections.abc import Sequence
+
+from common.records import Answer, Ranked
+from harness.evaluation.page import Case
+from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.rerag.tables import ABLATION, FULL
+from harness.evaluation.rerag.unanswerable import Confidence
+from harness.readers.t5 import explanation
+from harness.strategies.rerag import UNANSWERABLE, ReRag
+from models.rerag.marginal_reader import Reading
+
+COLUMNS = ("", "context", "P_RE", "retriever", "holds an answer", "answer from it alone")
+
+
+def setting_answers(
+    strategy: ReRag,
+    candidate_sets: Sequence[CandidateSet],
+    name: str,
+    readings: Sequence[Reading],
+    confident: Confidence,
+    seconds: dict[str, float],
+) -> list[Answer]:
+    """The answers under one setting of the ablation; those of the strategy itself under the last, with refusal.
+
+    Args:
+        strategy: The strategy.
+        candidate_sets: One per question.
+        name: Of the setting.
+        readings: Under this setting, one per question.
+        confident: The estimator's confidence in each question.
+        seconds: Per stage, over all questions.
+    """
+    setting, full = ABLATION[name], name == FULL
+    answers = []
+    for number, (each, reading) in enumerate(zip(candidate_sets, readings, strict=True)):
+        order = each.order(setting.contexts)[: strategy.contexts]
+        scores = each.relevance_C if setting.weights == "estimator" else each.retriever_C
+        contexts = [Ranked(each.passages[i], float(scores[i])) for i in order]
+        answerable = None if strategy.threshold is None else bool(confident.max_N[number] >= strategy.threshold)
+        refused = full and strategy.refuse and not answerable
+        read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
+        estimated = setting != ABLATION["Baseline"]
+        # both rankers' contexts were read at once: a setting is charged its own share, and scoring only where it scores
+        shares = {"reading": len(order) / max(1, len(each.column_of)), "scoring": float(estimated)}
+        costs = {
+            "retriever_calls": float(strategy.retriever is not None),
+            "model_calls": float(len(each.passages) * estimated + (len(order) if read else 0)),
+            "passages_scored": float(len(each.passages) * estimated),
+            "contexts_read": float(len(order) if read else 0),
+            **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
+        }
+        notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)
+        notes |= {"answerable": answerable, "threshold": strategy.threshold} if full else {}
+        text, logprob = UNANSWERABLE if refused else reading.text, read.logprob if read else None
+        answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
+    return answers
+
+
+def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
+    """Every context that was selected or read, most relevant first: calibrated P_RE, retriever score, the answer read from it."""
+    order = item.order("estimator")
+    shown = [place for place in order if place in item.column_of] or order[: strategy.contexts]
+    written = item.matrix.written if item.matrix else ()
+    rows = [
+        (
+            str(order.index(place) + 1),
+            item.passages[place].title or item.passages[place].text[:60],
+            f"{strategy.model.calibration(float(item.relevance_C[place])):.3f}",
+            f"{item.retriever_C[place]:.3f}",
+            "yes" if item.has_answer_C[place] else "",
+            written[item.column_of[place]] if place in item.column_of and written else "",
+        )
+        for place in shown
+    ]
+    note = f"{len(order)} candidates, the first {min(len(order), strategy.contexts)} by P_RE are read for the answer."
+    return Case("Contexts by relevance", COLUMNS, tuple(rows), note)

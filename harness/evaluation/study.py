@@ -1,0 +1,127 @@
+"""What a study is: what one system's paper measures, found by the system's word; and what an evaluation shares with it."""
+
+import importlib
+import importlib.util
+from argparse import ArgumentError
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from common.command_line import StandIn, call_with_known
+from common.errors import UserError
+from common.records import Answer, Question
+from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap, Normalization
+from harness.evaluation.page import Case
+from harness.evaluation.paper_figures import Paper
+from harness.evaluation.tables import Table
+from harness.interfaces import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What all systems of an evaluation share."""
+
+    layout: str
+    normalization: Normalization
+    ks: tuple[int, ...]
+    paper: Paper | None
+    bootstrap: Bootstrap
+    partial: Path  # folder for resumable results
+
+    @property
+    def yes_no_rule(self) -> bool:
+        """Whether the data set's F1 gives no partial credit for yes and no."""
+        return self.layout in YES_NO_LAYOUTS
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a study found.  All lists have one entry per question given to it."""
+
+    answers: list[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
+    variants: dict[str, list[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
+    tables: list[Table] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)
+    notes: str = ""  # below the tables
+    settings: dict[str, object] = field(default_factory=dict)  # for report.json
+    records: Sequence[Mapping[str, object]] = ()  # further fields of questions.jsonl
+    cases: Sequence[Sequence[Case]] = ()
+    plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
+    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
+
+    def spread(self, places: Sequence[int], count: int) -> "Findings":
+        """Findings on some questions as findings on all `count` questions, of which `places` were measured."""
+        if len(places) < count:
+            answers = self.answers
+            self.answers = None if answers is None else _spread(answers, places, [None] * count)
+            none = [Answer("", "", ()) for _ in range(count)]
+            self.variants = {name: _spread(each, places, none) for name, each in self.variants.items()}
+            self.records = _spread(self.records, places, [{} for _ in range(count)]) if self.records else ()
+            self.cases = _spread(self.cases, places, [[] for _ in range(count)]) if self.cases else ()
+        return self
+
+
+def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any]) -> list[Any]:
+    spread = list(absent)
+    for place, value in zip(places, values, strict=True):
+        spread[place] = value
+    return spread
+
+
+class Study(Protocol):
+    """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`.
+
+    The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, and `out`
+    (the report's folder) and `layout`; it is called before anything is loaded.
+    """
+
+    def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Measure the strategy on questions with gold answers or gold passages."""
+
+
+def word_of(strategy: Strategy | StandIn) -> str:
+    """A system's word: the name of the module that defines its strategy."""
+    kind = strategy.class_type if isinstance(strategy, StandIn) else type(strategy)
+    return kind.__module__.rpartition(".")[2]
+
+
+def study_class(strategy: Strategy | StandIn) -> type | None:
+    """The class of the study of a strategy; None if its system has none."""
+    package = f"harness.evaluation.{word_of(strategy)}"
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.submodule_search_locations is None:
+        return None
+    found: type = importlib.import_module(f"{package}.study").Study
+    return found
+
+
+def build_study(
+    strategy: Strategy | StandIn, options: Mapping[str, Any] | None, out: Path, layout: str
+) -> Study | None:
+    """The study of a strategy with its options checked; None if the system has none.
+
+    Raises:
+        UserError: If an option is unknown, of another type or out of range, or there is no study to take it.
+    """
+    from jsonargparse import ArgumentParser
+
+    kind = study_class(strategy)
+    if kind is None:
+        if options:
+            raise UserError(f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option.")
+        return None
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(kind)
+    allowed = [action.dest for action in parser._actions if action.dest not in ("help", "config")]
+    unknown = [name for name in options or {} if name not in allowed]
+    if unknown:
+        raise UserError(f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}.")
+    try:
+        given = vars(parser.parse_object(dict(options or {})))
+    except ArgumentError as error:
+        raise UserError(f"study: {' '.join(str(error).split())}") from error
+    if check := getattr(kind, "check_options", None):
+        call_with_known(check, {**given, "out": out, "layout": layout})
+    study: Study = kind(**given)
+    return study
