@@ -116,7 +116,7 @@ def answer_tables(
     yes_no_rule: bool,
     bootstrap: Bootstrap,
 ) -> list[Table]:
-    """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one; costs."""
+    """Scores with every normalization, the chosen one first; scores by kind of question with the chosen one."""
     texts = [answer.text for answer in answers]
     names = [normalization, *(name for name in NORMALIZATIONS if name != normalization)]
     scored = {name: score_answers(texts, questions, name, yes_no_rule) for name in names}
@@ -138,16 +138,13 @@ def answer_tables(
         tables.append(
             Table("answers by kind", f"Answers by kind of question, {normalization}", ("questions", *MEASURES), rows)
         )
-    costs = {name: None for answer in answers for name in answer.costs}
-    means = {name: [Cell(sum(a.costs.get(name, 0.0) for a in answers) / len(answers))] for name in costs}
-    if means:
-        tables.append(
-            Table(
-                "costs",
-                "Costs per question",
-                ("mean",),
-                {name.replace("_", " "): mean for name, mean in means.items()},
-                decimals=4,
-            )
-        )
     return tables
+
+
+def costs_table(answers: Sequence[Answer]) -> Table | None:
+    """Mean costs per question; None if no answer has any."""
+    costs = {name: None for answer in answers for name in answer.costs}
+    means = {
+        name.replace("_", " "): [Cell(sum(a.costs.get(name, 0.0) for a in answers) / len(answers))] for name in costs
+    }
+    return Table("costs", "Costs per question", ("mean",), means, decimals=4) if means else None

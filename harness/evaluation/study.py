@@ -39,8 +39,8 @@ class Settings:
 class Findings:
     """What a study found.  All lists have one entry per question given to it."""
 
-    answers: list[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
-    variants: dict[str, list[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
+    answers: Sequence[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
+    variants: dict[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
     tables: list[Table] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables

@@ -12,6 +12,7 @@ from common.checks import Precision, check_at_least
 from common.errors import UserError
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
+from harness.readers.read_answers import read_answers
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
@@ -103,7 +104,7 @@ class DrRag:
             selected_answer(self.selection, question, results, decision, per_question)
             for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
         ]
-        return self._read(questions, answers) if self.reader is not None and questions else answers
+        return read_answers(self.reader, questions, answers)
 
     def _decide(self, questions: Sequence[Question], results: Sequence[StageResults]) -> list[Decision]:
         """Select documents for all questions; a triple that several questions share is scored once."""
@@ -120,22 +121,6 @@ class DrRag:
             return [scores[key] for key in keys]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
-
-    def _read(self, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
-        """The answers with the reader's text, costs and notes added."""
-        assert self.reader is not None
-        started = time.perf_counter()
-        texts = self.reader.read(questions, [answer.evidence for answer in answers])
-        seconds = (time.perf_counter() - started) / len(questions)
-        return [
-            replace(
-                text,
-                evidence=answer.evidence,
-                costs={**_sum(answer.costs, text.costs), "seconds/reading": seconds},
-                notes={**answer.notes, **text.notes},
-            )
-            for answer, text in zip(answers, texts, strict=True)
-        ]
 
 
 def selected_answer(
@@ -176,8 +161,3 @@ def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]
     ]
     probability, partner = max(pairs, default=(None, None))
     return partner, probability
-
-
-def _sum(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
-    """Sum of the costs of two steps, by name."""
-    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in [*one, *(n for n in other if n not in one)]}

@@ -6,6 +6,7 @@ Shape legend: N questions, R rows.
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from harness.evaluation.answer_scores import MEASURES, Bootstrap, Normalization,
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.interfaces import Reader
+from harness.readers.read_answers import sum_costs
 from harness.runtime.resumable import ResumableBatches
 from harness.selection.lazy_scoring import Decision
 from harness.strategies.drrag import selected_answer
@@ -38,7 +40,7 @@ def distinct_sets(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[t
 
 def read_selections(
     evaluation: Evaluation, outcomes: Sequence[Outcome], reader: Reader, saved: ResumableBatches | None = None
-) -> list[list[str]]:
+) -> list[list[Answer]]:
     """The reader's answers to all questions with a gold answer, from each outcome's documents; equal sets are read once.
 
     Args:
@@ -48,38 +50,40 @@ def read_selections(
         saved: Resumable batches for the answers.
 
     Returns:
-        One list of N answers per outcome, in order; empty texts without a gold answer or documents.
+        One list of N answers per outcome, in order, without evidence; empty without a gold answer or documents.
     """
     document_sets = distinct_sets(evaluation, outcomes)
 
-    def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[str]:
+    def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[list[Any]]:
         questions = [evaluation.questions[number] for number, _ in batch]
         evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in batch]
-        return [answer.text for answer in reader.read(questions, evidence)]
+        return [[answer.text, answer.logprob, answer.costs] for answer in reader.read(questions, evidence)]
 
     batches = [document_sets[start : start + SETS_AT_ONCE] for start in range(0, len(document_sets), SETS_AT_ONCE)]
     read = (saved or ResumableBatches()).run(batches, work, "reading, batches")
-    texts = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
+    found = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
     return [
-        [texts.get((number, documents), "") for number, documents in enumerate(outcome.documents)]
+        [
+            Answer(evaluation.questions[number].id, text, (), logprob, costs)
+            for number, documents in enumerate(outcome.documents)
+            for text, logprob, costs in [found.get((number, documents), ("", None, {}))]
+        ]
         for outcome in outcomes
     ]
 
 
 def selected_answers(
-    evaluation: Evaluation, outcome: Outcome, texts: Sequence[str] | None, reading_seconds: float
+    evaluation: Evaluation, outcome: Outcome, read: Sequence[Answer] | None, reading_seconds: float
 ) -> list[Answer]:
     """An outcome as the answers of a system: evidence, text, costs and notes of every question.
 
     Args:
         evaluation: The questions, passages and retrieval results.
         outcome: Of a selection or of a retriever alone.
-        texts: What the reader answered; None without a reader.
+        read: What the reader answered; None without a reader.
         reading_seconds: Of the reader, per question.
     """
     seconds = {f"seconds/{stage}": value for stage, value in outcome.stages.items()}
-    if texts is not None:
-        seconds["seconds/reading"] = reading_seconds
     answers = []
     for number, question in enumerate(evaluation.questions):
         if outcome.options is None:
@@ -88,9 +92,9 @@ def selected_answers(
         else:
             decision = Decision(list(outcome.documents[number]), outcome.scores[number])
             answer = selected_answer(outcome.options, question, evaluation.results[number], decision, seconds)
-        if texts is not None:
-            calls = answer.costs["model_calls"] + bool(answer.evidence)
-            answer = replace(answer, text=texts[number], costs={**answer.costs, "model_calls": calls})
+        if read is not None:
+            costs = {**sum_costs(answer.costs, read[number].costs), "seconds/reading": reading_seconds}
+            answer = replace(answer, text=read[number].text, logprob=read[number].logprob, costs=costs)
         answers.append(answer)
     return answers
 

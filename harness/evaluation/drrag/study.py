@@ -12,7 +12,7 @@ from typing import cast
 
 from common.errors import UserError
 from common.files import sha256
-from common.records import Question
+from common.records import Answer, Question
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import distinct_sets, read_selections, selected_answers, selection_tables
 from harness.evaluation.drrag.cases import cases_of
@@ -78,13 +78,14 @@ class Study:
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
         findings = Findings()
-        texts = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        read = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        texts = None if read is None else [[answer.text for answer in row] for row in read]
         self._add_tables(evaluation, texts, settings, findings)
 
-        text_of = dict(zip(map(id, outcomes), texts, strict=True)) if texts else {}
+        read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         reading = evaluation.seconds.get("reading", 0.0) / max(1, len(distinct_sets(evaluation, outcomes)))
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
-        answers = {id(each): selected_answers(evaluation, each, text_of.get(id(each)), reading) for each in of_own_k}
+        answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), reading) for each in of_own_k}
         findings.answers = answers[id(evaluation.own)]
         findings.variants = {each.name: answers[id(each)] for each in of_own_k if each.name != OWN}
         findings.cases = cases_of(questions, findings.variants or {strategy.selection.method: findings.answers})
@@ -121,16 +122,16 @@ class Study:
     @staticmethod
     def _read(
         reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path, findings: Findings
-    ) -> list[list[str]] | None:
+    ) -> list[list[Answer]] | None:
         """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
         if reader is None or not any(question.answers for question in evaluation.questions):
             return None
         started = time.perf_counter()
         saved = _saved_answers(folder / "reading.jsonl", reader, evaluation, outcomes)
-        texts = read_selections(evaluation, outcomes, reader, saved)
+        read = read_selections(evaluation, outcomes, reader, saved)
         evaluation.seconds["reading"] = time.perf_counter() - started + saved.seconds
         findings.seconds_before = saved.seconds
-        return texts
+        return read
 
     def _add_tables(
         self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings

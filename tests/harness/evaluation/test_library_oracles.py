@@ -1,19 +1,20 @@
-"""Recall and MRR against ir_measures (trec_eval), and the paired bootstrap against SciPy's."""
+"""Recall, hit rate, precision and MRR against ir_measures (trec_eval), and the paired bootstrap against SciPy's."""
 
 import math
 
 import ir_measures
 import numpy as np
 import pytest
-from ir_measures import RR, R, ScoredDoc, Success
+from ir_measures import RR, P, R, ScoredDoc, Success
 from scipy.stats import bootstrap, norm
 
-from common.records import Passage, Question
+from common.records import Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.drrag.recall import Evaluation, Outcome
 from harness.evaluation.rerag.candidates import CandidateSet
 from harness.evaluation.rerag.tables import recall_table
+from harness.evaluation.retrieval_scores import retrieval_scores
 from trainers.rerag_validation import RECALL_AT, QuestionScores, summarize
 
 QUESTIONS, PASSAGES = 40, 25
@@ -51,6 +52,35 @@ def test_recall_of_gold_passages(rng: np.random.Generator) -> None:
         ours = Evaluation(asked, [outcome], {}, {}).recall(outcome)
         np.testing.assert_allclose(ours, per_question(R @ k, judgments(labels_QP), ranked), atol=1e-12)
         assert 0 < ours.mean() < 1
+
+
+def test_retrieval_scores(rng: np.random.Generator) -> None:
+    labels_QP = rng.random((QUESTIONS, PASSAGES)) < 0.15
+    labels_QP[:, 0] = True  # every question has a gold passage
+    ranked = [[str(p) for p in rng.permutation(PASSAGES)[: rng.integers(PASSAGES)]] for _ in range(QUESTIONS)]
+    assert min(map(len, ranked)) < 10  # shorter than the greatest k
+    asked = [
+        Question(str(q), "?", answers=("gold",), support=tuple(str(p) for p in np.flatnonzero(labels)))
+        for q, labels in enumerate(labels_QP)
+    ]
+    evidence = [
+        [Ranked(Passage(doc, "the gold one" if labels[int(doc)] else "another"), 0.0) for doc in docs]
+        for labels, docs in zip(labels_QP, ranked, strict=True)
+    ]
+    columns = retrieval_scores(asked, evidence, (1, 3, 10))
+    relevant = judgments(labels_QP)
+    theirs = {"MRR": RR}
+    for k in (1, 3, 10):
+        theirs |= {
+            f"recall@{k}": R @ k,
+            f"hit@{k}": Success @ k,
+            f"precision@{k}": P @ k,
+            f"has-answer@{k}": Success @ k,
+        }
+    assert columns.keys() == theirs.keys()
+    for name, measure in theirs.items():
+        np.testing.assert_allclose(columns[name], per_question(measure, relevant, ranked), atol=1e-12, err_msg=name)
+        assert 0 < columns[name].mean() < 1
 
 
 def test_has_answer_recall_and_mrr_of_validation(rng: np.random.Generator) -> None:

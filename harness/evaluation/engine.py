@@ -1,0 +1,135 @@
+"""The evaluation of any system: its answers, its own study, and the scores that all systems share."""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.records import Answer, Question
+from harness.evaluation.answer_scores import MEASURES, answer_tables, costs_table, score_answers
+from harness.evaluation.paper_figures import answers as paper_answers
+from harness.evaluation.paper_figures import word_of_paper as paper_word
+from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.retrieval_tables import evidence_table
+from harness.evaluation.serialization import digest, pack_answer, unpack_answer
+from harness.evaluation.study import Findings, Settings, Study, word_of
+from harness.evaluation.tables import Table, not_measured
+from harness.interfaces import Strategy
+from harness.runtime.provenance import configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+
+QUESTIONS_AT_ONCE = 64
+
+Measures = dict[str, NDArray[np.float64]]  # measure -> value per question, 0 to 1, NaN where it is undefined
+
+
+@dataclass(slots=True)
+class Measured:
+    """One system, measured.  All lists have one entry per question."""
+
+    word: str
+    questions: list[Question]
+    answers: list[Answer]
+    findings: Findings
+    tables: list[Table]
+    measures: dict[str, Measures]  # by system: the strategy itself first, under its word, then the variants of its study
+    seconds: float  # computing time, that of interrupted runs included
+    facts: list[str] = field(default_factory=list)
+
+    @property
+    def systems(self) -> dict[str, list[Answer]]:
+        """The answers of the strategy itself and of its study's variants, by name."""
+        return {self.word: self.answers, **self.findings.variants}
+
+
+def measure(strategy: Strategy, questions: Sequence[Question], study: Study | None, settings: Settings) -> Measured:
+    """Run the system's study, ask the strategy what the study has not asked it, and score all answers.
+
+    Args:
+        strategy: The system.
+        questions: Those with gold answers or gold passages.
+        study: The system's own; None if it has none.
+        settings: Shared by all systems.
+    """
+    started = time.perf_counter()
+    findings = study.measure(strategy, questions, settings) if study else Findings()
+    answers, seconds_before = _answers(strategy, questions, findings.answers, settings)
+    word = word_of(strategy)
+    systems = {word: answers, **findings.variants}
+    measures = {name: measures_of(questions, given, settings) for name, given in systems.items()}
+    costs = costs_table(answers)
+    tables = [
+        *_answer_tables(word, questions, answers, settings),
+        evidence_table(questions, answers, settings),
+        *([costs] if costs else []),
+    ]
+    seconds = seconds_before + findings.seconds_before + time.perf_counter() - started
+    tables += findings.tables
+    return Measured(word, list(questions), answers, findings, tables, measures, seconds)
+
+
+def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:
+    """EM, F1 and accuracy by the chosen normalization, and retrieval scores over all of the evidence, per question.
+
+    EM, F1 and accuracy are undefined for questions without gold answers, and for a system that answers nothing.
+    """
+    known_N = np.array([bool(question.answers) for question in questions]) & any(answer.text for answer in answers)
+    scored = score_answers(
+        [answer.text for answer in answers], questions, settings.normalization, settings.yes_no_rule
+    ).stacked()
+    measures: Measures = dict(zip(("EM", "F1", "accuracy"), np.where(known_N, scored, np.nan), strict=True))
+    most = max((len(answer.evidence) for answer in answers), default=0) or 1
+    retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,))
+    names = {"recall": "recall of gold", "hit": "hit", "precision": "precision", "has-answer": "has-answer recall"}
+    measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items() if key != "precision"}
+    return measures | {"MRR": retrieved["MRR"]}
+
+
+def _answer_tables(
+    word: str, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings
+) -> list[Table]:
+    """EM, F1 and accuracy over the questions with gold answers; the reason where there are none."""
+    places = [place for place, question in enumerate(questions) if question.answers]
+    reason = "" if places else "no question has a gold answer"
+    if places and not any(answers[place].text for place in places):
+        reason = "the strategy has no reader, or it answered nothing"
+    if reason:
+        tables = [Table("answers", "Answers", MEASURES, {"ours": [not_measured(reason)] * len(MEASURES)})]
+    else:
+        tables = answer_tables(
+            [questions[place] for place in places],
+            [answers[place] for place in places],
+            settings.normalization,
+            settings.yes_no_rule,
+            settings.bootstrap,
+        )
+    if settings.paper is not None and paper_word(settings.paper) == word:
+        tables[0].paper = paper_answers(settings.paper)
+    return tables
+
+
+def _answers(
+    strategy: Strategy, questions: Sequence[Question], known: Sequence[Answer | None] | None, settings: Settings
+) -> tuple[list[Answer], float]:
+    """All answers, those that are not known asked for in resumable batches; and the computing time, in seconds, of
+    answers reused from an interrupted run."""
+    answers = list(known or [None] * len(questions))
+    places = [place for place, answer in enumerate(answers) if answer is None]
+    asked = [questions[place] for place in places]
+
+    def work(batch: Sequence[Question]) -> list[dict]:
+        return [pack_answer(question, answer) for question, answer in zip(batch, strategy.answer(batch), strict=True)]
+
+    system = configuration(strategy)
+    saved = ResumableBatches()
+    if system is not None and asked:
+        depends_on: Mapping[str, object] = {**system, "questions": digest(asked), "hardware": hardware()}
+        saved = ResumableBatches(settings.partial / "answers.jsonl", depends_on)
+    batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
+    packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))
+    for place, each in zip(places, packed, strict=True):
+        answers[place] = unpack_answer(questions[place], each)
+    return [answer for answer in answers if answer is not None], saved.seconds

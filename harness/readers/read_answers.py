@@ -1,0 +1,35 @@
+"""Reading as the last step of a strategy: answers that hold evidence get the reader's text, costs and notes.  Standard library only."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from common.records import Answer, Question
+from harness.interfaces import Reader
+
+
+def read_answers(reader: Reader | None, questions: Sequence[Question], answers: Sequence[Answer]) -> list[Answer]:
+    """The answers with the reader's text, log-probability, costs and notes added; as they are without a reader.
+
+    The evidence stays in the strategy's order.  Costs of one name are summed; `seconds/reading` is the time of the call divided
+    by the number of questions.
+    """
+    if reader is None or not questions:
+        return list(answers)
+    started = time.perf_counter()
+    texts = reader.read(questions, [answer.evidence for answer in answers])
+    seconds = (time.perf_counter() - started) / len(questions)
+    return [
+        replace(
+            text,
+            evidence=answer.evidence,
+            costs={**sum_costs(answer.costs, text.costs), "seconds/reading": seconds},
+            notes={**answer.notes, **text.notes},
+        )
+        for answer, text in zip(answers, texts, strict=True)
+    ]
+
+
+def sum_costs(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """Sum of the costs of two steps, by name."""
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in [*one, *(n for n in other if n not in one)]}

@@ -1,0 +1,62 @@
+"""Retrieve-then-read (plain RAG): the retriever's first k passages, one reader call.  The baseline of every other system.
+
+q -> d_1..d_k -> answer
+"""
+
+import time
+
+from common.checks import check_at_least
+from common.records import Answer, Asked, as_questions
+from harness.interfaces import Reader, Retriever
+from harness.readers.read_answers import read_answers
+from harness.retrievers.shipped import given_ranking
+
+
+class RetrieveRead:
+    """Retrieves k passages and generates an answer from them.  With a BM25 retriever it is the BM25 baseline.
+
+    The evidence is in the retriever's order, with its scores.
+
+    Args:
+        retriever: Retrieves the evidence; None: the passages that each question ships, best first by the scores that their
+            file gives, in file order where it does not give one for every passage.
+        k: Number of passages.
+        reader: Generates the answer; without a reader only the evidence is returned.
+
+    Raises:
+        UserError: If k is below 1.
+    """
+
+    def __init__(self, retriever: Retriever | None = None, k: int = 5, reader: Reader | None = None) -> None:
+        self.check_options(k)
+        self.retriever, self.k, self.reader = retriever, k, reader
+
+    @staticmethod
+    def check_options(k: int) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, k=k)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one batched search, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        if not questions:
+            return []
+        started = time.perf_counter()
+        if self.retriever is not None:
+            found = self.retriever.search([question.text for question in questions], self.k)
+        else:
+            found = [given_ranking(question)[: self.k] for question in questions]
+        costs = {
+            "retriever_calls": float(self.retriever is not None),
+            "model_calls": 0.0,
+            "seconds/retrieval": (time.perf_counter() - started) / len(questions),
+        }
+        answers = [
+            Answer(question.id, "", tuple(hits), costs=dict(costs))
+            for question, hits in zip(questions, found, strict=True)
+        ]
+        return read_answers(self.reader, questions, answers)

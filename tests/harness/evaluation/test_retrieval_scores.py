@@ -1,0 +1,73 @@
+"""Retrieval scores against values worked out by hand; against trec_eval in test_library_oracles."""
+
+import numpy as np
+import pytest
+
+from common.errors import UserError
+from common.records import Passage, Question, Ranked
+from harness.evaluation.retrieval_scores import retrieval_scores
+
+A, B, C, D, E = (Passage.of(title, text) for title, text in
+                 [("A", "the Elbe"), ("B", "a lake"), ("C", "Mount Alba"), ("D", "the Fulda river"), ("E", "Elba")])  # fmt: skip
+QUESTION = Question("q", "?", answers=("fulda", "Fulda River"), support=(B.id, D.id, E.id))
+
+
+def ranked(*passages: Passage) -> list[Ranked]:
+    return [Ranked(passage, -float(place)) for place, passage in enumerate(passages)]
+
+
+def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 2, 4)) -> dict[str, float]:
+    return {name: column.item() for name, column in retrieval_scores([question], [ranked(*passages)], ks).items()}
+
+
+def test_scores_worked_out_by_hand() -> None:
+    assert scores_of(QUESTION, A, B, C, D) == {  # gold: places 2 and 4, E is missed; the answer: place 4
+        "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0,
+        "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0,
+        "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1,
+        "MRR": 1 / 2,
+    }  # fmt: skip
+
+
+def test_fewer_passages_than_k_and_none() -> None:
+    short = scores_of(QUESTION, D)
+    assert (short["recall@4"], short["precision@4"], short["MRR"], short["has-answer@4"]) == (1 / 3, 1 / 4, 1, 1)
+    assert set(scores_of(QUESTION).values()) == {0}
+
+
+def test_a_passage_that_occurs_twice_counts_once() -> None:
+    twice = Question("q", "?", support=(B.id, B.id, D.id))
+    assert scores_of(twice, A, A, B, B, D, ks=(2, 3)) == pytest.approx(
+        scores_of(twice, A, B, D, ks=(2, 3)), nan_ok=True
+    )
+    assert scores_of(twice, A, A, B, B, D, ks=(2, 3))["recall@2"] == 1 / 2
+    assert scores_of(twice, B, A, ks=(2,))["precision@2"] == 1 / 2
+
+
+def test_the_mrr_looks_beyond_the_greatest_k() -> None:
+    assert scores_of(QUESTION, A, C, B, ks=(1,))["MRR"] == 1 / 3
+
+
+def test_what_is_undefined_is_nan() -> None:
+    questions = [
+        Question("no gold", "?", answers=("fulda",)),
+        Question("gold not shipped", "?", answers=("fulda",), support=(D.id,), unshipped_support=("X",)),
+        Question("no answer", "?", support=(D.id,)),
+    ]
+    columns = retrieval_scores(questions, [ranked(D)] * 3, (1,))
+    for name in ("recall@1", "hit@1", "precision@1", "MRR"):
+        np.testing.assert_array_equal(columns[name], [np.nan, np.nan, 1])
+    np.testing.assert_array_equal(columns["has-answer@1"], [1, 1, np.nan])
+
+
+def test_columns_are_in_order_also_without_questions() -> None:
+    columns = retrieval_scores([], [], (3, 1))
+    assert list(columns) == [
+        "recall@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "hit@1", "precision@1", "has-answer@1", "MRR",
+    ]  # fmt: skip
+    assert all(column.shape == (0,) for column in columns.values())
+
+
+def test_a_k_below_1_is_refused() -> None:
+    with pytest.raises(UserError, match="k must be at least 1, got 0"):
+        retrieval_scores([QUESTION], [ranked(A)], (0,))
