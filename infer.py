@@ -5,7 +5,7 @@
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
-    python infer.py answers --config configs/infer/rerag_nq.yaml --questions dev.json --layout fid --out reports/nq
+    python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
     python infer.py ask --strategy.help harness.strategies.drrag.DrRag
 
@@ -14,6 +14,7 @@ A config names a strategy (`harness/strategies/`, one file per system) and its a
 
 import os
 import sys
+from functools import partial
 from typing import Any, ClassVar
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -24,8 +25,8 @@ from jsonargparse import ArgumentParser, auto_cli
 from common.command_line import CommandLine
 from common.errors import exit_code
 from common.version import VERSION
-from harness.commands.answers import answers, check_answers
 from harness.commands.ask import ask, check_question
+from harness.commands.compare import compare, systems_of
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
@@ -34,14 +35,13 @@ from harness.commands.score import check_score, score
 from harness.runtime.provenance import construct
 
 COMMANDS: dict[str, Any] = {
-    command.__name__: command for command in (index, mine, score, ask, evaluate, answers, export)
+    command.__name__: command for command in (index, mine, score, ask, evaluate, export)
 }
 
 
 KEPT = {  # what is left of an interrupted command
     "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
-    "answers": "The scores and answers so far are kept: type the same command again to go on.",
 }
 
 
@@ -51,21 +51,35 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     command = "infer.py"
     checks: ClassVar = {
         "ask": check_question, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
-        "answers": check_answers,
     }  # fmt: skip
+
+
+class CheckingParser(Parser):
+    """Checks all options and builds nothing."""
+
+    only_check = True
 
 
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
-    auto_cli(
-        COMMANDS,
+    given = sys.argv[1:] if args is None else args
+    if systems := systems_of(given):
+        compare(systems, partial(call, CheckingParser), partial(call, Parser))
+    else:
+        call(Parser, COMMANDS, given)
+
+
+def call(parser: type[Parser], commands: dict[str, Any], args: list[str]) -> Any:
+    """What a command returns for these arguments."""
+    return auto_cli(
+        commands,
         args=args,
         as_positional=False,
         instantiators=[(construct, object, True)],
         allow_abbrev=False,
         description=__doc__,
         version=VERSION,
-        parser_class=Parser,
+        parser_class=parser,
     )
 
 

@@ -37,7 +37,7 @@ def measures(questions: list[dict]) -> NDArray[np.float64]:
     for row in questions:
         best = max(row["candidates"], key=lambda candidate: candidate["relevance"])
         read = row["settings"][FULL]
-        exact = [exact_match(read[marginal]["text"], row["gold"]) for marginal in ("thorough", "fast")]
+        exact = [exact_match(read[marginal]["text"], row["answers"]) for marginal in ("thorough", "fast")]
         scores.append([best["has_answer"], *exact])
     return 100 * np.array(scores, dtype=float).T
 

@@ -10,6 +10,7 @@ import string
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 Normalize = Callable[[str], str]
 
@@ -35,6 +36,10 @@ def re_rag(text: str) -> str:
     word characters (underscore included) and white space, single spaces."""
     unprefixed = _ARTICLES.sub("", text.removeprefix("Answer: ").lower())
     return " ".join(re.sub(r"[^\w\s]", "", unprefixed).split())
+
+
+Normalization = Literal["squad", "triviaqa", "re_rag"]
+NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
 
 
 def exact_match(prediction: str, golds: Sequence[str], normalize: Normalize = squad) -> float:

@@ -47,6 +47,7 @@ class CommandLine:
     checks: ClassVar[Mapping[str, Callable[..., None]]] = {}  # per command: checks some of its arguments, by name
     built_in_checks: ClassVar[tuple[type, ...]] = ()  # classes that load nothing in their constructor
     explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
+    only_check: ClassVar[bool] = False  # build nothing: commands get a `StandIn` for every object
     prog: str
     exit_on_error: bool
     parent_parser: Any
@@ -134,6 +135,8 @@ class CommandLine:
             command = checked.get("subcommand")
             if command in self.checks:
                 call_with_known(self.checks[command], vars(checked[command]))
+            if self.only_check:
+                return checked
         return build(namespace, *args, instantiators=instantiators, **kwargs)
 
     def _check(self, class_type: type, *args: Any, **kwargs: Any) -> Any:

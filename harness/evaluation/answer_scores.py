@@ -5,20 +5,17 @@ Shape legend: N questions, R rows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.answer_metrics import Normalize, exact_match, f1, inclusion, re_rag, squad, triviaqa
+from common.answer_metrics import NORMALIZATIONS, Normalization, Normalize, exact_match, f1, inclusion
 from common.checks import check_choice
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.tables import Cell, Table, not_measured
 
-Normalization = Literal["squad", "triviaqa", "re_rag"]
-NORMALIZATIONS: dict[Normalization, Normalize] = {"squad": squad, "triviaqa": triviaqa, "re_rag": re_rag}
 YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # their official F1 gives no partial credit for yes and no
 MEASURES = ("EM %", "F1 %", "Acc %")
 

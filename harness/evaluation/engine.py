@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, costs_table, score_answers
 from harness.evaluation.paper_figures import answers as paper_answers
-from harness.evaluation.paper_figures import word_of_paper as paper_word
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
@@ -62,7 +61,7 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     measures = {name: measures_of(questions, given, settings) for name, given in systems.items()}
     costs = costs_table(answers)
     tables = [
-        *_answer_tables(word, questions, answers, settings),
+        *_answer_tables(questions, answers, settings, findings.budget),
         evidence_table(questions, answers, settings),
         *([costs] if costs else []),
     ]
@@ -80,7 +79,7 @@ def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settin
     scored = score_answers(
         [answer.text for answer in answers], questions, settings.normalization, settings.yes_no_rule
     ).stacked()
-    measures: Measures = dict(zip(("EM", "F1", "accuracy"), np.where(known_N, scored, np.nan), strict=True))
+    measures: Measures = dict(zip(("EM", "F1", "Acc"), np.where(known_N, scored, np.nan), strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
     retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,))
     names = {"recall": "recall of gold", "hit": "hit", "precision": "precision", "has-answer": "has-answer recall"}
@@ -89,7 +88,7 @@ def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settin
 
 
 def _answer_tables(
-    word: str, questions: Sequence[Question], answers: Sequence[Answer], settings: Settings
+    questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, budget: int | None
 ) -> list[Table]:
     """EM, F1 and accuracy over the questions with gold answers; the reason where there are none."""
     places = [place for place, question in enumerate(questions) if question.answers]
@@ -106,8 +105,8 @@ def _answer_tables(
             settings.yes_no_rule,
             settings.bootstrap,
         )
-    if settings.paper is not None and paper_word(settings.paper) == word:
-        tables[0].paper = paper_answers(settings.paper)
+    if settings.paper is not None:
+        tables[0].paper = paper_answers(settings.paper, budget)
     return tables
 
 

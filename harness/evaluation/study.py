@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 from common.command_line import StandIn, call_with_known
 from common.errors import UserError
+from common.answer_metrics import Normalization
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap, Normalization
+from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import Table
@@ -48,6 +49,7 @@ class Findings:
     records: Sequence[Mapping[str, object]] = ()  # further fields of questions.jsonl
     cases: Sequence[Sequence[Case]] = ()
     plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
+    budget: int | None = None  # of the strategy's passages, where a paper's tables have rows for several
     seconds_before: float = 0.0  # computing time of results reused from an interrupted run
 
     def spread(self, places: Sequence[int], count: int) -> "Findings":

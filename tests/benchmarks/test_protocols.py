@@ -16,7 +16,7 @@ def write_report(folder: Path, name: str, found: list[bool], right: list[bool], 
     rows = [
         {
             "id": f"q{number}",
-            "gold": ["yes"],
+            "answers": ["yes"],
             "candidates": [{"relevance": 1.0, "has_answer": first}, {"relevance": 0.0, "has_answer": not first}],
             "settings": {FULL: {"thorough": {"text": "yes" if good else "no"}, "fast": {"text": "no"}}},
         }

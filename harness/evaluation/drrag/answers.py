@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.answer_metrics import Normalization
 from common.records import Answer, Question, Ranked
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import MEASURES, Bootstrap, Normalization, percent_cells, score_answers
+from harness.evaluation.answer_scores import MEASURES, Bootstrap, percent_cells, score_answers
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
 from harness.evaluation.tables import Cell, Cells, Table
 from harness.interfaces import Reader

@@ -45,6 +45,8 @@ class Study:
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
     """
 
+    needs_gold = True
+
     def __init__(
         self,
         rows: list[str] | None = None,
@@ -77,7 +79,7 @@ class Study:
         )
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
-        findings = Findings()
+        findings = Findings(budget=strategy.selection.k)
         read = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
         texts = None if read is None else [[answer.text for answer in row] for row in read]
         self._add_tables(evaluation, texts, settings, findings)
@@ -87,8 +89,9 @@ class Study:
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
         answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), reading) for each in of_own_k}
         findings.answers = answers[id(evaluation.own)]
-        findings.variants = {each.name: answers[id(each)] for each in of_own_k if each.name != OWN}
-        findings.cases = cases_of(questions, findings.variants or {strategy.selection.method: findings.answers})
+        findings.variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}
+        names = {id(each): each.name if each.name != OWN else strategy.selection.method for each in of_own_k}
+        findings.cases = cases_of(questions, {names[place]: found for place, found in answers.items()})
         findings.records = [selection_record(evaluation, n, texts) for n in range(len(questions))]
         serving, pairs = strategy.serving, cache.scored if cache else 0
         dtype = computed_in(strategy.scorer)

@@ -6,6 +6,7 @@ from pathlib import Path
 from common.records import Question
 from harness.evaluation.drrag.recall import BASELINE, ORACLES, Evaluation, Metrics, Outcome, differing, recall_by_kind
 from harness.evaluation.paper_figures import DrRagPaper, dr_rag_table_5
+from harness.evaluation.plots import axes_of
 from harness.evaluation.tables import Cell, Cells, Table
 
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
@@ -107,7 +108,6 @@ def selection_record(
         }
     titles |= {id_: passages[id_].title for pair in pairs for id_ in pair}
     record: dict[str, object] = {
-        "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
         "rows": rows,
         "pairs": [{"d1": d1, "d2": d2, "probability": round(p, 6)} for (d1, d2), p in pairs.items()],
         "titles": titles,
@@ -126,12 +126,7 @@ def found_and_missed(
 
 def plot_recall(evaluation: Evaluation, measured: Sequence[Metrics], path: Path, title: str) -> None:
     """Plot recall by k, one line per row, oracles dashed."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 5.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
+    figure, (axes,) = axes_of()
     rows = list(zip(evaluation.outcomes, measured, strict=True))
     for name in dict.fromkeys(outcome.name for outcome in evaluation.outcomes):
         points = [(outcome.k, 100 * m.recall) for outcome, m in rows if outcome.name == name]

@@ -4,17 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Table
 
 
 def plot_contexts(table: Table, path: Path) -> None:
     """Figure 2: EM by number of contexts, with intervals, from its table."""
-    figure, axes = _axes()
+    figure, (axes,) = axes_of()
     counts = [int(name) for name in table.rows]
     for column, name in enumerate(table.columns):
         cells = [cells[column] for cells in table.rows.values()]
@@ -25,12 +23,12 @@ def plot_contexts(table: Table, path: Path) -> None:
         axes.fill_between(counts, low, high, color=line.get_color(), alpha=0.1)
     axes.set(xlabel="contexts", ylabel="EM, %", title=table.title)
     axes.set_xticks(counts)
-    _save(figure, axes, path)
+    save(figure, [axes], path)
 
 
 def plot_quality(table: Table, path: Path) -> None:
     """Figure 3: EM (lines) and number of questions (bars) by share of relevant contexts, from its table."""
-    figure, axes = _axes()
+    figure, (axes,) = axes_of()
     bars = axes.twinx()
     places = np.arange(len(table.rows))
     for number in range(len(table.columns) // 2):
@@ -48,29 +46,17 @@ def plot_quality(table: Table, path: Path) -> None:
         ylim=(0, 100),
     )
     bars.set_ylabel("questions (bars)")
-    _save(figure, axes, path)
+    save(figure, [axes], path)
 
 
 def plot_coverage(curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]], path: Path) -> None:
     """Risk-coverage curves, one line per confidence score."""
-    figure, axes = _axes()
+    figure, (axes,) = axes_of()
     for name, (coverage_N, risk_N) in curves.items():
         axes.plot(100 * coverage_N, 100 * risk_N, label=name)
     axes.set(xlabel="coverage, % of questions", ylabel="risk, % wrong", title="Risk-coverage curves")
-    _save(figure, axes, path)
+    save(figure, [axes], path)
 
 
 def _columns(table: Table, number: int) -> list[list]:
     return [[cells[2 * number + offset] for cells in table.rows.values()] for offset in (0, 1)]
-
-
-def _axes() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(9, 5.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
-
-
-def _save(figure: Figure, axes: Axes, path: Path) -> None:
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120)

@@ -7,11 +7,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import MissingInputError, UserError
 from common.files import sha256
-from common.records import Answer, Question, Ranked
+from common.records import Question
+from datamodules.formats.reading import check_questions, read_questions
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import Bootstrap, Normalization
+from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag import tables as rerag_tables
+from harness.evaluation.rerag.answers import contexts_case, setting_answers
 from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
@@ -19,12 +22,11 @@ from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_qu
 from harness.evaluation.rerag.retrieval import Source, fit_temperatures, retrieval_facts, source_of
 from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
 from harness.evaluation.serialization import digest
-from harness.evaluation.tables import Table
+from harness.evaluation.study import Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.readers.t5 import explanation
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
-from harness.strategies.rerag import UNANSWERABLE, ReRag
+from harness.strategies.rerag import ReRag
 from models.pretrained import MINILM
 from models.serving_manifest import MANIFEST
 
@@ -101,6 +103,7 @@ class Study:
             baseline = Baseline.load(self.baseline_serving, str(model.generator.network.device), strategy.precision)
         usable = [questions[place] for place in places]
         findings = _findings(strategy, usable, training, self.encoder, settings, baseline)
+        findings.settings["temperature questions"] = self.temperature_questions
         return findings.spread(places, len(questions))
 
 
@@ -217,7 +220,6 @@ def _findings(
             "its training: it fits here if one retriever gave the scores of both"
         )
     report.settings = {
-        "temperature questions": temperature_questions,
         "serving": str(strategy.serving) if strategy.serving else None,
         "computed in": computed_in(strategy.model.estimator),
         "candidates": strategy.candidates,

@@ -11,8 +11,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from common.answer_metrics import Normalization
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import Bootstrap, Normalization, percent_cells, score_answers
+from harness.evaluation.answer_scores import Bootstrap, percent_cells, score_answers
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, Table, not_measured

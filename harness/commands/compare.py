@@ -1,0 +1,102 @@
+"""`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from common.errors import UserError
+from common.files import whole_folder, write_json, write_text
+from common.progress import say
+from harness.commands.evaluate import evaluate, evaluate_into, remove_partial, settings_of
+
+Run = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
+
+
+def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
+    """The arguments of every system by its name, the name of its config file; fewer than two systems: empty.
+
+    Args:
+        args: The command line's arguments.
+    """
+    if not args or args[0] != "evaluate":
+        return {}
+    configs, others = [], []
+    words = iter(args)
+    for word in words:
+        if word == "--config":
+            configs.append(next(words, ""))
+        elif word.startswith("--config="):
+            configs.append(word.partition("=")[2])
+        else:
+            others.append(word)
+    if len(configs) < 2:
+        return {}
+    stems = [Path(config).stem for config in configs]
+    names = [stem if stems.count(stem) == 1 else f"{stem}-{place}" for place, stem in enumerate(stems, 1)]
+    return {name: [*others, "--config", config] for name, config in zip(names, configs, strict=True)}
+
+
+def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
+    """Check the options of all systems, measure one after the other, and write the comparison.
+
+    Args:
+        systems: From `systems_of`.
+        check: Parses and checks a command line without building anything.
+        run: Runs a command line.
+    """
+    given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
+    from harness.evaluation.comparison import all_systems, comparison_tables, plot_quality_and_cost
+    from harness.evaluation.page import page
+    from harness.evaluation.report import OUTPUT, REPORT, notes_of, questions_record, write_tables
+    from harness.evaluation.study import build_study
+
+    shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
+    out, source = Path(given[0]["out"]), given[0]["questions"]
+    settings = settings_of(out, **shared)
+    measured = {}
+    with OUTPUT.locked(out):
+        with whole_folder(out) as folder:
+            for number, (name, args) in enumerate(systems.items(), 1):
+                say(f"System {number} of {len(systems)}: {name}.")
+
+                @functools.wraps(evaluate)
+                def measure(name: str = name, **options: Any) -> Any:
+                    own = settings_of(settings.partial / name, **shared)
+                    study = build_study(options["strategy"], options["study"], out, options["layout"])
+                    (folder / name).mkdir()
+                    return evaluate_into(folder / name, options["strategy"], study, source, options["limit"], own)
+
+                measured[name] = run({"evaluate": measure}, args)
+            count = len(next(iter(measured.values())).questions)
+            title = f"Comparison: {count:,} questions of {Path(source).name}"
+            facts = [
+                f"questions: {Path(source).name} ({settings.layout}), {count:,} evaluated",
+                *(f"{name}: {each.seconds:.0f} s in all" for name, each in measured.items()),
+                f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}",
+            ]
+            tables = comparison_tables(measured, settings)
+            write_tables(folder, title, facts, tables, notes_of(settings))
+            picture = folder / "quality_and_cost.png"
+            plot_quality_and_cost(measured, picture)
+            shown = all_systems(measured)
+            html = page(
+                title, facts, tables, notes_of(settings), {"quality and cost": picture.read_bytes()},
+                next(iter(measured.values())).questions,
+                {name: answers for name, (answers, _) in shown.items()},
+                {name: {key: [*map(float, v)] for key, v in each.items()} for name, (_, each) in shown.items()},
+                [sum(cases, []) for cases in zip(*(each.findings.cases for each in measured.values() if each.findings.cases))],
+            )  # fmt: skip
+            write_text(folder / "report.html", html)
+            record = questions_record(source, settings, len(next(iter(measured.values())).questions), count)
+            write_json(folder / REPORT, {"questions": record, "systems": list(measured)})
+        for name in systems:
+            remove_partial(settings.partial / f"{name}.partial")
+        remove_partial(settings.partial)
+        print((out / "report.md").read_text(encoding="utf-8"))
+        say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+
+
+@functools.wraps(evaluate)
+def _returning_its_arguments(**options: Any) -> dict[str, Any]:
+    return options

@@ -1,0 +1,148 @@
+"""Several systems on the same questions: one table with paired differences to the first, one by kind of question, costs, and
+a plot of quality against cost.
+
+Shape legend: N questions.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.records import Answer
+from harness.evaluation.answer_scores import percent_cells
+from harness.evaluation.engine import Measured, Measures
+from harness.evaluation.plots import axes_of, save
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Cell, Cells, Table, not_measured
+
+QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
+KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
+COSTS = ("retriever_calls", "model_calls", "tokens")
+
+
+def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[Answer], Measures]]:
+    """The answers and measures of every system, and of every variant in its study as `system: variant`."""
+    systems: dict[str, tuple[Sequence[Answer], Measures]] = {}
+    for name, each in measured.items():
+        for variant, answers in each.systems.items():
+            shown = name if variant == each.word else f"{name}: {variant}"
+            systems[shown] = (answers, each.measures[variant])
+    return systems
+
+
+def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> list[Table]:
+    """Quality with paired differences to the first system, quality by kind of question, and costs.
+
+    Args:
+        measured: System -> its results, on the same questions.
+        settings: Of the evaluation.
+    """
+    systems = all_systems(measured)
+    known = [name for name in QUALITY if any(_is_known(each[name]) for _, each in systems.values())]
+    quality, differences = {}, {}
+    first_name, (_, first) = next(iter(systems.items()))
+    for name, (answers, measures) in systems.items():
+        passages = Cell(float(np.mean([len(answer.evidence) for answer in answers])))
+        quality[name] = [*(_mean(measures[each], settings) for each in known), passages]
+        if name != first_name:
+            differences[name] = [_difference(measures[each], first[each], settings) for each in known]
+    percent = tuple(f"{name} %" for name in known)
+    questions = next(iter(measured.values())).questions
+    tables = [
+        Table(
+            "quality",
+            "Quality",
+            (*percent, "passages"),
+            quality,
+            note="Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number.",
+        ),
+        Table(
+            "differences",
+            f"Differences to {first_name}, points",
+            tuple(f"{name}, points" for name in known),
+            differences,
+            note="Paired: on the questions for which both have a value.",
+            signed=frozenset(differences),
+        ),
+    ]
+    kinds_N = np.array([question.kind or "-" for question in questions])
+    for name in KINDS_OF:
+        if name in known and len(set(kinds_N)) > 1:
+            tables.append(_by_kind(name, systems, kinds_N))
+    return [*tables, _costs(systems)]
+
+
+def _by_kind(
+    name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]], kinds_N: NDArray[np.str_]
+) -> Table:
+    kinds, counts = np.unique(kinds_N, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
+    for system, (_, measures) in systems.items():
+        means = []
+        for place in order:
+            values = measures[name][kinds_N == kinds[place]]
+            values = values[~np.isnan(values)]
+            means.append(Cell(100 * float(values.mean())) if len(values) else not_measured("undefined here"))
+        rows[system] = means
+    return Table(f"{name} by kind", f"{name} % by kind of question", tuple(str(kinds[place]) for place in order), rows)
+
+
+def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
+    used = [name for name in COSTS if any(name in answer.costs for answers, _ in systems.values() for answer in answers)]
+    stages = dict.fromkeys(
+        name for answers, _ in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
+    )
+    rows: dict[str, Cells] = {}
+    for system, (answers, _) in systems.items():
+        mean = {name: float(np.mean([each.costs.get(name, 0.0) for each in answers])) for name in [*used, *stages]}
+        has = {name for answer in answers for name in answer.costs}
+        seconds = [Cell(mean[name]) if name in has else None for name in stages]
+        rows[system] = [*(Cell(mean[name]) for name in used), Cell(sum(mean[name] for name in stages)), *seconds]
+    columns = (*(name.replace("_", " ") for name in used), "seconds", *(f"s, {each[8:].replace('_', ' ')}" for each in stages))
+    return Table(
+        "costs",
+        "Costs per question",
+        columns,
+        rows,
+        note="Seconds on this machine, in batches; what several rows share is charged to each of them.",
+        column_decimals=dict.fromkeys(columns[len(used) :], 4),
+    )
+
+
+def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
+    """Quality against seconds per question, one panel per measure; a system's variants have its colour."""
+    systems = all_systems(measured)
+    shown = [name for name in KINDS_OF if any(_is_known(each[name]) for _, each in systems.values())]
+    figure, panels = axes_of(len(shown))
+    colours = {name: f"C{place}" for place, name in enumerate(measured)}
+    for axes, name in zip(panels, shown, strict=True):
+        for system, (answers, measures) in systems.items():
+            if not _is_known(measures[name]):
+                continue
+            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
+            main = system in measured
+            colour = colours[system.partition(": ")[0]]
+            point = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
+            axes.scatter(*point, color=colour, s=90 if main else 30, marker="o" if main else "x")
+            axes.annotate(
+                system, point, fontsize="x-small", xytext=(5, 3), textcoords="offset points",
+                weight="bold" if main else "normal",
+            )  # fmt: skip
+        axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
+    save(figure, panels, path)
+
+
+def _is_known(values_N: NDArray[np.float64]) -> bool:
+    return not bool(np.isnan(values_N).all())
+
+
+def _mean(values_N: NDArray[np.float64], settings: Settings) -> Cell:
+    known_N = values_N[~np.isnan(values_N)]
+    return percent_cells(known_N[None], settings.bootstrap)[0] if len(known_N) else not_measured("undefined here")
+
+
+def _difference(values_N: NDArray[np.float64], first_N: NDArray[np.float64], settings: Settings) -> Cell:
+    return _mean(values_N - first_N, settings)

@@ -1,0 +1,24 @@
+"""What all plots of reports share: figures without a display, grid, legend, size."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+
+def axes_of(panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side."""
+    figure = Figure(figsize=(9 if panels == 1 else 7 * panels, 5.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
+
+
+def save(figure: Figure, panels: Sequence[Axes], path: Path) -> None:
+    """Add grids and legends, and write a PNG."""
+    for axes in panels:
+        axes.grid(alpha=0.3)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(fontsize="small")
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,149 @@
+"""The report folder of one evaluated system: report.md, report.csv, report.json, report.html, questions.jsonl and plots."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from common.files import sha256, write_json, write_text
+from common.outputs import OutputFolder, known_files
+from harness.evaluation.engine import Measured
+from harness.evaluation.page import page
+from harness.evaluation.paper_figures import paper_name
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables_not_measured
+from harness.interfaces import Strategy
+from harness.retrievers.corpora import index_records
+
+REPORT = "report.json"
+FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
+OF_EARLIER_RELEASES = ("table.csv", "table.md", "answers.csv", "answers.md")
+OUTPUT = OutputFolder(
+    "`infer.py evaluate`",
+    "a report",
+    known_files(*FILES, *(f"*/{file}" for file in FILES), *OF_EARLIER_RELEASES),
+)
+NOTES = """\
+Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold answer): in per
+cent; answers and gold answers are normalized with the stated normalization.{paper}
+"""
+PAPER = """ Rows and columns marked "paper" are {name}'s published results, with other retrievers, corpora, readers and model sizes:
+compare differences between rows rather than absolute values."""
+
+
+def write_report(
+    folder: Path, measured: Measured, strategy: Strategy, source: str, asked: int, settings: Settings, facts: Sequence[str]
+) -> None:
+    """Write all files of the report into a folder.
+
+    Args:
+        folder: Exists already.
+        measured: The system's results.
+        strategy: For its class and its indexes.
+        source: The questions file or data set, as given.
+        asked: Number of questions read, those without gold answers and gold passages included.
+        settings: Of the evaluation.
+        facts: Lines on the questions.
+    """
+    count, name = len(measured.questions), Path(source).name
+    title = f"{type(strategy).__name__}: {count:,} questions of {name}"
+    indexes = index_records({"strategy": getattr(strategy, "retriever", None)})["strategy"]
+    facts = [
+        *facts,
+        *(f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}" for each in indexes),
+        f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
+        + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
+        *measured.findings.facts,
+        f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "
+        f"total time {measured.seconds:.0f} s",
+    ]
+    for file, draw in measured.findings.plots.items():
+        draw(folder / file)
+    write_tables(folder, title, facts, measured.tables, notes_of(settings, measured.findings.notes))
+    write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(measured)))
+    write_json(
+        folder / REPORT,
+        {
+            "questions": questions_record(source, settings, asked, count),
+            "strategy": type(strategy).__name__,
+            "indexes": indexes,
+            "normalization": settings.normalization,
+            "bootstrap": {
+                "resamples": settings.bootstrap.resamples,
+                "seed": settings.bootstrap.seed,
+                "confidence": 0.95,
+            },
+            "study": measured.findings.settings,
+            "means": {
+                system: {name: _mean(values) for name, values in each.items()}
+                for system, each in measured.measures.items()
+            },
+            "not measured": tables_not_measured(measured.tables),
+            "seconds": measured.seconds,
+        },
+    )
+    pictures = {file.removesuffix(".png").replace("_", " "): (folder / file).read_bytes() for file in measured.findings.plots}
+    lists = {system: {name: [*map(float, v)] for name, v in each.items()} for system, each in measured.measures.items()}
+    html = page(
+        title, facts, measured.tables, notes_of(settings, measured.findings.notes), pictures, measured.questions,
+        measured.systems, lists, measured.findings.cases,
+    )  # fmt: skip
+    write_text(folder / "report.html", html)
+
+
+def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> None:
+    """Write report.csv and report.md."""
+    write_text(folder / "report.csv", tables_csv(tables))
+    write_text(folder / "report.md", tables_markdown(title, facts, tables, notes))
+
+
+def notes_of(settings: Settings, further: str = "") -> str:
+    """The notes below the tables, in paragraphs."""
+    paper = PAPER.format(name=paper_name(settings.paper)) if settings.paper else ""
+    return NOTES.format(paper=paper) + (f"\n{further}" if further else "")
+
+
+def questions_record(source: str, settings: Settings, asked: int, measured: int) -> dict[str, object]:
+    """The questions' source for report.json."""
+    return {
+        "source": source,
+        "layout": settings.layout,
+        "sha256": sha256(Path(source)) if Path(source).is_file() else None,
+        "asked": asked,
+        "measured": measured,
+    }
+
+
+def question_records(measured: Measured) -> Iterator[str]:
+    """JSON lines, one per question: gold answers, answer, its scores, evidence and costs, and the study's own fields."""
+    measures = measured.measures[measured.word]
+    for number, question in enumerate(measured.questions):
+        answer = measured.answers[number]
+        record: dict[str, object] = {
+            "id": question.id,
+            "question": question.text,
+            "kind": question.kind,
+            "answers": list(question.answers),
+            "answer": answer.text,
+            "logprob": answer.logprob,
+            "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
+            **{name.replace(" ", "_"): _number(values[number]) for name, values in measures.items()},
+            "evidence": [
+                {"id": hit.passage.id, **hit.passage.labels, "title": hit.passage.title, "score": hit.score}
+                for hit in answer.evidence
+            ],
+            "costs": answer.costs,
+            "notes": answer.notes,
+        }
+        further = measured.findings.records[number] if measured.findings.records else {}
+        yield json.dumps({**record, **further}, ensure_ascii=False)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
