@@ -34,9 +34,7 @@ from harness.commands.mine import check_mine, mine
 from harness.commands.score import check_score, score
 from harness.runtime.provenance import construct
 
-COMMANDS: dict[str, Any] = {
-    command.__name__: command for command in (index, mine, score, ask, evaluate, export)
-}
+COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, score, ask, evaluate, export)}
 
 
 KEPT = {  # what is left of an interrupted command

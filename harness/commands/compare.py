@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from common.errors import UserError
-from common.files import whole_folder, write_json, write_text
+from common.files import whole_folder
 from common.progress import say
 from harness.commands.evaluate import evaluate, evaluate_into, remove_partial, settings_of
 
@@ -46,13 +45,12 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         run: Runs a command line.
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
-    from harness.evaluation.comparison import all_systems, comparison_tables, plot_quality_and_cost
-    from harness.evaluation.page import page
-    from harness.evaluation.report import OUTPUT, REPORT, notes_of, questions_record, write_tables
+    from harness.evaluation.comparison import write_comparison
+    from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
     shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
-    out, source = Path(given[0]["out"]), given[0]["questions"]
+    out, source, limit = Path(given[0]["out"]), given[0]["questions"], given[0]["limit"]
     settings = settings_of(out, **shared)
     measured = {}
     with OUTPUT.locked(out):
@@ -65,34 +63,12 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                     own = settings_of(settings.partial / name, **shared)
                     study = build_study(options["strategy"], options["study"], out, options["layout"])
                     (folder / name).mkdir()
-                    return evaluate_into(folder / name, options["strategy"], study, source, options["limit"], own)
+                    return evaluate_into(folder / name, options["strategy"], study, source, limit, own)
 
                 measured[name] = run({"evaluate": measure}, args)
-            count = len(next(iter(measured.values())).questions)
-            title = f"Comparison: {count:,} questions of {Path(source).name}"
-            facts = [
-                f"questions: {Path(source).name} ({settings.layout}), {count:,} evaluated",
-                *(f"{name}: {each.seconds:.0f} s in all" for name, each in measured.items()),
-                f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}",
-            ]
-            tables = comparison_tables(measured, settings)
-            write_tables(folder, title, facts, tables, notes_of(settings))
-            picture = folder / "quality_and_cost.png"
-            plot_quality_and_cost(measured, picture)
-            shown = all_systems(measured)
-            html = page(
-                title, facts, tables, notes_of(settings), {"quality and cost": picture.read_bytes()},
-                next(iter(measured.values())).questions,
-                {name: answers for name, (answers, _) in shown.items()},
-                {name: {key: [*map(float, v)] for key, v in each.items()} for name, (_, each) in shown.items()},
-                [sum(cases, []) for cases in zip(*(each.findings.cases for each in measured.values() if each.findings.cases))],
-            )  # fmt: skip
-            write_text(folder / "report.html", html)
-            record = questions_record(source, settings, len(next(iter(measured.values())).questions), count)
-            write_json(folder / REPORT, {"questions": record, "systems": list(measured)})
+            write_comparison(folder, measured, source, settings)
         for name in systems:
             remove_partial(settings.partial / f"{name}.partial")
-        remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 

@@ -89,7 +89,13 @@ def check_evaluate(
 
 
 def settings_of(
-    out: Path, layout: str, normalization: Normalization, ks: tuple[int, ...], paper: Paper | None, resamples: int, seed: int
+    out: Path,
+    layout: str,
+    normalization: Normalization,
+    ks: tuple[int, ...],
+    paper: Paper | None,
+    resamples: int,
+    seed: int,
 ) -> "Settings":
     """The settings of an evaluation that writes `out`; its resumable results lie beside it."""
     from harness.evaluation.answer_scores import Bootstrap

@@ -5,15 +5,19 @@ Shape legend: N questions.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import percent_cells
 from harness.evaluation.engine import Measured, Measures
+from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
+from harness.evaluation.report import REPORT, defined, notes_of, questions_record, write_tables
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
 
@@ -74,9 +78,46 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     return [*tables, _costs(systems)]
 
 
-def _by_kind(
-    name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]], kinds_N: NDArray[np.str_]
-) -> Table:
+def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str, settings: Settings) -> None:
+    """Write the comparison's report.md, report.csv, report.json, report.html and quality_and_cost.png into a folder.
+
+    Args:
+        folder: Exists already.
+        measured: System -> its results, on the same questions.
+        source: The questions file or data set, as given.
+        settings: Of the evaluation.
+    """
+    questions = next(iter(measured.values())).questions
+    title = f"Comparison: {len(questions):,} questions of {Path(source).name}"
+    facts = [
+        f"questions: {Path(source).name} ({settings.layout}), {len(questions):,} evaluated",
+        *(f"{name}: {each.seconds:.0f} s in all" for name, each in measured.items()),
+        f"normalization: {settings.normalization}; bootstrap: {settings.bootstrap.resamples:,} resamples, seed "
+        f"{settings.bootstrap.seed}",
+    ]
+    tables = comparison_tables(measured, settings)
+    notes = notes_of(settings)
+    write_tables(folder, title, facts, tables, notes)
+    picture = folder / "quality_and_cost.png"
+    plot_quality_and_cost(measured, picture)
+    cases = [
+        [
+            replace(case, title=f"{name}: {case.title}")
+            for name, each in measured.items()
+            for case in each.cases_of(number)
+        ]
+        for number in range(len(questions))
+    ]
+    systems = all_systems(measured)
+    answers = {name: given for name, (given, _) in systems.items()}
+    measures = {name: defined(each) for name, (_, each) in systems.items()}
+    plots = {"quality and cost": picture.read_bytes()}
+    write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
+    record = questions_record(source, settings, len(questions), len(questions))
+    write_json(folder / REPORT, {"questions": record, "systems": list(measured)})
+
+
+def _by_kind(name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]], kinds_N: NDArray[np.str_]) -> Table:
     kinds, counts = np.unique(kinds_N, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
@@ -91,7 +132,9 @@ def _by_kind(
 
 
 def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
-    used = [name for name in COSTS if any(name in answer.costs for answers, _ in systems.values() for answer in answers)]
+    used = [
+        name for name in COSTS if any(name in answer.costs for answers, _ in systems.values() for answer in answers)
+    ]
     stages = dict.fromkeys(
         name for answers, _ in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
     )
@@ -101,7 +144,11 @@ def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
         has = {name for answer in answers for name in answer.costs}
         seconds = [Cell(mean[name]) if name in has else None for name in stages]
         rows[system] = [*(Cell(mean[name]) for name in used), Cell(sum(mean[name] for name in stages)), *seconds]
-    columns = (*(name.replace("_", " ") for name in used), "seconds", *(f"s, {each[8:].replace('_', ' ')}" for each in stages))
+    columns = (
+        *(name.replace("_", " ") for name in used),
+        "seconds",
+        *(f"s, {each[8:].replace('_', ' ')}" for each in stages),
+    )
     return Table(
         "costs",
         "Costs per question",

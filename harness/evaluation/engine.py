@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, costs_table, score_answers
+from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
@@ -34,14 +35,20 @@ class Measured:
     answers: list[Answer]
     findings: Findings
     tables: list[Table]
-    measures: dict[str, Measures]  # by system: the strategy itself first, under its word, then the variants of its study
+    measures: dict[
+        str, Measures
+    ]  # by system: the strategy itself first, under its word, then the variants of its study
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)
 
     @property
-    def systems(self) -> dict[str, list[Answer]]:
+    def systems(self) -> dict[str, Sequence[Answer]]:
         """The answers of the strategy itself and of its study's variants, by name."""
         return {self.word: self.answers, **self.findings.variants}
+
+    def cases_of(self, number: int) -> Sequence[Case]:
+        """The study's tables about one question."""
+        return self.findings.cases[number] if self.findings.cases else ()
 
 
 def measure(strategy: Strategy, questions: Sequence[Question], study: Study | None, settings: Settings) -> Measured:

@@ -8,7 +8,7 @@ import numpy as np
 
 from common.files import sha256, write_json, write_text
 from common.outputs import OutputFolder, known_files
-from harness.evaluation.engine import Measured
+from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.study import Settings
@@ -33,7 +33,13 @@ compare differences between rows rather than absolute values."""
 
 
 def write_report(
-    folder: Path, measured: Measured, strategy: Strategy, source: str, asked: int, settings: Settings, facts: Sequence[str]
+    folder: Path,
+    measured: Measured,
+    strategy: Strategy,
+    source: str,
+    asked: int,
+    settings: Settings,
+    facts: Sequence[str],
 ) -> None:
     """Write all files of the report into a folder.
 
@@ -48,10 +54,14 @@ def write_report(
     """
     count, name = len(measured.questions), Path(source).name
     title = f"{type(strategy).__name__}: {count:,} questions of {name}"
-    indexes = index_records({"strategy": getattr(strategy, "retriever", None)})["strategy"]
+    retriever = getattr(strategy, "retriever", None)
+    indexes = index_records({"": retriever})[""] if retriever else []
     facts = [
         *facts,
-        *(f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}" for each in indexes),
+        *(
+            f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
+            for each in indexes
+        ),
         f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
         *measured.findings.facts,
@@ -83,13 +93,24 @@ def write_report(
             "seconds": measured.seconds,
         },
     )
-    pictures = {file.removesuffix(".png").replace("_", " "): (folder / file).read_bytes() for file in measured.findings.plots}
-    lists = {system: {name: [*map(float, v)] for name, v in each.items()} for system, each in measured.measures.items()}
+    plots = {file.removesuffix(".png").replace("_", " "): folder / file for file in measured.findings.plots}
     html = page(
-        title, facts, measured.tables, notes_of(settings, measured.findings.notes), pictures, measured.questions,
-        measured.systems, lists, measured.findings.cases,
-    )  # fmt: skip
+        title,
+        facts,
+        measured.tables,
+        notes_of(settings, measured.findings.notes),
+        {caption: file.read_bytes() for caption, file in plots.items()},
+        measured.questions,
+        measured.systems,
+        {system: defined(each) for system, each in measured.measures.items()},
+        measured.findings.cases,
+    )
     write_text(folder / "report.html", html)
+
+
+def defined(measures: Measures) -> dict[str, list[float]]:
+    """The measures that are defined for at least one question, for the page."""
+    return {name: [*map(float, values)] for name, values in measures.items() if not np.isnan(values).all()}
 
 
 def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequence[Table], notes: str) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from common.answer_metrics import Normalization
 from common.command_line import StandIn, call_with_known
 from common.errors import UserError
-from common.answer_metrics import Normalization
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
 from harness.evaluation.page import Case
@@ -41,7 +41,7 @@ class Findings:
     """What a study found.  All lists have one entry per question given to it."""
 
     answers: Sequence[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
-    variants: dict[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
+    variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
     tables: list[Table] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables
@@ -111,14 +111,18 @@ def build_study(
     kind = study_class(strategy)
     if kind is None:
         if options:
-            raise UserError(f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option.")
+            raise UserError(
+                f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option."
+            )
         return None
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(kind)
     allowed = [action.dest for action in parser._actions if action.dest not in ("help", "config")]
     unknown = [name for name in options or {} if name not in allowed]
     if unknown:
-        raise UserError(f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}.")
+        raise UserError(
+            f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}."
+        )
     try:
         given = vars(parser.parse_object(dict(options or {})))
     except ArgumentError as error:

@@ -42,9 +42,7 @@ def _summary(question: Question, answer: Answer) -> str:
     return f"{found} of {len(set(question.support))} gold passages{read}"
 
 
-def cases_of(
-    questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]
-) -> list[list[Case]]:
+def cases_of(questions: Sequence[Question], variants: Mapping[str, Sequence[Answer]]) -> list[list[Case]]:
     """One case per question."""
     return [
         [selection_case(question, {name: answers[number] for name, answers in variants.items()})]

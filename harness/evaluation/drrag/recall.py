@@ -49,8 +49,12 @@ class Outcome:
 
     def subset(self, places: Sequence[int]) -> "Outcome":
         """The same for some of the questions."""
-        lists = {name: _at(getattr(self, name), places) for name in ("documents", "scores", "retrieved")}
-        return replace(self, **lists)
+        return replace(
+            self,
+            documents=_at(self.documents, places),
+            scores=_at(self.scores, places),
+            retrieved=_at(self.retrieved, places),
+        )
 
     @property
     def pairs_per_question(self) -> float:
@@ -200,7 +204,12 @@ def run(
         "scoring": cache.seconds if cache is not None else 0.0,
     }
     return Evaluation(
-        list(questions), outcomes, passages, stage_seconds, list(retrieval.results), by_row.get(own_key) if own else None
+        list(questions),
+        outcomes,
+        passages,
+        stage_seconds,
+        list(retrieval.results),
+        by_row.get(own_key) if own else None,
     )
 
 

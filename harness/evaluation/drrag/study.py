@@ -67,7 +67,9 @@ class Study:
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
         if scores is not None and (scores.is_file() or scores.resolve().is_relative_to(out.resolve())):
-            raise UserError(f"--study.scores {scores} must be a folder outside --out {out}, which is replaced at the end.")
+            raise UserError(
+                f"--study.scores {scores} must be a folder outside --out {out}, which is replaced at the end."
+            )
 
     def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
         """Measure every selection: recall on the questions whose gold passages are all in the file, answers on all."""
@@ -202,9 +204,7 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
 
 
-def _saved_answers(
-    file: Path, reader: Reader, evaluation: Evaluation, outcomes: Sequence[Outcome]
-) -> ResumableBatches:
+def _saved_answers(file: Path, reader: Reader, evaluation: Evaluation, outcomes: Sequence[Outcome]) -> ResumableBatches:
     """Resumable batches for the reader's answers; nothing is saved if the reader's configuration is unknown."""
     configured = configuration(reader)
     if configured is None:

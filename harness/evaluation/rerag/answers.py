@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from common.records import Answer, Ranked
 from harness.evaluation.page import Case
 from harness.evaluation.rerag.candidates import CandidateSet
-from harness.evaluation.rerag.tables import ABLATION, FULL
+from harness.evaluation.rerag.tables import ABLATION, FULL, Readings
 from harness.evaluation.rerag.unanswerable import Confidence
 from harness.readers.t5 import explanation
 from harness.strategies.rerag import UNANSWERABLE, ReRag
@@ -76,3 +76,30 @@ def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
     ]
     note = f"{len(order)} candidates, the first {min(len(order), strategy.contexts)} by P_RE are read for the answer."
     return Case("Contexts by relevance", COLUMNS, tuple(rows), note)
+
+
+def candidates_record(strategy: ReRag, item: CandidateSet, readings: Readings, number: int) -> dict[str, object]:
+    """Every candidate with its scores and the answer generated from it, and the answer under every setting."""
+    columns, matrix = item.column_of, item.matrix
+    candidates = []
+    for place, passage in enumerate(item.passages):
+        written = matrix.written[columns[place]] if matrix and place in columns else None
+        candidates.append(
+            {
+                "id": passage.id,
+                **passage.labels,
+                "title": passage.title,
+                "retriever": round(float(item.retriever_C[place]), 6),
+                "relevance": round(float(item.relevance_C[place]), 6),
+                "probability": round(strategy.model.calibration(float(item.relevance_C[place])), 6),
+                "has_answer": bool(item.has_answer_C[place]),
+                "written": written,
+            }
+        )
+    settings: dict[str, dict[str, object]] = {}
+    for (name, marginal), each in readings.items():
+        settings.setdefault(name, {})[marginal] = {
+            "text": each[number].text,
+            "logprob": round(each[number].logprob, 6),
+        }
+    return {"candidates": candidates, "settings": settings}

@@ -14,10 +14,10 @@ from datamodules.formats.reading import check_questions, read_questions
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import with_answers
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.answers import contexts_case, setting_answers
+from harness.evaluation.rerag.answers import candidates_record, contexts_case, setting_answers
 from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
-from harness.evaluation.rerag.candidates import CandidateSet, Ranker, collect_candidates
+from harness.evaluation.rerag.candidates import Ranker, collect_candidates
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
 from harness.evaluation.rerag.retrieval import Source, fit_temperatures, retrieval_facts, source_of
 from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
@@ -196,13 +196,15 @@ def _findings(
         report.tables.append(table)
         report.plots["risk_coverage.png"] = partial(plot_coverage, curves)
         answers = {
-            name: setting_answers(strategy, candidate_sets, name, readings[name, strategy.marginal], systems[0], seconds)
+            name: setting_answers(
+                strategy, candidate_sets, name, readings[name, strategy.marginal], systems[0], seconds
+            )
             for name in rerag_tables.ABLATION
         }
         report.answers = [*answers.pop(rerag_tables.FULL)]
         report.variants = answers
     report.cases = [[contexts_case(strategy, each)] for each in candidate_sets]
-    report.records = [_extra(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
+    report.records = [candidates_record(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
     report.facts = [
         *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
         f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
@@ -277,30 +279,3 @@ def _saved_batches(
         ResumableBatches(folder / "answers-pools.jsonl", of_questions),
         ResumableBatches(folder / "answers-baseline.jsonl", of_baseline),
     )
-
-
-def _extra(strategy: ReRag, item: CandidateSet, readings: rerag_tables.Readings, number: int) -> dict[str, object]:
-    """Every candidate with its scores and the answer generated from it, and the answer under every setting."""
-    columns, matrix = item.column_of, item.matrix
-    candidates = []
-    for place, passage in enumerate(item.passages):
-        written = matrix.written[columns[place]] if matrix and place in columns else None
-        candidates.append(
-            {
-                "id": passage.id,
-                **passage.labels,
-                "title": passage.title,
-                "retriever": round(float(item.retriever_C[place]), 6),
-                "relevance": round(float(item.relevance_C[place]), 6),
-                "probability": round(strategy.model.calibration(float(item.relevance_C[place])), 6),
-                "has_answer": bool(item.has_answer_C[place]),
-                "written": written,
-            }
-        )
-    settings: dict[str, dict[str, object]] = {}
-    for (name, marginal), each in readings.items():
-        settings.setdefault(name, {})[marginal] = {
-            "text": each[number].text,
-            "logprob": round(each[number].logprob, 6),
-        }
-    return {"candidates": candidates, "settings": settings}
