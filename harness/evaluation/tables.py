@@ -1,13 +1,16 @@
-"""Result tables: one data structure, written as CSV and as Markdown.  What could not be measured has its reason in the cell."""
+"""Result tables: one data structure, written as CSV, Markdown and HTML.  What could not be measured has its reason in the cell."""
 
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 CSV_COLUMNS = ("table", "row", "column", "value", "interval_low", "interval_high", "source", "note")
 _NOT_MEASURED = "not measured: "
+_PAPER_CLASS = ' class="paper"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,11 @@ class Table:
 
     Args:
         name: Value of the CSV's `table` column.
-        title: Markdown heading.
+        title: Markdown heading and HTML caption.
         columns: Column names, with units.
         rows: Our results.
         paper: A paper's published results, in the same columns.
-        note: Text below the Markdown table.
+        note: Text below the table in Markdown and HTML.
         decimals: Digits after the decimal point.
         signed: Rows or columns that are differences, printed with their sign.
         column_decimals: Digits after the decimal point in columns where they differ.
@@ -111,13 +114,82 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
     return ["| " + " | ".join(cells) + " |" for cells in [head, rule, *rows]]
 
 
+def tables_html(tables: Sequence[Table]) -> str:
+    """The tables as HTML, with the cells of the Markdown report; every table has an id and a caption.
+
+    The rows of a paper have the class `paper`, cells without a value the class `absent`.
+    """
+    used: set[str] = set()
+    return "\n".join(_html_table(table, _html_id(table.name, used)) for table in tables)
+
+
+def html_text(text: str) -> str:
+    """Text as HTML: markup characters are escaped, and what UTF-8 cannot encode (lone surrogates) becomes `?`."""
+    return escape(text.encode(errors="replace").decode())
+
+
+def html_paragraphs(text: str, css_class: str) -> str:
+    """Blank lines separate the paragraphs."""
+    return "".join(
+        f'<p class="{css_class}">{html_text(part)}</p>' for part in re.split(r"\n\s*\n", text.strip()) if part
+    )
+
+
+def _html_id(name: str, used: set[str]) -> str:
+    """An id made of the table's name; with a number where an earlier table has the same."""
+    stem = "table-" + (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed")
+    found, number = stem, 2
+    while found in used:
+        found, number = f"{stem}-{number}", number + 1
+    used.add(found)
+    return found
+
+
+def _html_table(table: Table, id_: str) -> str:
+    reason, rows = _printed(table)
+    width = len(table.columns) + 1
+    body = [f'<tr><td class="absent" colspan="{width}">{html_text(reason)}</td></tr>'] if reason else []
+    for name, cells, of_paper in rows:
+        head = f"{'<em>paper:</em> ' if of_paper else ''}{html_text(name)}"
+        body.append(f'<tr{_PAPER_CLASS * of_paper}><th scope="row">{head}</th>{_html_cells(cells)}</tr>')
+    columns = "".join(f'<th scope="col">{html_text(column)}</th>' for column in table.columns)
+    return "\n".join(
+        [
+            f'<div class="table"><div class="scroll" tabindex="0"><table id="{id_}">',
+            f"<caption>{html_text(table.title)}</caption>",
+            *([f"<thead><tr><td></td>{columns}</tr></thead>"] if rows else []),
+            "<tbody>",
+            *body,
+            "</tbody></table></div>",
+            f"{html_paragraphs(table.note, 'note')}</div>",
+        ]
+    )
+
+
+def _html_cells(cells: Sequence[str]) -> str:
+    """A reason that stands for the whole row spans it."""
+    if len(cells) > 1 and cells[0].startswith(_NOT_MEASURED) and not any(cells[1:]):
+        return f'<td class="absent" colspan="{len(cells)}">{html_text(cells[0])}</td>'
+    absent = ' class="absent"'
+    return "".join(f"<td{absent * cell.startswith(_NOT_MEASURED)}>{html_text(cell)}</td>" for cell in cells)
+
+
 def _table(table: Table) -> list[str]:
-    reason = _only_reason([cell for cells in table.rows.values() for cell in cells])
-    lines, rows = [], [[name, *_formatted(table, name, cells)] for name, cells in table.rows.items()]
-    if reason:
-        lines, rows = [_NOT_MEASURED + reason + "."], []
-    rows += [[f"*paper:* {name}", *_formatted(table, "", cells)] for name, cells in table.paper.items()]
+    reason, printed = _printed(table)
+    rows = [[f"*paper:* {name}" if of_paper else name, *cells] for name, cells, of_paper in printed]
+    lines = [reason] if reason else []
     return lines + [""] * bool(lines and rows) + (markdown_table(["", *table.columns], rows) if rows else [])
+
+
+def _printed(table: Table) -> tuple[str, list[tuple[str, list[str], bool]]]:
+    """The sentence that stands for our rows if all lack a value for one reason, else empty; and the rows that are printed.
+
+    A row is its name, its cells, and whether it is the paper's.
+    """
+    reason = _only_reason([cell for cells in table.rows.values() for cell in cells])
+    ours = [] if reason else [(name, _formatted(table, name, cells), False) for name, cells in table.rows.items()]
+    paper = [(name, _formatted(table, "", cells), True) for name, cells in table.paper.items()]
+    return f"{_NOT_MEASURED}{reason}." if reason else "", ours + paper
 
 
 def _only_reason(cells: Cells) -> str:
