@@ -40,14 +40,14 @@ def page(
         plots: Caption -> PNG.
         questions: All questions of the report.
         systems: System -> its answer to every question, in the same order.  The first is the one the report is about.
-        measures: System -> measure -> value per question, 0 to 1; NaN where it is undefined.  The first measure of the first
-            system that has any decides for all systems whether an answer is right (1) or wrong.
+        measures: System -> measure -> value per question, 0 to 1; NaN where it is undefined.  The first measure that is
+            defined for some question decides for all systems whether they are right (1) or wrong.
         cases: Tables about each question, in the same order; empty for none.
 
     Raises:
         ValueError: If a sequence does not have one element per question, or `measures` names another system.
     """
-    style, script = (_read(name) for name in ("page.css", "page.js"))
+    style, script = _read("page.css"), _read("page.js") + _read("details.js")
     figures = [
         f'<figure><img src="data:image/png;base64,{b64encode(png).decode()}" alt="{html_text(caption)}">'
         f"<figcaption>{html_text(caption)}</figcaption></figure>"

@@ -44,7 +44,7 @@ def browser_data(
         ValueError: If a sequence does not have one element per question, or `measures` names another system.
     """
     _check(questions, systems, measures, cases)
-    names = list(dict.fromkeys(name for system in systems for name in measures.get(system, {})))
+    names = _known_measures(systems, measures)
     values = [
         [[_number(value, 6) for value in measures.get(system, {}).get(name, ())] for name in names]
         for system in systems
@@ -70,6 +70,15 @@ def browser_data(
     ):
         for start in range(0, len(rows), size):
             yield f"{name}-{start // size}", _json(rows[start : start + size])
+
+
+def _known_measures(
+    systems: Mapping[str, Sequence[Answer]], measures: Mapping[str, Mapping[str, Sequence[float]]]
+) -> list[str]:
+    """The measures that are defined for some question under some system, in the order in which they are given."""
+    given = [(name, values) for system in systems for name, values in measures.get(system, {}).items()]
+    known = {name for name, values in given if any(math.isfinite(value) for value in values)}
+    return [name for name in dict.fromkeys(name for name, _ in given) if name in known]
 
 
 class _Passages:

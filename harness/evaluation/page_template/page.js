@@ -3,6 +3,7 @@
 // Texts of documents enter the page as text nodes only, never as markup.
 
 const QUESTIONS_PER_PAGE = 50;
+const FEW = 4; // with more systems the list shows A and B only, and the details open theirs
 const MARKS = { right: "✓", wrong: "✗", unknown: "–" };
 const byId = (id) => document.getElementById(id);
 
@@ -67,13 +68,14 @@ function setUpFilters() {
     }
     byId("verdicts").append(make("label", {}, system, " ", select));
   });
-  byId("verdicts-title").textContent = measures.length ? `Right (${measures[0]} is 1) or wrong` : "Right or wrong";
+  byId("verdicts-title").textContent = `Right (${measures[0]} is 1) or wrong`;
   byId("verdicts").parentElement.hidden = !measures.length;
+  byId("verdicts").parentElement.open = systems.length <= FEW;
   options(fields.a, systems);
   options(fields.b, systems);
   options(fields.by, measures);
   if (systems.length > 1) fields.b.options[1].defaultSelected = true;
-  else form.querySelectorAll(".pair").forEach((element) => (element.hidden = true));
+  else for (const element of form.querySelectorAll(".pair")) element.hidden = true;
   fields.a.closest("fieldset").hidden = !measures.length || !systems.length;
   form.reset();
 }
@@ -119,22 +121,27 @@ let found = [];
 let start = 0; // place of the page's first question in `found`
 let chosen = null;
 
+/** The systems that are compared; all if there are few. */
+const inFocus = () => systems.length <= FEW ? [...systems.keys()] : [...new Set([Number(fields.a.value), Number(fields.b.value)])];
+
 function item(question) {
   const { text, kind, answers: gold } = questions[question];
   const about = [kind, gold.length ? `answer: ${gold.join(" / ")}` : ""].filter(Boolean).join(" · ");
-  const lines = systems.map((system, i) => make("span", { className: "system" },
+  const lines = inFocus().map((i) => make("span", { className: "system" },
     mark(verdict(i, question)),
-    make("span", { className: "name" }, system),
+    make("span", { className: "name" }, systems[i]),
     make("span", { className: "answer" }, answers[i][question]),
-    make("span", { className: "values" }, valuesLine(i, question))));
+    make("span", { className: "values" }, valuesLine(i, question, [Number(fields.by.value)]))));
+  const right = systems.filter((_, i) => verdict(i, question) === "right").length;
   const button = make("button", { type: "button", className: "item" },
-    make("span", { className: "question" }, text), make("span", { className: "about" }, about), ...lines);
+    make("span", { className: "question" }, text), make("span", { className: "about" }, about), ...lines,
+    systems.length > FEW ? make("span", { className: "about" }, `right: ${right} of ${systems.length} systems`) : "");
   button.dataset.question = question;
   return make("li", {}, button);
 }
 
-const valuesLine = (system, question) => measures
-  .map((name, i) => [name, value(system, i, question)])
+const valuesLine = (system, question, shown = [...measures.keys()]) => shown
+  .map((i) => [measures[i], value(system, i, question)])
   .filter(([, x]) => x !== null).map(([name, x]) => `${name} ${Number(x.toFixed(2))}`).join(" · ");
 
 function showList() {
@@ -157,62 +164,7 @@ function markChosen() {
   }
 }
 
-// ---- details
-
-/** A passage's text with the answers marked. */
-function marked(text, gold) {
-  const escaped = gold.filter(Boolean).map((answer) => answer.replace(/[\\^$.*+?()[\]{}|\/]/g, "\\$&"));
-  if (!escaped.length) return [text];
-  const whole = new RegExp(`(?<![\\p{L}\\p{N}])(${escaped.join("|")})(?![\\p{L}\\p{N}])`, "giu");
-  return text.split(whole).map((part, i) => (i % 2 ? make("mark", {}, part) : part));
-}
-
-function goldTable(question, details) {
-  const ranks = (passes) => details.systems.map(({ evidence }) => evidence.findIndex(passes) + 1)
-    .map((rank) => make("span", {}, mark(rank ? "right" : "wrong"), rank ? ` rank ${rank}` : " missed"));
-  const rows = details.gold.map((gold) => {
-    const [title, text] = passage(gold);
-    return [
-      make("details", {}, make("summary", {}, title || "without title"), make("p", {}, ...marked(text, question.answers))),
-      ...ranks((hit) => hit[0] === gold),
-    ];
-  });
-  if (!rows.length && question.answers.length) rows.push(["Passage with an answer", ...ranks((hit) => hit[2] === "answer")]);
-  for (const title of details.elsewhere) rows.push([title, ...systems.map(() => "text is not in the file")]);
-  const caption = details.gold.length || details.elsewhere.length ? "Gold passages found and missed" : "No gold passages known";
-  return rows.length ? table(caption, ["", ...systems], rows) : "";
-}
-
-function hit([place, score, kind, why], rank, question) {
-  const [title, text, about] = passage(place);
-  const badge = { gold: "★ gold", answer: "◆ contains an answer" }[kind];
-  return make("li", { className: kind },
-    make("p", { className: "head" }, make("b", {}, `${rank + 1}. ${title || "without title"}`), " ",
-      badge ? make("span", { className: "badge" }, badge) : "", ` score ${number(score)}`),
-    why ? make("p", { className: "why" }, why) : "",
-    make("p", { className: "text" }, ...marked(text, question.answers)),
-    make("p", { className: "about" }, about));
-}
-
-function systemPart(i, place, details) {
-  const { evidence, notes, logprob } = details.systems[i];
-  const question = questions[place];
-  const missed = details.gold.filter((gold) => !evidence.some((each) => each[0] === gold)).map((gold) => passage(gold)[0]);
-  const facts = [valuesLine(i, place), logprob === null ? "" : `log-probability ${number(logprob)}`].filter(Boolean);
-  return make("details", { className: "of-system", open: true },
-    make("summary", {}, mark(verdict(i, place)), ` ${systems[i]}: `, make("b", {}, answers[i][place] || "no answer")),
-    make("p", { className: "about" }, facts.join(" · ")),
-    missed.length ? make("p", { className: "missed" }, `missed: ${missed.join(", ")}`) : "",
-    make("ol", { className: "evidence" }, ...evidence.map((each, rank) => hit(each, rank, question))),
-    evidence.length ? "" : make("p", { className: "about" }, "no passages"),
-    ...notes.map(([name, words]) => make("p", { className: "why" }, `${name}: ${words}`)));
-}
-
-function costsTable(details) {
-  const names = [...new Set(details.systems.flatMap(({ costs }) => Object.keys(costs)))];
-  return names.length ? table("Costs", ["", ...systems], names.map((name) =>
-    [name, ...details.systems.map(({ costs }) => (Object.hasOwn(costs, name) ? number(costs[name]) : ""))]), "numbers") : "";
-}
+// ---- details (their parts: details.js)
 
 function showDetails() {
   byId("panes").classList.toggle("chosen", chosen !== null);
@@ -231,7 +183,7 @@ function showDetails() {
     make("h3", {}, question.text),
     make("p", { className: "about" }, [question.id, question.kind].filter(Boolean).join(" · ")),
     make("p", {}, "Gold answers: ", make("b", {}, question.answers.join(" / ") || "none in the file")),
-    goldTable(question, details),
+    ...goldParts(question, details),
     ...details.cases.flatMap(({ title, columns, rows, note }) =>
       [table(title, columns, rows), note ? make("p", { className: "note" }, note) : ""]),
     ...systems.map((_, i) => systemPart(i, chosen, details)),
