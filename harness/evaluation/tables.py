@@ -117,7 +117,7 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[s
 def tables_html(tables: Sequence[Table]) -> str:
     """The tables as HTML, with the cells of the Markdown report; every table has an id and a caption.
 
-    The rows of a paper have the class `paper`, cells without a value the class `absent`.
+    Rows and columns of a paper have the class `paper`, cells without a value the class `absent`.
     """
     used: set[str] = set()
     return "\n".join(_html_table(table, _html_id(table.name, used)) for table in tables)
@@ -151,8 +151,11 @@ def _html_table(table: Table, id_: str) -> str:
     body = [f'<tr><td class="absent" colspan="{width}">{html_text(reason)}</td></tr>'] if reason else []
     for name, cells, of_paper in rows:
         head = f"{'<em>paper:</em> ' if of_paper else ''}{html_text(name)}"
-        body.append(f'<tr{_PAPER_CLASS * of_paper}><th scope="row">{head}</th>{_html_cells(cells)}</tr>')
-    columns = "".join(f'<th scope="col">{html_text(column)}</th>' for column in table.columns)
+        body.append(f'<tr{_PAPER_CLASS * of_paper}><th scope="row">{head}</th>{_html_cells(table, cells)}</tr>')
+    columns = "".join(
+        f'<th scope="col"{_PAPER_CLASS * (column in table.published)}>{html_text(column)}</th>'
+        for column in table.columns
+    )
     return "\n".join(
         [
             f'<div class="table"><div class="scroll" tabindex="0"><table id="{id_}">',
@@ -166,12 +169,13 @@ def _html_table(table: Table, id_: str) -> str:
     )
 
 
-def _html_cells(cells: Sequence[str]) -> str:
+def _html_cells(table: Table, cells: Sequence[str]) -> str:
     """A reason that stands for the whole row spans it."""
     if len(cells) > 1 and cells[0].startswith(_NOT_MEASURED) and not any(cells[1:]):
         return f'<td class="absent" colspan="{len(cells)}">{html_text(cells[0])}</td>'
-    absent = ' class="absent"'
-    return "".join(f"<td{absent * cell.startswith(_NOT_MEASURED)}>{html_text(cell)}</td>" for cell in cells)
+    absent = [' class="absent"' if cell.startswith(_NOT_MEASURED) else "" for cell in cells]
+    classes = [a or _PAPER_CLASS * (column in table.published) for a, column in zip(absent, table.columns, strict=True)]
+    return "".join(f"<td{css_class}>{html_text(cell)}</td>" for css_class, cell in zip(classes, cells, strict=True))
 
 
 def _table(table: Table) -> list[str]:

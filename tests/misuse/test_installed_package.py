@@ -130,6 +130,8 @@ def test_module_commands_and_python(run: Run) -> None:
     assert run("python", "-m", "lightning_rag", "trainers.t5").returncode == 2
     code = "import lightning_rag; from harness.strategies.drrag import DrRag; print(DrRag.__module__)"
     assert run("python", "-c", code).stdout == "harness.strategies.drrag\n"
+    code = "import lightning_rag; from harness.evaluation.page import page; print(page('', [], [], '', {}, [], {}, {}))"
+    assert run("python", "-c", code).stdout.startswith("<!doctype html>")  # its template is in the package
     late = run(
         "python", "-c", "import sys, types; sys.modules['models'] = types.ModuleType('models'); import lightning_rag"
     )

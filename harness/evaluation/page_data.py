@@ -1,0 +1,202 @@
+"""Data of the page's browser of questions, as blocks of JSON: an index, details of questions, passages (each once).
+
+The browser reads the index when it opens, and the blocks of details and passages when a question is chosen: parsing all
+passages of 5,000 questions at once would take most of the time in which the page opens.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from common.answer_metrics import has_answer
+from common.records import Answer, Passage, Question
+
+QUESTIONS_PER_BLOCK = 100
+PASSAGES_PER_BLOCK = 200
+_ESCAPED = {character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A small text table about one question, such as what each selection chose and why."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def browser_data(
+    questions: Sequence[Question],
+    systems: Mapping[str, Sequence[Answer]],
+    measures: Mapping[str, Mapping[str, Sequence[float]]],
+    cases: Sequence[Sequence[Case]] = (),
+) -> Iterator[tuple[str, str]]:
+    """(id, JSON) of every block; see `harness.evaluation.page.page` for the arguments.
+
+    index          systems, measures, question texts, answers, values [system][measure][question], sizes of the blocks
+    questions-I    details of QUESTIONS_PER_BLOCK questions: gold passages, evidence, notes, costs, cases
+    passages-I     title, text and labels of PASSAGES_PER_BLOCK passages; elsewhere a passage is its number
+
+    Raises:
+        ValueError: If a sequence does not have one element per question, or `measures` names another system.
+    """
+    _check(questions, systems, measures, cases)
+    names = _known_measures(systems, measures)
+    values = [
+        [[_number(value, 6) for value in measures.get(system, {}).get(name, ())] for name in names]
+        for system in systems
+    ]  # fmt: skip
+    index = {
+        "systems": list(systems),
+        "measures": names,
+        "values": values,
+        "questions": [{"id": q.id, "text": q.text, "kind": q.kind, "answers": q.answers} for q in questions],
+        "answers": [[answer.text for answer in answers] for answers in systems.values()],
+        "questions_per_block": QUESTIONS_PER_BLOCK,
+        "passages_per_block": PASSAGES_PER_BLOCK,
+    }
+    yield "index", _json(index)
+    passages = _Passages()
+    details = [
+        _details(question, [answers[i] for answers in systems.values()], passages, cases[i] if cases else ())
+        for i, question in enumerate(questions)
+    ]
+    for name, rows, size in (
+        ("questions", details, QUESTIONS_PER_BLOCK),
+        ("passages", list(passages.rows()), PASSAGES_PER_BLOCK),
+    ):
+        for start in range(0, len(rows), size):
+            yield f"{name}-{start // size}", _json(rows[start : start + size])
+
+
+def _known_measures(
+    systems: Mapping[str, Sequence[Answer]], measures: Mapping[str, Mapping[str, Sequence[float]]]
+) -> list[str]:
+    """The measures that are defined for some question under some system, in the order in which they are given."""
+    given = [(name, values) for system in systems for name, values in measures.get(system, {}).items()]
+    known = {name for name, values in given if any(math.isfinite(value) for value in values)}
+    return [name for name in dict.fromkeys(name for name, _ in given) if name in known]
+
+
+class _Passages:
+    """Numbers of passages by id, in the order of their first use."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, tuple[int, Passage]] = {}
+
+    def number(self, passage: Passage) -> int:
+        number, first = self.found.setdefault(passage.id, (len(self.found), passage))
+        if passage.labels and not first.labels:  # an index has the corpus's own ids, a question's file often has not
+            self.found[passage.id] = number, passage
+        return number
+
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Title, text, and a line of labels."""
+        for id_, (_, passage) in self.found.items():
+            origin = {"source": passage.source} if passage.source else {}
+            yield passage.title, passage.text, _words({"id": id_, **passage.labels, **origin}, {})
+
+
+def _details(
+    question: Question, answers: Sequence[Answer], passages: _Passages, cases: Sequence[Case]
+) -> dict[str, object]:
+    """What the browser shows of one question when it is chosen."""
+    gold = {passage.id: passage for passage in question.gold}
+    held: dict[str, bool] = {}  # whether a passage contains an answer, where no passage is known to be gold
+
+    def mark(passage: Passage) -> str:
+        if gold:
+            return "gold" if passage.id in gold else ""
+        if passage.id not in held:
+            held[passage.id] = has_answer(passage.text, question.answers)
+        return "answer" if held[passage.id] else ""
+
+    systems = []
+    for answer in answers:
+        names = {
+            hit.passage.id: f"{hit.passage.title} (rank {rank})" if hit.passage.title else f"rank {rank}"
+            for rank, hit in enumerate(answer.evidence, start=1)
+        }
+        why, notes = _explanations(answer.notes, names)
+        evidence = [
+            (passages.number(hit.passage), _number(hit.score, 6), mark(hit.passage), why.get(hit.passage.id, ""))
+            for hit in answer.evidence
+        ]
+        costs = {name.replace("_", " "): _number(cost, 6) for name, cost in answer.costs.items()}
+        logprob = None if answer.logprob is None else _number(answer.logprob, 6)
+        systems.append({"evidence": evidence, "notes": notes, "costs": costs, "logprob": logprob})
+    return {
+        "gold": [passages.number(passage) for passage in gold.values()],
+        "elsewhere": question.unshipped_support,
+        "systems": systems,
+        "cases": [{"title": c.title, "columns": c.columns, "rows": c.rows, "note": c.note} for c in cases],
+    }
+
+
+def _explanations(notes: Mapping[str, object], names: Mapping[str, str]) -> tuple[dict[str, str], list[list[str]]]:
+    """What the notes say of each passage, by its id, and everything else, as names with words.
+
+    Args:
+        notes: An answer's notes.  A list of dicts with `id` says something of the passages of these ids.
+        names: What to call a passage, by its id.
+    """
+    why: dict[str, list[str]] = {}
+    others = []
+    for name, value in notes.items():
+        if isinstance(value, list) and value and all(isinstance(row, dict) and "id" in row for row in value):
+            for row in value:
+                words = _words({key: each for key, each in row.items() if key != "id"}, names)
+                why.setdefault(str(row["id"]), []).extend([words] if words else [])
+        elif words := _words(value, names):
+            others.append([name.replace("_", " "), words])
+    return {id_: "; ".join(words) for id_, words in why.items()}, others
+
+
+def _words(value: object, names: Mapping[str, str]) -> str:
+    """A JSON value as words; empty without a value."""
+    if isinstance(value, dict):
+        words = {str(key): _words(each, names) for key, each in value.items()}
+        return "; ".join(f"{key.replace('_', ' ')}: {each}" for key, each in words.items() if each)
+    if isinstance(value, list | tuple):
+        return ", ".join(filter(None, (_words(each, names) for each in value)))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, str):
+        return names.get(value, value)
+    return "" if value is None else str(value)
+
+
+def _number(value: float, digits: int) -> float | None:
+    """The value with that many significant digits; None where it is no finite number, which JSON does not have."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
+
+def _json(value: object) -> str:
+    """JSON that cannot end the script element it is in, nor be taken for markup, nor fail to be encoded as UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character, escaped in _ESCAPED.items():
+        text = text.replace(character, escaped)
+    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def _check(
+    questions: Sequence[Question],
+    systems: Mapping[str, Sequence[Answer]],
+    measures: Mapping[str, Mapping[str, Sequence[float]]],
+    cases: Sequence[Sequence[Case]],
+) -> None:
+    if unknown := set(measures) - set(systems):
+        raise ValueError(f"measures of {sorted(unknown)}, which are not among the systems {list(systems)}")
+    per_question: dict[str, Sequence[object]] = {f"answers of {name}": answers for name, answers in systems.items()}
+    per_question |= {
+        f"values of {system}, {name}": values for system, own in measures.items() for name, values in own.items()
+    }
+    per_question |= {"cases": cases} if cases else {}
+    for what, each in per_question.items():
+        if len(each) != len(questions):
+            raise ValueError(f"{len(each)} {what} for {len(questions)} questions")

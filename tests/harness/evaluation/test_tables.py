@@ -1,0 +1,69 @@
+"""Tables as HTML have the cells of the Markdown report."""
+
+import math
+from html.parser import HTMLParser
+
+from harness.evaluation.tables import Cell, Table, not_measured, tables_html, tables_markdown
+
+NAN = math.nan
+
+
+class Rows(HTMLParser):
+    """Rows of all tables; a cell that spans columns is followed by empty ones, and rows of a paper begin as in Markdown."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.ids: list[str] = []
+        self.captions: list[str] = []
+        self.more, self.into = 0, False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "table":
+            self.ids.append(given["id"] or "")
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.more, self.into = int(given.get("colspan") or 1) - 1, True
+        if tag == "caption":
+            self.captions.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self.rows[-1] += [""] * self.more
+            self.into = False
+
+    def handle_data(self, data: str) -> None:
+        if self.into:
+            self.rows[-1][-1] += "*paper:*" if data == "paper:" else data
+        elif self.captions and not self.captions[-1]:
+            self.captions[-1] = data
+
+
+def test_tables_have_the_cells_of_the_markdown_report() -> None:
+    nothing, none = not_measured("every set holds an answer"), not_measured("none refused")
+    tables = [
+        Table("first", "One & <two>", ("x <b>%</b>", "y"), {
+            "a": [Cell(1234.5, (-1.0, 2.0)), Cell(1234)],
+            "both": [nothing, nothing],
+            "one": [Cell(NAN), none],
+        }, {"P": [Cell(2.0), None]}, note="A note <i>.\n\nAnother.", signed=frozenset({"y"}), published=frozenset({"y"})),
+        Table("first", "Silent", ("x",), {"a": [nothing]}, {"P": [Cell(2.0)]}),
+        Table("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
+    ]  # fmt: skip
+    lines = tables_markdown("T", [], tables, "").splitlines()
+    expected = [line.strip("|").split("|") for line in lines if line.startswith("|") and "---" not in line]
+    parsed = Rows()
+    text = tables_html(tables)
+    parsed.feed(text)
+    sentence = "not measured: every set holds an answer."
+    assert [row for row in parsed.rows if row[0] != sentence] == [[cell.strip() for cell in row] for row in expected]
+    assert sum(row[0] == sentence for row in parsed.rows) == lines.count(sentence) == 2
+    assert parsed.ids == ["table-first", "table-first-2", "table-second-of-all"]
+    assert parsed.captions == ["One & <two>", "Silent", "Only silent"]
+    assert text.count('<tr class="paper">') == 2
+    assert '<th scope="col" class="paper">y</th>' in text
+    assert '<td class="paper">1,234</td>' in text
+    assert '<p class="note">A note &lt;i&gt;.</p><p class="note">Another.</p>' in text
