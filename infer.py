@@ -4,6 +4,7 @@
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
+    python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
     python infer.py evaluate --config a.yaml --config b.yaml --questions dev.json --out reports/compared
     python infer.py export --serving checkpoints/drrag-hotpotqa/serving --out exports/drrag-onnx
@@ -25,7 +26,7 @@ from jsonargparse import ArgumentParser, auto_cli
 from common.command_line import CommandLine
 from common.errors import exit_code
 from common.version import VERSION
-from harness.commands.ask import ask, check_question
+from harness.commands.ask import ask, check_ask
 from harness.commands.compare import compare, systems_of
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
@@ -38,6 +39,7 @@ COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, min
 
 
 KEPT = {  # what is left of an interrupted command
+    "ask": "",  # what was printed
     "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
 }
@@ -48,7 +50,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
 
     command = "infer.py"
     checks: ClassVar = {
-        "ask": check_question, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
+        "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
     }  # fmt: skip
 
 

@@ -30,14 +30,16 @@ class KeepsExamples:
 
 
 class StandIn:
-    """Stands for an object that has not been built, while options are checked.
+    """Stands for an object that has not been built, while options are checked; the object's arguments are its attributes.
 
     Args:
         class_type: The object's class.
+        arguments: The arguments of its constructor.
     """
 
-    def __init__(self, class_type: type) -> None:
+    def __init__(self, class_type: type, arguments: Mapping[str, Any]) -> None:
         self.class_type = class_type
+        vars(self).update(arguments)
 
 
 class CommandLine:
@@ -70,8 +72,15 @@ class CommandLine:
             (file or sys.stderr).write(message)
 
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
-        """Parse the arguments; `--OPTION.help` without a class lists the classes that the option accepts, and exits."""
+        """Parse the arguments; `--OPTION.help` without a class lists the classes that the option accepts, and exits.
+
+        A program's own options that are true or false can be given without a value, which means true.
+        """
         given = self._given = sys.argv[1:] if args is None else args
+        for parser in (self, *(getattr(getattr(self, "_subcommands_action", None), "choices", None) or {}).values()):
+            for action in parser._actions:
+                if getattr(action, "_typehint", None) is bool:
+                    action.nargs, action.const = "?", True
         text = None
         if option := asked(given):
             text = answer(option, " ".join([self._program(), *given[: given.index(f"--{option}.help")]]))
@@ -145,7 +154,7 @@ class CommandLine:
             return class_type(*args, **kwargs)
         if check := getattr(class_type, "check_options", None):
             call_with_known(check, kwargs)
-        return StandIn(class_type)
+        return StandIn(class_type, kwargs)
 
 
 def call_with_known(function: Callable[..., None], arguments: Mapping[str, Any]) -> None:

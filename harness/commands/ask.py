@@ -1,91 +1,172 @@
-"""`infer.py ask`: answer one question and print the documents with their scores."""
+"""`infer.py ask`: answer questions and print the passages, why they were chosen, the answer and its costs; or JSON."""
 
 import json as json_format
-import math
+import shutil
+import sys
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from itertools import islice
 
-from common.errors import UserError
-from common.records import Answer, Question, clean
+from common.checks import check_at_least
+from common.errors import DataError, UserError
+from common.records import Question, clean
 from harness.interfaces import Strategy
+from harness.runtime.answer_text import LEAST_WIDTH, answer_text
 
-_TEXT_CHARACTERS = 300  # printed of each document
-_OTHER_CANDIDATES = 3  # candidate answers printed besides the answer
+PROMPT = "Question (an empty line or Ctrl-D ends): "
+_QUESTIONS_AT_ONCE = 16  # of a file: answered together, which is faster, and printed
 
 
-def ask(strategy: Strategy, question: str, json: bool = False) -> None:
-    """Answer one question and print the documents with their scores, and the answer if a reader is configured.
+def ask(
+    strategy: Strategy,
+    question: str | None = None,
+    questions: str | None = None,
+    layout: str = "hotpotqa",
+    limit: int | None = None,
+    json: bool = False,
+    width: int | None = None,
+    characters: int | None = None,
+) -> None:
+    """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
+
+    Without --question and --questions, questions are read from the terminal one after the other, or one a line from standard
+    input; the models stay loaded.
 
     Args:
         strategy: The system that answers.
-        question: The question.
-        json: Print the whole answer record as JSON.
+        question: One question.
+        questions: Official data-set file, or Hugging Face datasets id: all its questions.
+        layout: Layout of the questions file: which data set's official format it has.
+        limit: Ask only this many questions of the file, from the beginning.
+        json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
+        width: Columns at which text is wrapped; the terminal's width when omitted.
+        characters: Print at most this many characters of each passage, cut between words; all when omitted.
     """
-    check_question(question)
-    text = clean(question)
-    (answer,) = strategy.answer([Question(id="asked", text=text)])
-    if json:
-        print(json_format.dumps(asdict(answer), indent=2, ensure_ascii=False))
+    check_ask(strategy, question, questions, layout, limit, width, characters)
+    width = width or shutil.get_terminal_size().columns
+    printed = 0
+    for batch in _batches(strategy, question, questions, layout, limit):
+        for asked, answer in zip(batch, strategy.answer(batch), strict=True):
+            if json:
+                record = {"question": asked.text, **asdict(answer)}
+                text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=False)
+            else:
+                text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
+            print(text, flush=True)
+            printed += 1
+
+
+def check_ask(
+    strategy: object,
+    question: str | None,
+    questions: str | None,
+    layout: str,
+    limit: int | None,
+    width: int | None,
+    characters: int | None,
+) -> None:
+    """Check everything that can be checked before a model is loaded.
+
+    Args:
+        strategy: The strategy, or its arguments as attributes before it is built.
+        question: As in `ask`, and all further arguments.
+        questions: As in `ask`.
+        layout: As in `ask`.
+        limit: As in `ask`.
+        width: As in `ask`.
+        characters: As in `ask`.
+
+    Raises:
+        UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither a retriever
+            nor a shipped passage.
+        MissingInputError: If the file does not exist.
+        DataError: If its first row does not match the layout.
+    """
+    check_at_least(LEAST_WIDTH, width=width)
+    check_at_least(LEAST_WIDTH, characters=characters)
+    if question is not None and questions is not None:
+        raise UserError("Both --question and --questions are given: give only one of them.")
+    if questions is None:
+        if limit is not None:
+            raise UserError("--limit is for the questions of a file: give --questions FILE too, or omit it.")
+        if question is not None and not clean(question):
+            raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
+        _check_passages(strategy, None)
+        return
+    from datamodules.formats.reading import read_questions
+    from datamodules.formats.sources import HUB
+
+    rows = read_questions(layout, questions, limit)
+    if not questions.startswith(HUB):
+        _check_passages(strategy, next(rows))
+
+
+def _check_passages(strategy: object, question: Question | None) -> None:
+    """Raise UserError if there is nothing to answer from: no retriever, and no passage that the question ships.
+
+    A question that is typed in (None) ships none.
+    """
+    if getattr(strategy, "retriever", strategy) is not None or (question and question.passages):
+        return
+    one = f"question {question.id!r}" if question else "a question that is typed in"
+    raise UserError(
+        f"{one} ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give "
+        "--questions FILE whose questions ship passages."
+    )
+
+
+def _batches(
+    strategy: Strategy, question: str | None, questions: str | None, layout: str, limit: int | None
+) -> Iterator[list[Question]]:
+    """The questions that are answered together: one that is typed, or several of a file."""
+    if question is not None:
+        yield [Question(id="asked", text=clean(question))]
+    elif questions is None:
+        yield from ([typed] for typed in _typed())
     else:
-        print(readable(text, answer))
+        from datamodules.formats.reading import read_questions
+
+        rows = read_questions(layout, questions, limit)
+        while batch := list(islice(rows, _QUESTIONS_AT_ONCE)):
+            for each in batch:
+                _check_passages(strategy, each)
+            yield batch
 
 
-def check_question(question: str) -> None:
-    """Raise UserError if the question is empty; called before anything is loaded."""
-    if not clean(question):
-        raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
+def _typed() -> Iterator[Question]:
+    """Questions from standard input, their place as id: at a terminal with a prompt until an empty line, else all lines with text.
+
+    Raises:
+        UserError: If it is no terminal and holds no question.
+        DataError: If it is not text.
+    """
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    place = 0
+    while True:
+        try:
+            if at_terminal:
+                print(("\n" if place else "") + PROMPT, end="", file=sys.stderr, flush=True)
+            line = sys.stdin.readline() if sys.stdin is not None else ""
+        except UnicodeDecodeError as error:
+            raise DataError(f"standard input is not UTF-8 text after question {place}: {error.reason}.") from error
+        except KeyboardInterrupt:
+            _end_line(at_terminal)
+            raise
+        text = clean(line)
+        if not line or (at_terminal and not text):
+            break
+        if text:
+            place += 1
+            yield Question(id=str(place), text=text)
+    if not line:
+        _end_line(at_terminal)
+    if not place and not at_terminal:
+        raise UserError(
+            "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard input."
+        )
 
 
-def readable(question: str, answer: Answer) -> str:
-    """An answer as text: the documents in order with scores and notes, the answer, the costs."""
-    pairs, contexts = _by_id(answer.notes.get("documents")), _by_id(answer.notes.get("contexts"))
-    titles = {hit.passage.id: hit.passage.title for hit in answer.evidence}
-    lines = [f"Question: {question}", ""]
-    for number, hit in enumerate(answer.evidence, start=1):
-        facts = [f"score {hit.score:.3f}"]
-        note = pairs.get(hit.passage.id, {})
-        if note.get("stage"):
-            facts.insert(0, f"{note['stage']} stage")
-        if note.get("partner"):
-            facts.append(f"P {note['probability']:.3f} with {titles[note['partner']]!r}")
-        context = contexts.get(hit.passage.id, {})
-        if context.get("probability") is not None:
-            facts.append(f"P(relevant) {context['probability']:.3f}")
-        if context.get("share") is not None:
-            facts.append(f"share {context['share']:.3f} of the answer, answer from it alone {context['alone']!r}")
-        body = hit.passage.text
-        own_id = f"[{hit.passage.corpus_id}] " if hit.passage.corpus_id else ""
-        lines.append(f"{number}. {own_id}{hit.passage.title}  ({', '.join(facts)})")
-        lines.append(f"   {_shortened(body)}")
-        if hit.passage.metadata:
-            lines.append(f"   {_shortened(json_format.dumps(hit.passage.metadata, ensure_ascii=False))}")
-    if not answer.evidence:
-        lines.append("No document was found.")
-    lines += ["", *_answer_lines(answer)]
-    lines.append("; ".join(f"{name.replace('_', ' ')} {value:.6g}" for name, value in answer.costs.items()))
-    return "\n".join(lines)
-
-
-def _shortened(text: str) -> str:
-    return text[:_TEXT_CHARACTERS] + ("..." if len(text) > _TEXT_CHARACTERS else "")
-
-
-def _by_id(notes: object) -> dict[str, dict[str, Any]]:
-    return {note["id"]: note for note in notes} if isinstance(notes, list) else {}
-
-
-def _answer_lines(answer: Answer) -> list[str]:
-    """The answer with its probability, other candidates, and a warning if it is likely unanswerable."""
-    if answer.logprob is not None:
-        lines = [f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"]
-    elif answer.text:
-        lines = [f"Answer: {answer.text}"]
-    else:
-        lines = ["Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")]
-    candidates = answer.notes.get("candidates")
-    if isinstance(candidates, dict):
-        others = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_OTHER_CANDIDATES]
-        lines += [f"Other candidates: {', '.join(others)}"] if others else []
-    if answer.notes.get("answerable") is False:
-        lines.append(f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable.")
-    return lines
+def _end_line(at_terminal: bool) -> None:
+    """End the prompt's line, so that what follows has one to itself."""
+    if at_terminal:
+        print(file=sys.stderr, flush=True)

@@ -21,8 +21,9 @@ from harness.selection.options import SelectionOptions
 class DrRag:
     """Retrieves in two stages, selects at most k documents, and generates an answer from them.
 
-    The evidence is in the order of selection, with the retriever's scores; the classifier's probabilities are in the
-    answer's notes.
+    The evidence is in the order of selection, with the retriever's scores, which do not compare between the stages.  The
+    answer's notes say of each document (`documents`) which stage found it, its `rank` in Retriever(q) (None if only a second
+    search found it), and its best pair among the chosen ones: the `partner` and the classifier's `probability`.
 
     Args:
         retriever: Used for both stages.
@@ -136,12 +137,15 @@ def selected_answer(
         seconds: Per stage, for this question.
     """
     chosen = decision.documents
-    first = set(found.rankings.ranking[: options.first_size])
+    _, pools = options.stages(found.rankings)
+    candidates = {d for pool in pools for d in pool} if options.method != "sm" else set()
+    ranks = {document: rank for rank, document in enumerate(found.rankings.ranking[: options.ranking_size], start=1)}
     notes = []
     for document in chosen:
-        stage = "first" if document in first or options.method == "sm" else "second"
+        stage = "second" if document in candidates else "first"
         partner, probability = best_partner(document, chosen, decision.scores)
-        notes.append({"id": document, "stage": stage, "partner": partner, "probability": probability})
+        why = {"partner": partner, "probability": probability, "rank": ranks.get(document)}
+        notes.append({"id": document, "stage": stage, **why})
     searches = min(options.concatenations, len(found.rankings.concatenated))
     return Answer(
         question_id=question.id,

@@ -23,6 +23,7 @@ from harness.retrievers.rerank import RerankedRetriever
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
+from harness.strategies.retrieve_read import RetrieveRead
 from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
@@ -46,6 +47,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     SelectionOptions: {},
     DrRag: {"retriever": None, "serving": NOWHERE},
     ReRag: {"serving": NOWHERE},
+    RetrieveRead: {},
     DenseRetriever: {"index": NOWHERE},
     Bm25Retriever: {"index": NOWHERE},
     FusedRetriever: {"retrievers": [None]},

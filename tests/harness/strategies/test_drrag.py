@@ -135,10 +135,20 @@ def test_without_a_reader_the_evidence_is_the_answer(retriever):
     (answer,) = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions(k=2)).answer(ASKED[:1])
     assert (answer.question_id, answer.text, answer.logprob) == ("q1", "", None)
     assert answer.notes["documents"] == [
-        {"id": IDS["Alba"], "stage": "first", "partner": IDS["Brune"], "probability": 0.9},
-        {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9},
+        {"id": IDS["Alba"], "stage": "first", "partner": IDS["Brune"], "probability": 0.9, "rank": 1},
+        {"id": IDS["Brune"], "stage": "second", "partner": IDS["Alba"], "probability": 0.9, "rank": None},
     ]
     json.dumps(asdict(answer))
+
+
+def test_a_document_that_only_fills_the_budget_is_of_the_first_stage(retriever):
+    options = SelectionOptions("ranked", k=4, anchors=1, anchor_depth=1)  # Brune is the only candidate
+    (answer,) = DrRag(retriever, scorer=gold_scorer(), selection=options).answer(
+        [Question("q", "alba river joins brune")]
+    )
+    assert [(note["stage"], note["rank"]) for note in answer.notes["documents"]] == [
+        ("first", 1), ("second", 2), ("first", 3), ("first", 4),
+    ]  # fmt: skip
 
 
 def test_a_reader_sees_the_evidence_in_order(retriever):
@@ -185,12 +195,12 @@ def test_best_partner_is_among_the_chosen():
 
 def test_ask_prints_documents_with_scores(retriever, capsys):
     strategy = DrRag(retriever, scorer=TableScorer(("Alba", "Brune")), selection=SelectionOptions(k=2))
-    ask(strategy, "  alba\nriver ")
+    ask(strategy, "  alba\nriver ", width=120)
     text = capsys.readouterr().out
     assert "Question: alba river" in text
-    assert "1. Alba  (first stage, score " in text
-    assert "P 0.900 with 'Alba')" in text
-    assert "   brune ends ocean" in text
+    assert "1. Alba\n   (found in the first stage; retriever's rank 1; P(relevant with passage 2) 0.900)\n" in text
+    assert "2. Brune\n   (found in the second stage; P(relevant with passage 1) 0.900)\n   brune ends ocean\n" in text
+    assert "score" not in text  # those of the two stages do not compare
     assert "Answer: none, no reader is configured." in text
     ask(strategy, "alba river", json=True)
     record = json.loads(capsys.readouterr().out)

@@ -11,8 +11,7 @@ import pytest
 
 import infer
 from common.errors import MissingInputError, UserError
-from common.records import Answer, Passage, Question, Ranked
-from harness.commands.ask import readable
+from common.records import Question, Ranked
 from harness.interfaces import RelevanceModel, Strategy
 from harness.readers.t5 import ContextReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -273,22 +272,6 @@ def test_an_exported_threshold_for_other_contexts_is_told(
         "The exported refusal threshold 0.7 was chosen for the best 3 contexts of a question, and 2 are read: set contexts "
         "to 3, or give a threshold.\n"
     )
-
-
-def test_what_people_read() -> None:
-    passage = Passage.of("Paris", "the capital of France")
-    notes = {"id": passage.id, "probability": 0.9, "share": 0.75, "alone": "Paris"}
-    answer = Answer(
-        "q", "Paris", (Ranked(passage, 2.0),), math.log(0.5), {"model_calls": 2.0},
-        {"contexts": [notes], "candidates": {"Paris": 0.5, "Rome": 0.25}, "answerable": False, "threshold": 0.95},
-    )  # fmt: skip
-    text = readable("capital?", answer)
-    assert "1. Paris  (score 2.000, P(relevant) 0.900, share 0.750 of the answer, answer from it alone 'Paris')" in text
-    assert "Answer: Paris  (P 0.500)\nOther candidates: 'Rome' (P 0.250)\nNo context reaches P(relevant) 0.950" in text
-    refused = replace(answer, text=UNANSWERABLE, logprob=None, notes={**answer.notes, "candidates": {}})
-    assert "Answer: unanswerable\nNo context reaches" in readable("capital?", refused)
-    assert "Answer: none, no document to read." in readable("capital?", Answer("q", "", ()))
-    assert "Answer: none, no reader is configured." in readable("capital?", Answer("q", "", answer.evidence))
 
 
 def test_ask_on_the_command_line(folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,185 @@
+"""An answer as text for the terminal: the passages in the order of choice with the reasons, the answer, the costs.
+
+What any strategy can put into an answer so that it is shown:
+
+    notes    Every list of dictionaries that have the `id` of a passage, whatever its key, explains the passages of the evidence:
+             `stage` (first, second, web, ...), `rank` (in the retriever's list for the question, from 1), `partner` (id of another
+             passage) and `probability` (that both are relevant together), `probability` without `partner` (that the passage is
+             relevant), `share` (of the answer's probability, 0 to 1), `alone` (the answer from this passage alone).  Other texts
+             and numbers are shown by their names; None is not.
+             `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
+    costs    `seconds/<stage>` are times; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
+"""
+
+import json
+import math
+import textwrap
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from common.records import Answer, Passage, Question
+
+LEAST_WIDTH = 20  # columns
+_METADATA_CHARACTERS = 300  # shown of a passage's metadata
+_OTHER_CANDIDATES = 3  # candidate answers shown besides the answer
+_KNOWN = ("id", "stage", "rank", "partner", "probability", "share", "alone")
+
+
+def answer_text(question: Question, answer: Answer, width: int = 80, characters: int | None = None) -> str:
+    """An answer as text.
+
+    Args:
+        question: What was asked.
+        answer: The answer to it.
+        width: Columns at which lines are wrapped, between words; a longer word has a line to itself.
+        characters: At most this many of each passage, cut between words; all when None.
+    """
+    notes = _notes_by_id(answer.notes)
+    places = {hit.passage.id: place for place, hit in enumerate(answer.evidence, start=1)}
+    scores = _scores_shown(answer, notes)
+    lines = [*_wrapped(f"Question: {question.text}", width, ""), ""]
+    for place, hit in enumerate(answer.evidence, start=1):
+        reasons = [fact for note in notes.get(hit.passage.id, ()) for fact in _facts(note, places)]
+        if scores:
+            reasons.append(f"score {hit.score:.3f}")
+        lines += _passage_lines(f"{place}.", hit.passage, reasons, width, characters)
+    if not answer.evidence and answer.costs.get("retriever_calls", 1):
+        lines += ["No document was found.", ""]
+    for line in _answer_lines(question, answer):
+        lines += _wrapped(line, width, "")
+    if answer.costs:
+        lines += _wrapped(f"Cost: {costs_text(answer.costs)}", width, "")
+    return "\n".join(lines)
+
+
+def costs_text(costs: Mapping[str, float]) -> str:
+    """Costs in words: `2 retriever calls, 12 model calls, 1.3 s: retrieval 0.2, scoring 1.1`."""
+    seconds = {name.partition("/")[2]: value for name, value in costs.items() if name.startswith("seconds/")}
+    parts = [_counted(name.replace("_", " "), n) for name, n in costs.items() if not name.startswith("seconds/")]
+    if seconds:
+        total = sum(seconds.values())
+        per_unit, unit, decimals = (1000, "ms", 0) if total < 0.1 else (1, "s", 1 if total >= 1 else 2)
+        stages = [(name.replace("_", " "), _rounded(value * per_unit, decimals)) for name, value in seconds.items()]
+        if len(stages) == 1:
+            parts.append(f"{stages[0][0]} {stages[0][1]} {unit}")
+        else:
+            whole = _rounded(total * per_unit, decimals)
+            parts.append(f"{whole} {unit}: {', '.join(f'{name} {value}' for name, value in stages)}")
+    return ", ".join(parts)
+
+
+def _counted(name: str, count: float) -> str:
+    """A number and what it counts; the plural ending goes where it is 1."""
+    if count == 1:
+        name = " ".join(word[:-1] if word.endswith("s") and not word.endswith("ss") else word for word in name.split())
+    return f"{count:,.0f} {name}" if count == round(count) else f"{count:,.1f} {name}"
+
+
+def _rounded(number: float, decimals: int) -> str:
+    least = 10**-decimals
+    return f"<{least:.{decimals}f}" if 0 < number < least / 2 else f"{number:.{decimals}f}"
+
+
+def _notes_by_id(notes: Mapping[str, object]) -> dict[str, list[dict[str, Any]]]:
+    """What the notes say of each passage, by its id."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for value in notes.values():
+        for note in value if isinstance(value, list) else ():
+            if isinstance(note, dict) and isinstance(note.get("id"), str):
+                found.setdefault(note["id"], []).append(note)
+    return found
+
+
+def _scores_shown(answer: Answer, notes: Mapping[str, list[dict[str, Any]]]) -> bool:
+    """Whether the passages are in the order of their scores, which then say why.
+
+    They are not if a model's probabilities chose them, if several stages found them, whose scores do not compare, or if all scores
+    are equal, as for shipped passages without scores.
+    """
+    every = [note for hit in answer.evidence for note in notes.get(hit.passage.id, ())]
+    scores = [hit.score for hit in answer.evidence]
+    return (
+        all(note.get("probability") is None for note in every)
+        and len({note.get("stage") for note in every if note.get("stage")}) < 2
+        and all(one >= other for one, other in pairwise(scores))
+        and (len(set(scores)) > 1 or scores not in ([], [0.0] * len(scores)))
+    )
+
+
+def _facts(note: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[str]:
+    """One note on a passage in words."""
+    if note.get("stage"):
+        yield f"found in the {note['stage']} stage"
+    if note.get("rank") is not None:
+        yield f"retriever's rank {note['rank']}"
+    if note.get("probability") is not None:
+        partner = places.get(note.get("partner") or "")
+        yield f"P(relevant{f' with passage {partner}' if partner else ''}) {note['probability']:.3f}"
+    if note.get("share") is not None:
+        yield f"{note['share']:.1%} of the answer's probability"
+    if note.get("alone") is not None:
+        yield f"alone it gives {note['alone']!r}" if note["alone"] else "alone it gives no answer"
+    for name, value in note.items():
+        if name not in _KNOWN and isinstance(value, str | int | float):
+            yield (
+                f"{name.replace('_', ' ')} {value:.3f}"
+                if isinstance(value, float)
+                else f"{name.replace('_', ' ')} {value}"
+            )
+
+
+def _passage_lines(
+    number: str, passage: Passage, reasons: list[str], width: int, characters: int | None
+) -> Iterator[str]:
+    """Title with the corpus's own id, reasons, text and metadata of a passage, then an empty line."""
+    own_id = f"[{passage.corpus_id}] " if passage.corpus_id else ""
+    indent = " " * (len(number) + 1)
+    yield from _wrapped(f"{number} {own_id}{passage.title or '(no title)'}", width, indent, first="")
+    if reasons:
+        yield from _wrapped(f"({'; '.join(reasons)})", width, indent)
+    yield from _wrapped(_shortened(passage.text, characters), width, indent)
+    if passage.metadata:
+        metadata = _shortened(json.dumps(passage.metadata, ensure_ascii=False), _METADATA_CHARACTERS)
+        yield from _wrapped(metadata, width, indent)
+    yield ""
+
+
+def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    """Lines of at most `width` columns, broken between words; control characters, which a terminal would obey, are replaced."""
+    safe = "".join(each if each.isprintable() or each.isspace() else "\ufffd" for each in text)
+    return textwrap.wrap(
+        safe,
+        max(width, LEAST_WIDTH),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _shortened(text: str, characters: int | None) -> str:
+    return (
+        text
+        if characters is None or len(text) <= characters
+        else textwrap.shorten(text, characters, placeholder=" ...")
+    )
+
+
+def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
+    """The answer with its probability, other candidates, a warning if it is likely unanswerable, and the gold answers."""
+    if answer.logprob is not None:
+        yield f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"
+    elif answer.text:
+        yield f"Answer: {answer.text}"
+    else:
+        yield "Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")
+    candidates = answer.notes.get("candidates")
+    if isinstance(candidates, dict):
+        others = [f"{text!r} (P {p:.3f})" for text, p in candidates.items() if text != answer.text][:_OTHER_CANDIDATES]
+        if others:
+            yield f"Other candidates: {', '.join(others)}"
+    if answer.notes.get("answerable") is False:
+        yield f"No context reaches P(relevant) {answer.notes['threshold']:.3f}: likely unanswerable."
+    if question.answers:
+        yield f"Gold: {' | '.join(question.answers)}"

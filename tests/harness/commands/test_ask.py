@@ -1,0 +1,125 @@
+"""`infer.py ask` with the real BM25 index of a corpus worked out by hand: one question, a file, lines of input, a terminal."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import Ended, command
+from tests.helpers.river_corpus import QUESTIONS, write_index, write_questions
+
+PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead", "--strategy.k", "2")
+BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "bm25")
+FIRST = {
+    "alba river": "Alba",
+    "calder river": "Calder",
+    "elbe fulda mountain": "Elbe",
+}  # the best passage of each question
+FILE = ("--questions", "questions.json")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ask")
+    write_index(folder)
+    write_questions(folder)
+    return folder
+
+
+def ask(place: Path, *options: str, strategy: tuple[str, ...] = (*PLAIN, *BM25)) -> Ended:
+    ended = command(place, "infer.py", "ask", *strategy, *options)
+    assert ended.code == 0, ended.err
+    return ended
+
+
+def typed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard input that is a file or a pipe."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def records(ended: Ended) -> list[dict]:
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_one_question_as_text(place: Path) -> None:
+    lines = ask(place, "--question", "  alba\nriver ").out.splitlines()
+    assert lines[:3] == ["Question: alba river", "", "1. Alba"]
+    assert "   alba river joins brune" in lines
+    assert "Answer: none, no reader is configured." in lines
+    assert lines[-1].startswith("Cost: 1 retriever call, 0 model calls, retrieval ")
+
+
+@pytest.mark.parametrize("options", [("--json",), ("--json", "true"), ("--json", "--width", "40"), ("--json=true",)])
+def test_one_question_as_json_with_or_without_a_value(place: Path, options: tuple[str, ...]) -> None:
+    ended = ask(place, "--question", "alba river", *options)
+    record = json.loads(ended.out)
+    assert ended.out.startswith("{\n  ")  # indented
+    assert (record["question"], record["question_id"]) == ("alba river", "asked")
+    assert [hit["passage"]["title"] for hit in record["evidence"]] == ["Alba", "Alba (ship)"]
+    assert record["costs"]["retriever_calls"] == 1
+
+
+def test_json_false_is_text(place: Path) -> None:
+    assert ask(place, "--question", "alba river", "--json", "false").out.startswith("Question: ")
+
+
+def test_a_file_of_questions(place: Path) -> None:
+    text = ask(place, *FILE, "--limit", "2").out
+    assert text.count("Question: ") == 2
+    assert "\n\nQuestion: calder river\n" in text
+    assert "\nGold: ocean\n" in text
+    found = records(ask(place, *FILE, "--json"))
+    assert [(record["question_id"], record["question"]) for record in found] == [each[:2] for each in QUESTIONS]
+    assert [record["evidence"][0]["passage"]["title"] for record in found] == list(FIRST.values())
+
+
+def test_more_questions_than_are_answered_together(place: Path, tmp_path: Path) -> None:
+    many = [(f"q{number}", *QUESTIONS[number % 3][1:]) for number in range(35)]
+    found = records(ask(place, "--questions", str(write_questions(tmp_path, many)), "--json"))
+    assert [record["question_id"] for record in found] == [each[0] for each in many]
+    assert [record["evidence"][0]["passage"]["title"] for record in found] == [FIRST[each[1]] for each in many]
+
+
+def test_shipped_passages_are_enough_without_a_retriever(place: Path) -> None:
+    found = records(ask(place, *FILE, "--json", strategy=PLAIN))
+    assert [record["evidence"][0]["passage"]["title"] for record in found] == ["Alba", "Alba", "Alba"]  # in file order
+
+
+def test_lines_of_standard_input(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed("alba river\n\n  \ncalder  river", monkeypatch)
+    found = records(ended := ask(place, "--json"))
+    assert [(record["question_id"], record["question"]) for record in found] == [
+        ("1", "alba river"),
+        ("2", "calder river"),
+    ]
+    assert "Question (" not in ended.err  # no prompt
+
+
+@pytest.mark.parametrize("end", ["\n", "\x04"], ids=["empty line", "Ctrl-D"])
+def test_questions_at_a_terminal_until_an_empty_line_or_ctrl_d(
+    place: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master, slave = os.openpty()
+    os.write(master, f"alba river\ncalder river\n{end}never asked\n".encode())
+    with os.fdopen(slave, encoding="utf-8") as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        ended = ask(place)
+    os.close(master)
+    assert [line for line in ended.out.splitlines() if line.startswith("Question: ")] == [
+        "Question: alba river", "Question: calder river",
+    ]  # fmt: skip
+    assert ended.err.count("Question (an empty line or Ctrl-D ends): ") == 3
+    assert ended.err.count("memory-mapped") == 1  # the index is opened once
+    assert "Question (" not in ended.out
+
+
+def test_width_and_characters(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    question = ("--question", "alba river joins brune ends ocean")
+    narrow = ask(place, *question).out.splitlines()
+    assert narrow[:2] == ["Question: alba river", "joins brune ends ocean"]
+    assert ask(place, *question, "--width", "60").out.splitlines()[0] == "Question: alba river joins brune ends ocean"
+    assert "   alba river joins ..." in ask(place, *question, "--characters", "21", "--width", "60").out.splitlines()

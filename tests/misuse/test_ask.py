@@ -1,0 +1,137 @@
+"""Mistakes in what `infer.py ask` is asked: one line each, before an index or a model is loaded; Ctrl-C at the prompt."""
+
+import io
+import json
+import os
+import pty
+import select
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from common.errors import INTERRUPTED
+from tests.docs.documents import ROOT, parser_of
+from tests.helpers.commands import command, refused
+from tests.helpers.layout_rows import ROWS
+from tests.helpers.river_corpus import write_index, write_questions
+
+PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead")
+RERAG = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "no/serving")
+BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "no/index")
+BARE = "ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give --questions FILE"
+EVERYTHING = (*PLAIN, *BM25)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    write_questions(tmp_path)
+    (tmp_path / "corpus.jsonl").write_text('{"title": "a", "text": "b"}\n')
+    (tmp_path / "empty.json").write_text("")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("mistake", "code", "part"),
+    [
+        (("--question", "x", "--questions", "questions.json"), 2, "Both --question and --questions are given"),
+        (("--question", ""), 2, "question is empty"),
+        (("--question", " \u200b "), 2, "question is empty"),
+        (("--question", "x", "--limit", "2"), 2, "--limit is for the questions of a file"),
+        (("--question", "x", "--width", "5"), 2, "width must be at least 20, got 5"),
+        (("--question", "x", "--characters", "0"), 2, "characters must be at least 20, got 0"),
+        (("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
+        (("--questions", "empty.json"), 65, "empty.json is empty"),
+        (("--questions", "questions.json", "--layout", "musique"), 65, "looks like hotpotqa"),
+        (("--questions", "questions.json", "--layout", "hotpot"), 2, "Did you mean hotpotqa?"),
+        (("--questions", "corpus.jsonl", "--layout", "jsonl"), 2, "is a corpus and has no questions"),
+        (("--questions", "questions.json", "--limit", "0"), 2, "limit is 0"),
+    ],
+)
+def test_mistakes_are_named_before_the_index_is_opened(
+    mistake: tuple[str, ...], code: int, part: str, place: Path
+) -> None:
+    before = sorted(path.name for path in place.rglob("*"))
+    assert "no/index" not in refused(command(place, "infer.py", "ask", *EVERYTHING, *mistake), code, part)
+    assert sorted(path.name for path in place.rglob("*")) == before
+
+
+def test_without_a_mistake_the_index_is_opened(place: Path) -> None:
+    for asked in (("--question", "x"), ("--questions", "questions.json"), ()):
+        refused(command(place, "infer.py", "ask", *EVERYTHING, *asked), 66, "no/index: no such index")
+
+
+def test_a_bare_question_without_a_retriever_is_refused_before_the_models_are_loaded(place: Path) -> None:
+    for asked in (("--question", "x"), (), ("--json",)):
+        line = refused(command(place, "infer.py", "ask", *RERAG, *asked), 2, BARE)
+        assert line.startswith("infer.py: a question that is typed in ships")
+    # the passages that questions ship are enough, so the models are looked for
+    refused(command(place, "infer.py", "ask", *RERAG, "--questions", "questions.json"), 66, "no/serving")
+
+
+def test_a_question_of_a_file_without_passages_is_refused_without_a_retriever(place: Path) -> None:
+    rows = [{**ROWS["fid"], "ctxs": ctxs} for ctxs in (ROWS["fid"]["ctxs"], [])]
+    typed = (*PLAIN, "--layout", "fid", "--questions", "fid.json")
+    (place / "fid.json").write_text(json.dumps(rows[::-1]))
+    refused(command(place, "infer.py", "ask", *typed), 2, BARE)
+    (place / "fid.json").write_text(json.dumps(rows))  # the second is met while the file is read
+    refused(command(place, "infer.py", "ask", *typed), 2, BARE)
+
+
+def test_no_question_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_index(place)
+    typed = (*EVERYTHING[:-1], "bm25")
+    for stdin in (io.StringIO(""), io.StringIO(" \n\n"), None):
+        monkeypatch.setattr(sys, "stdin", stdin)
+        refused(command(place, "infer.py", "ask", *typed), 2, "no question is given: type --question TEXT")
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(b"alba river\n" * 2000 + b"\xff\n"), encoding="utf-8")
+    )
+    refused(command(place, "infer.py", "ask", *typed, "--json"), 65, "standard input is not UTF-8 text")
+
+
+def test_every_option_that_is_true_or_false_can_be_given_without_a_value() -> None:
+    parser = parser_of("infer")
+    index = ["index", "--corpus", "[a.jsonl]", "--kind", "bm25", "--out", "x"]
+    for given, value in (
+        (["--overwrite"], True),
+        (["--overwrite", "--k1", "2"], True),
+        (["--overwrite", "false"], False),
+    ):
+        assert parser.parse_args([*index, *given]).index.overwrite is value
+    assert parser.parse_args(index).index.overwrite is False
+
+
+def test_ctrl_c_at_the_prompt_ends_with_one_line(place: Path) -> None:
+    """A real terminal: the prompt, an answer, and Ctrl-C as the terminal sends it."""
+    index = write_index(place)
+    arguments = ["ask", *PLAIN, *BM25[:-1], str(index)]
+    process, master = pty.fork()
+    if process == 0:
+        os.execv(sys.executable, [sys.executable, str(ROOT / "infer.py"), *arguments])
+    shown = b""
+
+    def until(text: bytes) -> None:
+        nonlocal shown
+        deadline = time.monotonic() + 60
+        while text not in shown:
+            assert time.monotonic() < deadline, shown
+            if select.select([master], [], [], 1)[0]:
+                shown += os.read(master, 4096)
+
+    try:
+        until(b"ends): ")
+        os.write(master, b"alba river\n")
+        until(b"Cost: ")
+        shown = shown.partition(b"Cost: ")[2]
+        until(b"ends): ")
+        time.sleep(0.5)  # a signal between the prompt and the system call that reads would wait for the next line
+        os.write(master, b"\x03")
+        until(b"interrupted.")
+        _, status = os.waitpid(process, 0)
+    finally:
+        os.close(master)  # ends a process that still waits
+    assert os.waitstatus_to_exitcode(status) == INTERRUPTED
+    assert b"\ninfer.py: interrupted." in shown
+    assert b"Traceback" not in shown
