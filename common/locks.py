@@ -23,8 +23,10 @@ def lock_file(path: Path) -> Path:
 
 
 @contextmanager
-def exclusive(path: Path, cure: str = "Wait for it, or choose another --out.") -> Iterator[None]:
-    """Lock `path` for this process without waiting; nothing is locked on a file system without locks.
+def exclusive(
+    path: Path, cure: str = "Wait for it, or choose another --out.", wait_seconds: float = 0.0
+) -> Iterator[None]:
+    """Lock `path` for this process; nothing is locked on a file system without locks.
 
     A killed process releases its lock; the lock file that it leaves behind can be locked again.  Child processes do not
     hold the lock.  Missing parent folders are created, and removed again if they are empty afterwards.
@@ -32,6 +34,7 @@ def exclusive(path: Path, cure: str = "Wait for it, or choose another --out.") -
     Args:
         path: The file or folder to work on; it need not exist.
         cure: What to do when another process holds the lock; ends the error line.
+        wait_seconds: How long to wait for another process; 0 does not wait.
 
     Raises:
         UserError: If another process holds the lock, whose line names that process, its host and its starting time; or if
@@ -39,7 +42,7 @@ def exclusive(path: Path, cure: str = "Wait for it, or choose another --out.") -
         ArtifactError: If the lock file, or its folder, cannot be created.
     """
     _refuse_foreign(path)
-    lock = FileLock(lock_file(path), blocking=False, fallback_to_soft=False)
+    lock = FileLock(lock_file(path), timeout=wait_seconds, blocking=wait_seconds > 0, fallback_to_soft=False)
     created = create_parents(path)
     try:
         lock.acquire()

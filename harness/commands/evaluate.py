@@ -164,6 +164,6 @@ def _gold_facts(strategy: Strategy, study: "Study | None", questions: "Sequence[
 
 def remove_partial(folder: Path) -> None:
     """Remove the resumable results of a finished evaluation."""
-    from harness.runtime.resumable import remove_saved
+    from harness.runtime.journal import remove_saved
 
     remove_saved(*folder.glob("*.jsonl"))

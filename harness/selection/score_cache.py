@@ -1,21 +1,28 @@
-"""Cache of pair scores: each pair is scored once; finished chunks are saved as JSON Lines and reused."""
+"""Cache of pair scores: each pair is scored once; finished chunks are saved in a journal and reused.
+
+Each line of the journal is {"seconds": 1.2, "pairs": [[question, d1, d2, probability], ...]}.  Several processes may use one
+file at the same time: each appends its chunks under a lock, and reads those of the others before.
+"""
 
 import hashlib
-import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from common.errors import ArtifactError
-from common.files import sha256, write_errors
+from common.files import sha256
 from common.progress import say, track_batches
 from common.records import Passage
 from harness.interfaces import PairScorer
+from harness.runtime.journal import Journal
 from models.serving_manifest import MANIFEST
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 _Key = tuple[str, str, str]
+_Chunk = tuple[dict[_Key, float], float]  # probabilities, and the seconds of computing them
 _PAIRS_PER_CHUNK = 512  # scored, then saved: an interruption loses at most this many
+_FORMAT = 2  # version of the lines; increase it when their meaning changes
+_WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
 
 
 def scores_file(folder: Path, serving: Path, scorer: PairScorer) -> Path:
@@ -30,18 +37,24 @@ class ScoreCache:
     Args:
         scorer: The classifier.
         file: JSON Lines file of finished chunks, read and appended to; None keeps scores in memory only.  `scores_file`
-            names it: scores of different classifiers or precisions must not be mixed.
+            names it after the classifier and the precision, and the name is the file's first line: scores of different
+            classifiers or precisions are not mixed.
 
     Raises:
         ArtifactError: If the file is corrupt before its last line (an interruption may leave an incomplete last line).
+            Scoring raises it if saving fails.
     """
 
     def __init__(self, scorer: PairScorer, file: Path | None = None) -> None:
-        self.scorer, self.file = scorer, file
+        self.scorer = scorer
         self.scored, self.seconds = 0, 0.0  # pairs and scoring time, earlier runs included
         self._known: dict[_Key, float] = {}
-        if file is not None and file.exists():
-            self._resume(file)
+        self._journal: Journal | None = None
+        if file is not None:
+            self._journal = Journal(file, {"scores": file.stem, "format": _FORMAT}, "--study.scores or --out")
+            self._read(self._journal)
+            if self.scored:
+                say(f"{file}: reusing {self.scored:,} pair scores from earlier runs.")
 
     @property
     def seconds_per_pair(self) -> float:
@@ -59,39 +72,30 @@ class ScoreCache:
         return [self._known[key] for key in keys]
 
     def _add(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:
-        self._known.update(zip(chunk, scores, strict=True))
-        self.scored += len(chunk)
-        self.seconds += seconds
-        if self.file is None:
+        self._remember(dict(zip(chunk, scores, strict=True)), seconds)
+        if self._journal is None:
             return
         row = {"seconds": seconds, "pairs": [[*key, score] for key, score in zip(chunk, scores, strict=True)]}
-        with write_errors(self.file, "Free space or choose another --out."):
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            with self.file.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+        with self._journal.locked(_WAIT_SECONDS):
+            self._read(self._journal)
+            self._journal.append(row)
 
-    def _resume(self, file: Path) -> None:
-        end_bytes = 0
-        lines = file.read_bytes().splitlines(keepends=True)
-        for number, line in enumerate(lines, start=1):
-            try:
-                if not line.endswith(b"\n"):
-                    raise ValueError("incomplete")
-                row = json.loads(line)
-                chunk = {(question, d1, d2): float(score) for question, d1, d2, score in row["pairs"]}
-                seconds = float(row["seconds"])
-            except (ValueError, KeyError, TypeError) as error:
-                if number == len(lines):
-                    break
-                raise ArtifactError(f"{file}, line {number} is corrupt: delete the file and run again.") from error
-            self._known.update(chunk)
-            self.scored += len(chunk)
-            self.seconds += seconds
-            end_bytes += len(line)
-        if end_bytes < file.stat().st_size:
-            with file.open("rb+") as incomplete:
-                incomplete.truncate(end_bytes)
-        say(f"{file}: reusing {self.scored:,} pair scores from earlier runs.")
+    def _read(self, journal: Journal) -> None:
+        """Take over the chunks that are new in the journal."""
+        for probabilities, seconds in journal.read(_parse):
+            self._remember(probabilities, seconds)
+
+    def _remember(self, probabilities: dict[_Key, float], seconds: float) -> None:
+        """Add the probabilities of a chunk; one that is known already stays as it was used."""
+        for key, probability in probabilities.items():
+            self._known.setdefault(key, probability)
+        self.scored += len(probabilities)
+        self.seconds += seconds
+
+
+def _parse(_: int, line: dict[str, Any]) -> _Chunk:
+    """The chunk of a journal's line."""
+    return {(question, d1, d2): float(score) for question, d1, d2, score in line["pairs"]}, float(line["seconds"])
 
 
 def _key(triple: Triple) -> _Key:

@@ -112,7 +112,7 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
     (scores,) = (tmp_path / "resumed.partial").iterdir()
     digest = sha256(folders / "serving" / "serving.json")
     assert digest[:16] in scores.name
-    assert scores.read_text(encoding="utf-8").count("\n") == 3
+    assert scores.read_text(encoding="utf-8").count("\n") == 1 + 3
 
     evaluate(load(folders), out=tmp_path / "resumed", **arguments)
     assert not (tmp_path / "resumed.partial").exists()

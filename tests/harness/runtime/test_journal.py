@@ -1,0 +1,239 @@
+"""The journal of finished results: cut files, corrupt lines, a full disk, kill -9, and several processes."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from common.errors import ArtifactError, UserError
+from harness.runtime.journal import Journal
+
+ROOT = Path(__file__).parents[3]
+HEAD = {"model": "é\u2028", "format": 1}
+APPEND = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from harness.runtime.journal import Journal
+file, name, count, size = Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+journal = Journal(file, {"format": 1})
+sys.stdin.readline()
+for number in range(count):
+    with journal.locked(60):
+        journal.read(lambda _, line: line)
+        journal.append([name, number, name * size])
+    print(number, flush=True)
+"""
+
+
+def same(_: int, line: object) -> object:
+    return line
+
+
+def written(file: Path, results: list, head: dict = HEAD) -> Journal:
+    journal = Journal(file, head)
+    with journal.locked():
+        journal.read(same)
+        for result in results:
+            journal.append(result)
+    return journal
+
+
+def process(file: Path, name: str, count: int, size: int = 1) -> subprocess.Popen[str]:
+    """A process that appends `count` results [name, number, text of `size` letters] once it is sent a line."""
+    arguments = [sys.executable, "-c", APPEND, str(ROOT), str(file), name, str(count), str(size)]
+    return subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def begin(*processes: subprocess.Popen[str]) -> None:
+    for each in processes:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+
+
+JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=4), lambda s: st.lists(s, max_size=3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(JSON, max_size=5), st.integers(0, 300), st.integers(0, 3))
+@example([[1], "x"], 1, 0)  # without the last line break
+def test_a_cut_file_gives_a_prefix_and_goes_on(results: list, cut_bytes: int, zeros: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "results.jsonl"
+        written(file, results)
+        whole = file.read_bytes() if results else b""
+        kept = whole[: max(0, len(whole) - cut_bytes)]
+        file.parent.mkdir(exist_ok=True)  # an empty folder was removed
+        file.write_bytes(kept + zeros * b"\0")  # a power failure may leave zeros where blocks were not written
+        expected = results[: max(0, kept.count(b"\n") - 1)]
+        assert Journal(file, HEAD).read(same) == expected
+        again = Journal(file, HEAD)
+        with again.locked():
+            assert again.read(same) == expected
+            again.append("new")
+            assert again.read(same) == []
+            again.append("newer")
+        assert Journal(file, HEAD).read(same) == [*expected, "new", "newer"]
+
+
+@pytest.mark.parametrize("line", [b"{", b"\xff", b"[1] [2]", b"\0\0\0"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_corrupt_line_is_named_and_the_file_is_left_as_it_is(tmp_path: Path, line: bytes, number: int) -> None:
+    file = tmp_path / "results.jsonl"
+    written(file, [1, 2, 3])
+    lines = file.read_bytes().splitlines()
+    lines[number - 1] = line
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    before = file.read_bytes()
+    with pytest.raises(ArtifactError) as refused:
+        written(file, [4])
+    assert str(refused.value) == f"{file}, line {number} is corrupt: delete the file and run again."
+    assert file.read_bytes() == before
+
+
+def test_a_last_line_whose_blocks_did_not_all_reach_the_disk_is_written_again(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    written(file, [1, "abc"])
+    file.write_bytes(file.read_bytes().replace(b"abc", b"\0\0\0"))
+    written(file, ["new"])
+    assert Journal(file, HEAD).read(same) == [1, "new"]
+
+
+def test_a_line_that_does_not_parse_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    written(file, ["1", "x", "3"])
+    with pytest.raises(ArtifactError, match="line 3 is corrupt"):
+        Journal(file, HEAD).read(lambda _, line: int(line))
+
+
+def test_results_of_another_configuration_stay_until_the_first_new_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    file = tmp_path / "results.jsonl"
+    written(file, [1, 2])
+    before = file.read_bytes()
+    other = written(file, [], {**HEAD, "model": "b"})
+    assert file.read_bytes() == before
+    assert capsys.readouterr().err == f"{file}: saved by a run that differs in: model. Starting over.\n"
+    with other.locked():
+        assert other.read(same) == []
+        other.append(3)
+    assert capsys.readouterr().err == ""  # it was said
+    assert Journal(file, other.head).read(same) == [3]
+    file.write_text('{"seconds": 1, "pairs": []}\n[1]\n')
+    assert written(file, [4]).read(same) == []
+    assert capsys.readouterr().err == f"{file}: saved by an earlier release. Starting over.\n"
+    assert Journal(file, HEAD).read(same) == [4]
+
+
+@pytest.mark.parametrize("results", [[], [1, 2]])
+def test_a_full_disk_is_one_line_and_loses_nothing_saved(tmp_path: Path, results: list) -> None:
+    file = tmp_path / "results.jsonl"
+    written(file, results)
+    size_bytes = file.stat().st_size if results else 0
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes + 10, limits[1]))
+    try:
+        with pytest.raises(ArtifactError) as refused:
+            written(file, ["x" * 100_000])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert str(refused.value) == f"{file}: cannot write: File too large. Free space, then run again."
+    assert Journal(file, HEAD).read(same) == results
+    written(file, [3])
+    assert Journal(file, HEAD).read(same) == [*results, 3]
+
+
+def test_a_result_is_on_disk_before_append_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, fsync, at_fsync = tmp_path / "results.jsonl", os.fsync, []
+
+    def recorded(descriptor: int) -> None:
+        at_fsync.append(file.read_bytes())
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    written(file, [1, 2])
+    whole = file.read_bytes()
+    first_result = b"".join(whole.splitlines(keepends=True)[:2])
+    assert at_fsync == [first_result, first_result, whole]  # the file, its folder's entry, the file
+
+
+def test_a_killed_process_loses_no_appended_result(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    killed = process(file, "a", 1_000_000, 10_000)
+    begin(killed)
+    assert killed.stdout is not None
+    while killed.stdout.readline() != "20\n":
+        pass
+    os.kill(killed.pid, signal.SIGKILL)
+    rest, _ = killed.communicate()
+    appended = 20 + len(rest.splitlines())
+    found = Journal(file, {"format": 1}).read(same)
+    assert [number for _, number, _ in found] == list(range(len(found)))
+    assert len(found) in (appended + 1, appended + 2)  # it was perhaps killed before it could print
+
+
+def test_two_processes_append_to_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    processes = [process(file, name, 40, 1_000_000) for name in "ab"]  # lines that are written in several pieces
+    begin(*processes)
+    for each in processes:
+        each.communicate(timeout=60)
+        assert each.returncode == 0
+    found = Journal(file, {"format": 1}).read(same)
+    for name in "ab":
+        assert [number for who, number, _ in found if who == name] == list(range(40))
+    assert all(text == who * 1_000_000 for who, _, text in found)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_second_process_waits_or_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    journal = Journal(file, {"format": 1}, "--scores")
+    with journal.locked():
+        waiting = process(file, "a", 1)
+        begin(waiting)
+        time.sleep(0.5)
+        assert waiting.poll() is None
+        journal.read(same)
+        journal.append("first")
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+    assert journal.read(same) == [["a", 0, "a"]]
+    with (
+        journal.locked(),
+        pytest.raises(
+            UserError, match=r"results.jsonl is in use by process \d+ on .* Wait for it, or choose another --scores\.$"
+        ),
+        Journal(file, {"format": 1}, "--scores").locked(0.1),
+    ):
+        pass
+
+
+def test_a_file_that_is_removed_or_shortened_while_in_use(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    journal = written(file, [1, 2])
+    whole = file.read_bytes()
+    file.unlink()
+    with journal.locked(), pytest.raises(ArtifactError, match=r"was removed or shortened by .*\. Run again"):
+        journal.append(3)
+    assert not file.exists()
+    with journal.locked():
+        assert journal.read(same) == []  # of a file that begins again
+        journal.append(3)
+    assert Journal(file, HEAD).read(same) == [3]
+    file.write_bytes(whole[:-1])
+    journal = Journal(file, HEAD)
+    assert journal.read(same) == [1]
+    file.write_bytes(whole[:-4])
+    with journal.locked(), pytest.raises(ArtifactError, match="shortened"):
+        journal.append(3)
