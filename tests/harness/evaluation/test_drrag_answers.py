@@ -14,7 +14,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from models.rerag.generator import Generator
-from tests.helpers.reports import cells, report
+from tests.helpers.reports import cells, measured_cells, report
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import QUESTIONS, gold_scorer, write_index, write_questions
 
@@ -97,7 +97,7 @@ def test_an_interrupted_reading_goes_on(
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     questions = with_answers(tmp_path, ["a", "b", "c"])
     arguments = [
-        "evaluate", "--strategy.selection.method", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
+        "evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
         "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks", "[1,2,3]",
         "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
@@ -116,11 +116,11 @@ def test_an_interrupted_reading_goes_on(
         infer.main(arguments)
     assert (tmp_path / "out.partial" / "reading.jsonl").is_file()
     infer.main(arguments)
-    resumed, found = len(calls), cells(tmp_path / "out")
+    resumed, found = len(calls), measured_cells(tmp_path / "out")
     assert not (tmp_path / "out.partial").exists()
     infer.main(arguments)
     assert len(calls) - resumed == resumed - 1  # each batch once, but for the one that was broken off
-    assert cells(tmp_path / "out") == found
+    assert measured_cells(tmp_path / "out") == found
 
 
 def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Path) -> None:
