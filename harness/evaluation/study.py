@@ -19,6 +19,8 @@ from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import Table
 from harness.interfaces import Strategy
 
+OURS = "harness.strategies"  # the package of this project's strategies
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -73,7 +75,8 @@ def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any])
 
 
 class Study(Protocol):
-    """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`.
+    """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in
+    `harness/strategies/`, in `study.py` beside the strategy's file.
 
     The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, and `out`
     (the report's folder) and `layout`; it is called before anything is loaded.
@@ -84,19 +87,38 @@ class Study(Protocol):
 
 
 def word_of(strategy: Strategy | StandIn) -> str:
-    """A system's word: the name of the module that defines its strategy."""
-    kind = strategy.class_type if isinstance(strategy, StandIn) else type(strategy)
-    return kind.__module__.rpartition(".")[2]
+    """A system's word: the name of the module that defines its strategy, or of its package if the module is `strategy`."""
+    *packages, module = _module_of(strategy).split(".")
+    return packages[-1] if packages and module == "strategy" else module
 
 
 def study_class(strategy: Strategy | StandIn) -> type | None:
-    """The class of the study of a strategy; None if its system has none."""
-    package = f"harness.evaluation.{word_of(strategy)}"
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.submodule_search_locations is None:
+    """The class of the study of a strategy; None if its system has none.
+
+    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, any other one in the module `study` of the
+    package that holds it.
+
+    Raises:
+        UserError: If that module has no class `Study`.
+    """
+    package = _module_of(strategy).rpartition(".")[0]
+    home = f"harness.evaluation.{word_of(strategy)}" if package == OURS else package
+    if not home or not _exists(f"{home}.study"):
         return None
-    found: type = importlib.import_module(f"{package}.study").Study
+    found: type | None = getattr(importlib.import_module(f"{home}.study"), "Study", None)
+    if found is None:
+        raise UserError(f"{home}.study has no class Study: name the class of the study so, or rename the module.")
     return found
+
+
+def _module_of(strategy: Strategy | StandIn) -> str:
+    return (strategy.class_type if isinstance(strategy, StandIn) else type(strategy)).__module__
+
+
+def _exists(module: str) -> bool:
+    package = importlib.util.find_spec(module.rpartition(".")[0])
+    is_package = package is not None and package.submodule_search_locations is not None
+    return is_package and importlib.util.find_spec(module) is not None
 
 
 def build_study(

@@ -1,0 +1,41 @@
+"""Study of title expansion: how many passages the second search adds, beside one search with the same number of passages."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from expansion.strategy import TitleExpansion
+
+from common.checks import check_at_least
+from common.records import Question
+from harness.evaluation.study import Findings, Settings
+from harness.evaluation.tables import Cell, Table
+from harness.strategies.retrieve_read import RetrieveRead
+
+
+class Study:
+    """Compares two searches with one.
+
+    Args:
+        plain_k: Passages of the one search; as many as the strategy's when omitted.
+    """
+
+    def __init__(self, plain_k: int | None = None) -> None:
+        self.plain_k = plain_k
+
+    @staticmethod
+    def check_options(plain_k: int | None) -> None:
+        """Raise UserError if a value is out of range; called before anything is loaded."""
+        check_at_least(1, plain_k=plain_k)
+
+    def measure(self, strategy: TitleExpansion, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Answer all questions with the strategy and with one search."""
+        answers = strategy.answer(questions)
+        plain = RetrieveRead(strategy.retriever, self.plain_k or strategy.k, strategy.reader).answer(questions)
+        added = [
+            len({hit.passage.id for hit in ours.evidence} - {hit.passage.id for hit in theirs.evidence})
+            for ours, theirs in zip(answers, plain, strict=True)
+        ]
+        table = Table(
+            "expansion", "Passages that one search does not find", ("per question",), {"added": [Cell(np.mean(added))]}
+        )
+        return Findings(answers, variants={"one search": plain}, tables=[table])

@@ -1,0 +1,151 @@
+"""A system outside this project is asked, evaluated and compared without a change to its files: a strategy, a study and a YAML."""
+
+import csv
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import harness.evaluation
+import harness.strategies
+from common.records import Passage
+from harness.evaluation.study import study_class, word_of
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.helpers.commands import Ended, command, refused
+
+HERE = Path(__file__).parent
+CONFIGS = HERE.parents[1] / "configs/infer"
+PASSAGES = [
+    Passage.of("Edgar Poe", "wrote the raven"),
+    Passage.of("Birthplaces", "Edgar Poe: Boston"),  # shares no word with the question: found by the title alone
+    Passage.of("Raven", "a black bird"),
+    Passage.of("Author", "someone whose books are read"),
+    Passage.of("Boston", "a harbour"),
+]
+QUESTION = {
+    "_id": "q1", "question": "where was the author who wrote the raven born", "answer": "Boston", "type": "bridge", "level": "hard",
+    "supporting_facts": [["Edgar Poe", 0], ["Birthplaces", 0]], "context": [[each.title, [each.text]] for each in PASSAGES],
+}  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the index that the configs name and a question file; the new system is on the import path."""
+    monkeypatch.syspath_prepend(str(HERE))
+    build_bm25(PASSAGES, tmp_path / "indexes/world-bm25")
+    (tmp_path / "test.json").write_text(json.dumps([QUESTION]))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "expansion"]:
+        del sys.modules[name]
+
+
+def evaluate(place: Path, *options: str, configs: tuple[Path, ...] = (HERE / "expansion.yaml",)) -> Ended:
+    named = [word for config in configs for word in ("--config", str(config))]
+    return command(place, "infer.py", "evaluate", *named, "--questions", "test.json", "--out", "report", *options)
+
+
+def rows(report: Path) -> dict[tuple[str, str, str], str]:
+    with (report / "report.csv").open(encoding="utf-8") as file:
+        return {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
+
+
+def test_it_is_asked(place: Path) -> None:
+    ended = command(
+        place, "infer.py", "ask", "--config", str(HERE / "expansion.yaml"), "--question", QUESTION["question"]
+    )
+    assert ended.code == 0, ended.err
+    assert "1. Edgar Poe\n   (found in the first stage; retriever's rank 1)" in ended.out
+    assert "Birthplaces\n   (found in the second stage; retriever's rank 2)" in ended.out
+    assert "2 retriever calls" in ended.out
+
+
+def test_it_is_evaluated_with_its_own_study(place: Path) -> None:
+    ended = evaluate(place, "--study.plain_k", "3")
+    assert ended.code == 0, ended.err
+    report = place / "report"
+    found = rows(report)
+    assert float(found["evidence", "recall of gold passages", "4 first %"]) == 100
+    assert float(found["expansion", "added", "per question"]) == 1
+    means = json.loads((report / "report.json").read_text())["means"]
+    assert means["expansion"]["recall of gold"] == 1
+    assert means["one search"]["recall of gold"] == 0.5
+    assert "Passages that one search does not find" in (report / "report.html").read_text()
+    assert (report / "questions.jsonl").is_file()
+
+
+@pytest.mark.parametrize(
+    ("option", "parts"),
+    [
+        (("--study.plain_k", "0"), ["plain_k must be at least 1"]),
+        (("--study.rows", "[QDC]"), ["study.rows is no option of expansion's study; allowed: plain_k"]),
+        (("--strategy.init_args.k", "0"), ["k must be at least 1"]),
+    ],
+)
+def test_its_options_are_checked_before_anything_is_loaded(
+    place: Path, option: tuple[str, str], parts: list[str]
+) -> None:
+    shutil.rmtree(place / "indexes")
+    refused(evaluate(place, *option), 2, *parts)
+    assert not (place / "report").exists()
+
+
+def test_it_is_compared(place: Path) -> None:
+    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", HERE / "expansion.yaml"))
+    assert ended.code == 0, ended.err
+    found = rows(place / "report")
+    assert float(found["quality", "bm25_world", "recall of gold %"]) == 50
+    assert float(found["quality", "expansion", "recall of gold %"]) == 100
+    assert float(found["differences", "expansion", "recall of gold, points"]) == 50
+    assert ("quality", "expansion: one search", "recall of gold %") in found
+    assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"bm25_world", "expansion"}
+
+
+def test_as_a_part_of_this_project_it_brings_its_study_to_the_folder_of_its_word(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same two files, in a second `harness/strategies/` and `harness/evaluation/` on the import path."""
+    for package, file, target in (
+        (harness.strategies, "strategy.py", "strategies/expansion.py"),
+        (harness.evaluation, "study.py", "evaluation/expansion/study.py"),
+    ):
+        (place / target).parent.mkdir(parents=True)
+        shutil.copy(HERE / "expansion" / file, place / target)
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(place / target.split("/")[0])])
+    from harness.strategies.expansion import TitleExpansion
+
+    strategy = TitleExpansion(Bm25Retriever(place / "indexes/world-bm25"))
+    study = study_class(strategy)
+    assert word_of(strategy) == "expansion"
+    assert study is not None
+    assert study.__module__ == "harness.evaluation.expansion.study"
+
+
+def copied(place: Path, package: str) -> tuple[str, ...]:
+    """The strategy alone, as another package; its options."""
+    (place / package).mkdir()
+    shutil.copy(HERE / "expansion/strategy.py", place / package)
+    return (
+        *("--strategy", f"{package}.strategy.TitleExpansion"),
+        *("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever"),
+        *("--strategy.retriever.index", "indexes/world-bm25"),
+    )
+
+
+def test_a_system_without_a_study_is_measured_like_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+    options = copied(place, "plain")
+    ended = evaluate(place, *options, "--study.plain_k", "3", configs=())
+    refused(ended, 2, "study.plain_k: plain has no study of its own: omit the option.")
+    ended = evaluate(place, *options, configs=())
+    assert ended.code == 0, ended.err
+    assert float(rows(place / "report")["evidence", "recall of gold passages", "4 first %"]) == 100
+
+
+def test_a_study_module_without_the_class_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(place))
+    options = copied(place, "halfway")
+    (place / "halfway/study.py").write_text('"""No study yet."""\n')
+    refused(evaluate(place, *options, configs=()), 2, "halfway.study has no class Study")
