@@ -66,7 +66,12 @@ def cfs_thresholds(
     """
     if strategy.scorer is None:
         raise UserError("the strategy has no classifier: configure --strategy.init_args.serving.")
-    used = recall.with_gold(list(read_questions(layout, questions, limit=limit)))
+    asked = list(read_questions(layout, questions, limit=limit))
+    used = [question for question in asked if question.support and not question.unshipped_support]
+    if not used:
+        raise UserError(
+            f"None of the {len(asked)} questions ships its gold passages: choose a file with gold passages."
+        )
     rows = recall.table_selections(strategy.selection, True)
     exported = strategy.scorer.threshold
     tried = [exported, *thresholds, NONE]

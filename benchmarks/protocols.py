@@ -44,7 +44,7 @@ def measures(questions: list[dict]) -> NDArray[np.float64]:
 
 def answerable_auroc(report: Path) -> float:
     """The estimator's AUROC for context sets with an answer against sets without, from the report."""
-    with (report / "answers.csv").open(encoding="utf-8", newline="") as file:
+    with (report / "report.csv").open(encoding="utf-8", newline="") as file:
         found = [row["value"] for row in csv.DictReader(file) if (row["table"], row["row"]) == ("auroc", "RE")]
     values = [float(value) for value in found if value]  # empty: not measured
     if not values:

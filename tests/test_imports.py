@@ -1,6 +1,7 @@
 """Import rules: folders import only folders below them, serving loads no training library, help is quick."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,6 +70,36 @@ def test_no_system_is_built_from_another(one: str, other: str) -> None:
     own = [module for module in MODULES if one in module and not module.startswith("harness")]
     assert own
     assert not [f"{module}: {name}" for module in own for name in imported(MODULES[module]) if other in name]
+
+
+SYSTEMS = r"(?:dr|re)[-_ ]?rag|dmqr|ms[-_ ]?rag|hi[-_ ]?qa"  # in any spelling
+
+
+def test_commands_name_no_system() -> None:
+    """A command works with any system; what is a system's own lies in files that bear its name."""
+    files = [path for path in (ROOT / "harness/commands").iterdir() if path.is_file()]
+    assert len(files) > 6
+    found = [
+        f"{file.name}: {match[0]}"
+        for file in files
+        for match in re.finditer(SYSTEMS, file.name + file.read_text(), re.IGNORECASE)
+    ]
+    assert not found
+    for spelling in ("drrag", "DR-RAG", "DrRag", "dr rag", "ReRag", "re_rag", "DMQR-RAG", "MSRAG", "MS-RAG", "HiQA"):
+        assert re.search(SYSTEMS, spelling, re.IGNORECASE)
+
+
+def test_only_a_system_s_study_knows_its_strategy() -> None:
+    """Everything else in the evaluation uses strategies by what every system has: `answer`, notes and costs."""
+    strategies = {module for module in MODULES if module.startswith("harness.strategies.")}
+    assert len(strategies) > 2
+    shared = [m for m in MODULES if re.fullmatch(r"harness\.(?:evaluation|commands)\.\w+", m)]
+    assert {"harness.evaluation.engine", "harness.evaluation.report", "harness.evaluation.comparison"} <= set(shared)
+    assert not [f"{module}: {name}" for module in shared for name in imported(MODULES[module]) if name in strategies]
+    for module in MODULES:
+        if match := re.match(r"harness\.evaluation\.(\w+)\.", module):
+            wrong = [name for name in imported(MODULES[module]) if name in strategies and not name.endswith(match[1])]
+            assert not wrong, module
 
 
 def test_serving_loads_neither_lightning_nor_wandb() -> None:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.answer_metrics import Normalization
-from common.checks import check_at_least
+from common.answer_metrics import NORMALIZATIONS, Normalization
+from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say, track
@@ -52,6 +52,7 @@ def evaluate(
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
     """
+    check_evaluate(strategy, questions, out, layout, limit, normalization, ks, study, resamples)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
@@ -71,6 +72,7 @@ def check_evaluate(
     out: Path,
     layout: str,
     limit: int | None,
+    normalization: str,
     ks: Sequence[int],
     study: dict[str, Any] | None,
     resamples: int,
@@ -83,6 +85,7 @@ def check_evaluate(
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     check_at_least(1, resamples=resamples)
+    check_choice(NORMALIZATIONS, normalization=normalization)
     check_questions(layout, [questions], limit)
     build_study(strategy, study, out, layout)
     OUTPUT.check_writable(out)
@@ -130,20 +133,23 @@ def evaluate_into(
             "file."
         )
     skipped = len(loaded) - len(usable)
+    absent, gold_facts = _gold_in_index(strategy, study, usable)
     facts = [
         f"questions: {Path(source).name} ({settings.layout}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
         "gold passages)",
-        *_gold_facts(strategy, study, usable),
+        *gold_facts,
     ]
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
-    write_report(folder, measured, strategy, source, len(loaded), settings, facts)
+    write_report(folder, measured, strategy, source, len(loaded), settings, facts, absent)
     return measured
 
 
-def _gold_facts(strategy: Strategy, study: "Study | None", questions: "Sequence[Question]") -> list[str]:
-    """Gold passages that the index lacks.
+def _gold_in_index(
+    strategy: Strategy, study: "Study | None", questions: "Sequence[Question]"
+) -> tuple[int | None, list[str]]:
+    """The number of gold passages that the index lacks, None if that is unknown; and a line on them.
 
     Raises:
         ArtifactError: If it holds none of them and the study measures recall of gold passages.
@@ -157,13 +163,13 @@ def _gold_facts(strategy: Strategy, study: "Study | None", questions: "Sequence[
     except ArtifactError as error:  # allowed elsewhere: an index of the same articles, cut into other passages
         if needed:
             raise
-        return [f"Note: {str(error).rstrip('.')}"]
+        return None, [f"Note: {str(error).rstrip('.')}"]
     gold = {id_ for question in known for id_ in question.support}
-    return [f"{absent} of {len(gold)} gold passages are not in the index and count as missed"] if absent else []
+    return absent, [f"{absent} of {len(gold)} gold passages are not in the index and count as missed"] * bool(absent)
 
 
 def remove_partial(folder: Path) -> None:
     """Remove the resumable results of a finished evaluation."""
     from harness.runtime.journal import remove_saved
 
-    remove_saved(*folder.glob("*.jsonl"))
+    remove_saved(folder)

@@ -1,4 +1,4 @@
-"""`infer.py mine`: mine hard negatives for DR-RAG's classifier with the retriever used at inference."""
+"""`infer.py mine`: mine hard negatives for a classifier of document pairs with the retriever used at inference."""
 
 from pathlib import Path
 

@@ -33,7 +33,7 @@ def score(
 ) -> None:
     """Write a copy of a question file in which every passage has a score: the encoder's cosine with the question.
 
-    RE-RAG's baseline trains on these scores (model.relevance retriever), and `answers` uses them instead of its own cosine. Scores
+    A generator can be trained on these scores (model.relevance retriever), and `evaluate` uses them instead of its own cosine. Scores
     that the file gives already are replaced, so that all are of one kind; all else in the rows stays, and each names the encoder
     as `scored_by`.
 

@@ -40,6 +40,7 @@ def write_report(
     asked: int,
     settings: Settings,
     facts: Sequence[str],
+    absent_gold: int | None,
 ) -> None:
     """Write all files of the report into a folder.
 
@@ -51,6 +52,7 @@ def write_report(
         asked: Number of questions read, those without gold answers and gold passages included.
         settings: Of the evaluation.
         facts: Lines on the questions.
+        absent_gold: Number of gold passages that the strategy's index lacks; None if unknown.
     """
     count, name = len(measured.questions), Path(source).name
     title = f"{type(strategy).__name__}: {count:,} questions of {name}"
@@ -75,7 +77,8 @@ def write_report(
     write_json(
         folder / REPORT,
         {
-            "questions": questions_record(source, settings, asked, count),
+            "questions": questions_record(source, settings, asked, count)
+            | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
             "indexes": indexes,
             "normalization": settings.normalization,

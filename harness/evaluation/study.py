@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from common.answer_metrics import Normalization
 from common.command_line import StandIn, call_with_known
 from common.errors import UserError
+from common.parser_messages import in_plain_words
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
 from harness.evaluation.page import Case
@@ -148,7 +149,7 @@ def build_study(
     try:
         given = vars(parser.parse_object(dict(options or {})))
     except ArgumentError as error:
-        raise UserError(f"study: {' '.join(str(error).split())}") from error
+        raise UserError(f"study.{in_plain_words(str(error), allowed).text}.") from error
     if check := getattr(kind, "check_options", None):
         call_with_known(check, {**given, "out": out, "layout": layout})
     study: Study = kind(**given)

@@ -161,9 +161,20 @@ class Journal:
             ) from error
 
 
-def remove_saved(*files: Path) -> None:
-    """Remove files of saved results, and their folder if it is then empty."""
-    for file in files:
-        file.unlink(missing_ok=True)
-        with suppress(OSError):  # not empty
-            file.parent.rmdir()
+def remove_saved(folder: Path) -> None:
+    """Remove the journals in a folder, and the folder if it is then empty; other files stay."""
+    for file in folder.glob("*.jsonl"):
+        if _is_journal(file):
+            file.unlink()
+    with suppress(OSError):  # not empty, or it does not exist
+        folder.rmdir()
+
+
+def _is_journal(file: Path) -> bool:
+    """Whether a file has the first line of a journal."""
+    with file.open("rb") as stored:
+        try:
+            first = json.loads(stored.readline())
+        except ValueError:
+            return False
+    return isinstance(first, dict) and "format" in first

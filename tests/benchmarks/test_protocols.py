@@ -23,7 +23,7 @@ def write_report(folder: Path, name: str, found: list[bool], right: list[bool], 
         for number, (first, good) in enumerate(zip(found, right, strict=True))
     ]
     (folder / name / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with (folder / name / "answers.csv").open("w", newline="") as file:
+    with (folder / name / "report.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["table", "row", "column", "value"])
         if auroc is not None:

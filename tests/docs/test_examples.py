@@ -91,8 +91,16 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python train.py fit --config checkpoints/", "--trainer.max_epochs", "2")
     state = json.loads(Path("checkpoints/drrag-hotpotqa/state.json").read_text())
     assert (state["status"], state["epoch"]) == ("done", 2)
-    run(README, "python infer.py evaluate", *FEW, "--ks", "[3]", "--rows", "[QDC,CFS]")
-    assert "CFS" in Path("reports/hotpotqa/table.md").read_text()
+    run(
+        README,
+        "python infer.py evaluate --config configs/infer/drrag",
+        *FEW,
+        "--study.ks",
+        "[3]",
+        "--study.rows",
+        "[QDC,CFS]",
+    )
+    assert "CFS" in Path("reports/hotpotqa/report.md").read_text()
     run(README, "python infer.py export")
     assert Path("exports/drrag-onnx/model.onnx").is_file()
     capsys.readouterr()
@@ -113,14 +121,14 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
         README,
-        "python infer.py answers",
+        "python infer.py evaluate --config configs/infer/rerag",
         *FEW,
         "--strategy.init_args.candidates",
         "6",
         "--strategy.init_args.contexts",
         "3",
     )
-    assert "Table 7" in Path("reports/rerag-nq/answers.md").read_text()
+    assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
     capsys.readouterr()
     run(RE_RAG, "python infer.py ask --config", "--strategy.init_args.candidates", "30")
     assert "Question: who wrote the origin of species" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What `evaluate`, `answers`, `mine` and `index` find wrong in files, numbers and folders before an index or a model is loaded.
+"""What `evaluate`, `mine` and `index` find wrong in files, numbers and folders before an index or a model is loaded.
 
 No index, serving folder or encoder that these commands name exists: a check that came after loading would name it instead."""
 
@@ -12,13 +12,12 @@ from tests.helpers.commands import command, refused
 from tests.helpers.retrieval_world import corpus, write_jsonl
 
 BM25 = "harness.retrievers.bm25.Bm25Retriever"
-STRATEGY = (
-    "--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", "no/serving",
-    "--strategy.retriever", BM25, "--strategy.retriever.index", "no/index",
-)  # fmt: skip
+INDEX = ("--strategy.retriever", BM25, "--strategy.retriever.index", "no/index")
+STRATEGY = ("--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", "no/serving", *INDEX)
+RERAG = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "no/serving", *INDEX)
+PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead", *INDEX)
 TYPED = {
     "evaluate": STRATEGY,
-    "answers": STRATEGY,
     "mine": ("--retriever", BM25, "--retriever.index", "no/index"),
 }
 ASKED = ("--questions", "questions.json", "--out", "out")
@@ -35,21 +34,63 @@ QUESTION_MISTAKES = [
 ]
 MISTAKES = [
     *(("evaluate", *mistake) for mistake in QUESTION_MISTAKES),
-    *((program, *mistake) for program in ("answers", "mine") for mistake in QUESTION_MISTAKES[::3]),
+    *(
+        ("evaluate", (*system, *mistake[0]), *mistake[1:])
+        for system in (RERAG, PLAIN)
+        for mistake in QUESTION_MISTAKES[::3]
+    ),
+    *(("mine", *mistake) for mistake in QUESTION_MISTAKES[::3]),
     ("evaluate", ("--ks", "[0]"), 2, "ks is [0]; it must be"),
     ("evaluate", ("--resamples", "0"), 2, "resamples must be at least 1"),
     ("evaluate", ("--limit", "0"), 2, "limit is 0"),
-    ("evaluate", ("--rows", "[QDC, best]"), 2, "rows contains 'best'; allowed: SM, QDC"),
-    ("evaluate", ("--bm25", "no/bm25"), 66, "no/bm25: no such index"),
-    ("evaluate", ("--bm25", "empty"), 74, "empty is not a complete index"),
-    ("evaluate", ("--scores", "out"), 2, "--scores out must be a folder outside --out out"),
-    ("evaluate", ("--scores", "out/scores"), 2, "must be a folder outside --out"),
-    ("evaluate", ("--scores", "questions.json"), 2, "must be a folder outside --out"),
-    ("answers", ("--ks", "[5, 1]"), 2, "ks is [5, 1]; it must be"),
-    ("answers", ("--resamples", "0"), 2, "resamples must be at least 1"),
-    ("answers", ("--limit=-1",), 2, "limit is -1"),
-    ("answers", ("--temperature_questions", "nowhere.json"), 66, "nowhere.json does not exist"),
-    ("answers", ("--temperature_questions", "questions.json", "--temperature_limit", "0"), 2, "limit is 0"),
+    ("evaluate", ("--study.rows", "[QDC, best]"), 2, "study.rows contains 'best'; allowed: SM, QDC"),
+    ("evaluate", ("--study.bm25", "no/bm25"), 66, "no/bm25: no such index"),
+    ("evaluate", ("--study.bm25", "empty"), 74, "empty is not a complete index"),
+    ("evaluate", ("--study.scores", "out"), 2, "--study.scores out must be a folder outside --out out"),
+    ("evaluate", ("--study.scores", "out/scores"), 2, "must be a folder outside --out"),
+    ("evaluate", ("--study.scores", "questions.json"), 2, "must be a folder outside --out"),
+    ("evaluate", ("--ks", "[5, 1]"), 2, "ks is [5, 1]; it must be"),
+    ("evaluate", ("--limit=-1",), 2, "limit is -1"),
+    ("evaluate", ("--study.ks", "[0]"), 2, "study.ks is [0]; it must be"),
+    ("evaluate", ("--study.ks", "[3, 3]"), 2, "study.ks is [3, 3]; it must be"),
+    ("evaluate", ("--study.ks", "many"), 2, "study.ks is 'many'; allowed: a list"),
+    (
+        "evaluate",
+        ("--study.row", "[QDC]"),
+        2,
+        "study.row is no option of drrag's study; allowed: rows, ks, bm25, scores.",
+    ),
+    (
+        "evaluate",
+        (*PLAIN, "--study.rows", "[QDC]"),
+        2,
+        "study.rows: retrieve_read has no study of its own: omit the option.",
+    ),
+    (
+        "evaluate",
+        (*RERAG, "--study.rows", "[QDC]"),
+        2,
+        "study.rows is no option of rerag's study; allowed: temperature_questions",
+    ),
+    ("evaluate", (*RERAG, "--study.temperature_questions", "nowhere.json"), 66, "nowhere.json does not exist"),
+    (
+        "evaluate",
+        (*RERAG, "--study.temperature_questions", "questions.json", "--study.temperature_limit", "0"),
+        2,
+        "limit is 0",
+    ),
+    (
+        "evaluate",
+        (*RERAG, "--study.temperature_limit", "few"),
+        2,
+        "study.temperature_limit is 'few'; allowed: a whole number",
+    ),
+    (
+        "evaluate",
+        (*RERAG, "--study.baseline_serving", "nowhere"),
+        66,
+        "study.baseline_serving: nowhere is no serving folder",
+    ),
     ("mine", ("--per_question", "0"), 2, "per_question must be at least 1, got 0"),
     ("mine", ("--questions", "[]"), 2, "questions names no file"),
     ("mine", ("--questions", "[questions.json, nowhere.json]"), 66, "nowhere.json does not exist"),
@@ -76,7 +117,7 @@ def test_mistakes_are_named_before_anything_is_loaded(
 
 
 def test_without_a_mistake_the_index_is_opened(place: Path) -> None:
-    for program, typed in TYPED.items():
+    for program, typed in (*TYPED.items(), ("evaluate", RERAG), ("evaluate", PLAIN)):
         refused(command(place, "infer.py", program, *typed, *ASKED), 66, "no/index: no such index")
 
 

@@ -46,7 +46,7 @@ def left(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir())
 
 
-@pytest.mark.parametrize("program", ["ask", "evaluate", "answers", "mine"])
+@pytest.mark.parametrize("program", ["ask", "evaluate", "mine"])
 def test_two_corpora_are_not_fused(program: str, place: Path) -> None:
     before = left(place)
     typed = {
@@ -68,7 +68,7 @@ def test_the_same_corpus_is_fused(place: Path) -> None:
     "retriever", [json.dumps({"class_path": BM25, "init_args": {"index": "again"}}), fused("bm25", "again")]
 )
 def test_a_bm25_row_of_another_corpus_is_refused(retriever: str, place: Path) -> None:
-    typed = ("--questions", "questions.json", "--out", "out", *strategy(retriever), "--bm25", "other")
+    typed = ("--questions", "questions.json", "--out", "out", *strategy(retriever), "--study.bm25", "other")
     ended = command(place, "infer.py", "evaluate", *typed)
     refused(ended, 74, "and other are indexes of different corpora", "Build both from the same --corpus files")
     assert not (place / "out").exists()

@@ -16,7 +16,8 @@ from common.locks import exclusive
 from common.records import Answer, Question, Ranked
 from datamodules.world import writing
 from datamodules.world.world import WorldConfig
-from harness.commands import answers, evaluate, export, mine, score
+from harness.commands import evaluate, export, mine, score
+from harness.evaluation import report
 from harness.indexing import index_folder
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore
@@ -60,8 +61,7 @@ OUTPUTS = {
     "index": index_folder.INDEX,
     "mine": mine.MINED,
     "score": score.SCORED,
-    "evaluate": evaluate.OUTPUT,
-    "answers": answers.OUTPUT,
+    "evaluate": report.OUTPUT,
     "export": export.EXPORT,
     "world": writing.WORLD,
     "t5_from_scratch": t5_from_scratch.OUTPUT,
@@ -157,16 +157,21 @@ def test_an_earlier_export_is_recognised_and_a_serving_folder_is_not(
 
 def test_each_command_replaces_its_own_output(tmp_path: Path) -> None:
     for output, files in {
-        "evaluate": ("report.json", "table.md", "recall.png"),
-        "answers": ("answers.json", "answers.md", "quality.png"),
+        "evaluate": ("report.json", "report.md", "report.html", "recall.png", "bm25_world/report.json"),
+        "evaluate, earlier release": ("report.json", "table.md", "table.csv", "recall.png"),
     }.items():
         (tmp_path / output).mkdir()
-        OUTPUTS[output].check_writable(tmp_path / output)  # an empty folder
+        report.OUTPUT.check_writable(tmp_path / output)  # an empty folder
         for name in files:
+            (tmp_path / output / name).parent.mkdir(exist_ok=True)
             (tmp_path / output / name).write_text("{}")
-        OUTPUTS[output].check_writable(tmp_path / output)
-    with pytest.raises(UserError, match=r"is not a report of `infer\.py answers`"):
-        OUTPUTS["answers"].check_writable(tmp_path / "evaluate")
+        report.OUTPUT.check_writable(tmp_path / output)
+    (tmp_path / "evaluate" / "bm25_world" / "thesis.tex").write_text("the only copy")
+    with pytest.raises(UserError, match=r"evaluate holds bm25_world/thesis\.tex, which `infer\.py evaluate` did not"):
+        report.OUTPUT.check_writable(tmp_path / "evaluate")
+    (tmp_path / "report.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is not a report of `infer\.py evaluate`"):
+        report.OUTPUT.check_writable(tmp_path / "report.json")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "mined.jsonl").write_text('{"question_id": "q", "passages": []}\n')
     for name in ("empty.jsonl", "mined.jsonl", "new.jsonl"):
@@ -297,7 +302,6 @@ def test_outputs_are_locked_while_they_are_computed(tmp_path: Path, encoder: Sen
     strategy = DrRag(watching, selection=SelectionOptions("sm"), reader=Echo())
     for run in (
         lambda: evaluate.evaluate(strategy, questions, out, resamples=10),
-        lambda: answers.answers(strategy, questions, out, resamples=10),
         lambda: mine.mine(watching, questions, out),
     ):
         watching.locked = False

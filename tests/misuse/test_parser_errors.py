@@ -16,14 +16,14 @@ FIT = f"train.py fit --config {ROOT / 'configs/train/drrag_world.yaml'} "
 ASK = f"infer.py ask --question x --strategy {DRRAG} "
 LISTED = [{"class_path": DENSE, "init_args": {"indx": "a"}}]
 MISTAKES = {  # command line -> the error line, and what follows "All keys: python"
-    "infer.py aks": ("command 'aks' is unknown; allowed: index, mine, score, ask, evaluate, answers, export; close to it: ask.",
+    "infer.py aks": ("command 'aks' is unknown; allowed: index, mine, score, ask, evaluate, export; close to it: ask.",
                      "infer.py --help"),
     "infer.py index --corpus x": ("--out: not given, but required.", "infer.py index --help"),
     "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25.", "infer.py index --help"),
     "infer.py index --max_tokens many": ("max_tokens is 'many'; allowed: a whole number or null.", "infer.py index --help"),
-    "infer.py answers --paper nqq": ("paper is 'nqq'; allowed: musique, hotpotqa, 2wiki, nq, triviaqa or null.",
-                                     "infer.py answers --help"),
-    "infer.py answers --ks 3": ("ks is '3'; allowed: a list.", "infer.py answers --help"),
+    "infer.py evaluate --paper nqq": ("paper is 'nqq'; allowed: musique, hotpotqa, 2wiki, nq, triviaqa or null.",
+                                     "infer.py evaluate --help"),
+    "infer.py evaluate --ks 3": ("ks is '3'; allowed: a list.", "infer.py evaluate --help"),
     "infer.py ask --jsn true": ("--jsn: no such option; close to it: --json.", "infer.py ask --help"),
     "infer.py ask --json maybe": ("json is 'maybe'; allowed: true or false.", "infer.py ask --help"),
     "infer.py ask --question x": ("--strategy: not given, but required.", "infer.py ask --help"),

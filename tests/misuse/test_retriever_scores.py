@@ -1,4 +1,4 @@
-"""Retriever scores: what `score`, `answers`, a strategy and training refuse about them, each in one line."""
+"""Retriever scores: what `score`, a strategy and training refuse about them, each in one line."""
 
 import json
 from pathlib import Path

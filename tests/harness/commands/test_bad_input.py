@@ -76,7 +76,7 @@ ASK = ("ask", *STRATEGY, "--question", "where was name1 born")
 
 def test_the_good_way_works(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*EVALUATE, "--questions", "here.json") == 0
-    table = (place / "report/table.md").read_text()
+    table = (place / "report/report.md").read_text()
     assert all(name in table for name in ("SM", "QDC", "CIS", "CFS", "ranked", "oracle"))
     capsys.readouterr()
     assert run(*ASK, "--json", "true") == 0

@@ -1,6 +1,5 @@
 """A reader behind `infer.py evaluate`: what it says of every selection's choice, with figures worked out by hand."""
 
-import csv
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import infer
-from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.commands.evaluate import evaluate
 from harness.readers.t5 import PackedReader
@@ -16,6 +14,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from models.rerag.generator import Generator
+from tests.helpers.reports import cells, measured_cells, report
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.river_corpus import QUESTIONS, gold_scorer, write_index, write_questions
 
@@ -50,15 +49,6 @@ def with_answers(folder: Path, answers: Sequence[str]) -> str:
     return str(file)
 
 
-def cells(out: Path) -> dict[tuple[str, str, str], float]:
-    with (out / "answers.csv").open(encoding="utf-8", newline="") as file:
-        return {
-            (row["table"], row["row"], row["column"]): float(row["value"])
-            for row in csv.DictReader(file)
-            if row["source"] == "ours" and row["value"]
-        }
-
-
 def test_every_selection_is_read_and_judged(index: Path, tmp_path: Path) -> None:
     reader = Titles()
     strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader)
@@ -68,7 +58,7 @@ def test_every_selection_is_read_and_judged(index: Path, tmp_path: Path) -> None
     )
     titles = ", ".join(hit.passage.title for hit in sm_of_q3[0].evidence)
     questions = with_answers(tmp_path, ["Alba, Brune", "nothing", titles])
-    evaluate(strategy, questions, tmp_path / "report", ks=(2,), resamples=200, paper="hotpotqa")
+    evaluate(strategy, questions, tmp_path / "report", study={"ks": (2,)}, resamples=200, paper="hotpotqa")
     found = cells(tmp_path / "report")
     table = "answers, k = 2"
     assert found[table, "SM", "EM %"] == pytest.approx(100 / 3, abs=0.01)
@@ -81,8 +71,8 @@ def test_every_selection_is_read_and_judged(index: Path, tmp_path: Path) -> None
     assert by_kind["questions", "bridge"] == 2
     assert (by_kind["CFS, k = 2", "bridge"], by_kind["SM, k = 2", "bridge"]) == (50, 0)
     assert len(set(reader.read_sets)) == len(reader.read_sets)  # each distinct choice is read once
-    markdown = (tmp_path / "report" / "answers.md").read_text(encoding="utf-8")
-    assert "# Answers of Titles: 3 questions" in markdown
+    markdown = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "# DrRag: 3 questions of questions.json" in markdown
     assert "*paper:* DR-RAG (Table 2) | 48.58 |  | 62.87 | 55.68 |" in markdown
 
 
@@ -94,7 +84,9 @@ def test_a_trained_reader_says_what_the_whole_strategy_says(
     strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=reader, selection=SelectionOptions("cfs", k=2))
     asked = [Question(id_, text) for id_, text, *_ in QUESTIONS]
     texts = [answer.text for answer in strategy.answer(asked)]
-    evaluate(strategy, with_answers(tmp_path, texts), tmp_path / "report", ks=(2,), rows=["CFS"], resamples=50)
+    evaluate(
+        strategy, with_answers(tmp_path, texts), tmp_path / "report", study={"ks": (2,), "rows": ["CFS"]}, resamples=50
+    )
     assert all(texts)
     assert cells(tmp_path / "report")["answers, k = 2", "CFS", "EM %"] == 100
 
@@ -105,8 +97,8 @@ def test_an_interrupted_reading_goes_on(
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     questions = with_answers(tmp_path, ["a", "b", "c"])
     arguments = [
-        "evaluate", "--strategy.selection.method", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
-        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--ks", "[1,2,3]",
+        "evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
+        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks", "[1,2,3]",
         "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     monkeypatch.setattr("harness.evaluation.drrag.answers.SETS_AT_ONCE", 2)
@@ -124,27 +116,37 @@ def test_an_interrupted_reading_goes_on(
         infer.main(arguments)
     assert (tmp_path / "out.partial" / "reading.jsonl").is_file()
     infer.main(arguments)
-    resumed, found = len(calls), cells(tmp_path / "out")
+    resumed, found = len(calls), measured_cells(tmp_path / "out")
     assert not (tmp_path / "out.partial").exists()
     infer.main(arguments)
     assert len(calls) - resumed == resumed - 1  # each batch once, but for the one that was broken off
-    assert cells(tmp_path / "out") == found
+    assert measured_cells(tmp_path / "out") == found
 
 
 def test_answers_stand_beside_what_they_were_read_from(index: Path, tmp_path: Path) -> None:
     strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
-    evaluate(strategy, with_answers(tmp_path, ["x", "y", ""]), tmp_path / "report", ks=(2,), rows=["CFS"], resamples=50)
+    evaluate(
+        strategy,
+        with_answers(tmp_path, ["x", "y", ""]),
+        tmp_path / "report",
+        study={"ks": (2,), "rows": ["CFS"]},
+        resamples=50,
+    )
     lines = (tmp_path / "report" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     first, _, third = map(json.loads, lines)
     assert first["answers"] == ["x"]
     assert first["rows"]["CFS"]["2"]["answer"] == "Alba, Brune"
     assert third["rows"]["CFS"]["2"]["answer"] == ""  # nothing to compare with: not read
-    assert "2 questions of questions.json with answers" in (tmp_path / "report" / "answers.md").read_text()
+    assert [first["EM"], third["EM"]] == [0, None]
+    assert "answers for 2." in (tmp_path / "report" / "report.md").read_text()
 
 
-def test_questions_without_answers_are_refused(index: Path, tmp_path: Path) -> None:
+def test_without_gold_answers_nothing_is_read_and_recall_is_measured(index: Path, tmp_path: Path) -> None:
     strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles())
-    with pytest.raises(UserError, match="None of these questions has a gold answer"):
-        evaluate(strategy, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", ks=(2,), resamples=50)
-    assert strategy.reader.read_sets == []  # before anything is computed
-    assert not (tmp_path / "report").exists()
+    evaluate(strategy, with_answers(tmp_path, ["", "", ""]), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    assert strategy.reader.read_sets == []
+    found = cells(tmp_path / "report")
+    assert found["recall, k = 2", "CFS", "recall %"] == 100
+    assert {table for table, *_ in found if table.startswith(("answers", "EM"))} == {"answers"}
+    reasons = report(tmp_path / "report")["not measured"]["answers"]
+    assert reasons == {"ours": dict.fromkeys(("EM %", "F1 %", "Acc %"), "no question has a gold answer")}

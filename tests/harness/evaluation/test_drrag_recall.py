@@ -1,6 +1,5 @@
 """The evaluation on a corpus whose every figure is worked out by hand, and its resuming and refusals."""
 
-import csv
 import itertools
 import json
 import zlib
@@ -17,6 +16,8 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache
 from harness.strategies.drrag import DrRag
+from tests.helpers.reports import cells, questions
+from tests.helpers.reports import report as report_of
 from tests.helpers.river_corpus import PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index, write_questions
 
 
@@ -30,11 +31,14 @@ def strategy(index):
     return DrRag(Bm25Retriever(index), scorer=gold_scorer())
 
 
-def run_and_read(strategy, tmp_path, **options):
+def run_and_read(strategy, tmp_path, paper=None, **study):
     out = tmp_path / "report"
-    evaluate(strategy, str(write_questions(tmp_path)), out, ks=(2, 3), resamples=200, **options)
-    with (out / "table.csv").open(encoding="utf-8") as file:
-        table = {(row["row"], int(row["k"])): row for row in csv.DictReader(file)}
+    evaluate(strategy, str(write_questions(tmp_path)), out, study={"ks": (2, 3), **study}, resamples=200, paper=paper)
+    table: dict[tuple[str, int], dict[str, float]] = {}
+    for source in "ours", "paper":
+        for (name, row, column), value in cells(out, source).items():
+            if name.startswith("recall, k = "):
+                table.setdefault((row, int(name[-1])), {})[column] = value
     return out, table
 
 
@@ -42,39 +46,41 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
     out, table = run_and_read(strategy, tmp_path, bm25=index, paper="hotpotqa")
     # similarity finds the first hop of q1 and q2 and both documents of q3: (1/2 + 1/2 + 1) / 3
     for row in "SM", "BM25":
-        assert float(table[row, 2]["recall_percent"]) == pytest.approx(66.67)
-        assert float(table[row, 2]["all_found_percent"]) == pytest.approx(33.33)
+        assert float(table[row, 2]["recall %"]) == pytest.approx(200 / 3, abs=1e-3)
+        assert float(table[row, 2]["all found %"]) == pytest.approx(100 / 3, abs=1e-3)
         assert float(table[row, 2]["documents"]) == 2
-        assert float(table[row, 2]["difference_points"]) == 0
+    assert float(table["BM25", 2]["difference to SM"]) == 0
+    assert "difference to SM" not in table["SM", 2]
     for row in "CFS", "ranked", "oracle, pool of QDC and CFS", "oracle, pool of ranked":
-        assert float(table[row, 2]["recall_percent"]) == 100
-        assert float(table[row, 2]["difference_points"]) == pytest.approx(33.33)
-        assert float(table[row, 2]["all_found_percent"]) == 100
-    assert float(table["CFS w/o QDC", 2]["recall_percent"]) == pytest.approx(66.67)
+        assert float(table[row, 2]["recall %"]) == 100
+        assert float(table[row, 2]["difference to SM"]) == pytest.approx(100 / 3, abs=1e-3)
+        assert float(table[row, 2]["all found %"]) == 100
+    assert float(table["CFS w/o QDC", 2]["recall %"]) == pytest.approx(200 / 3, abs=1e-3)
     assert float(table["CFS w/o QDC", 2]["documents"]) == pytest.approx(4 / 3, abs=1e-3)
-    assert float(table["SM", 2]["relative_time"]) == 1
-    assert float(table["CFS", 2]["relative_time"]) > 1
-    assert table["oracle, pool of QDC and CFS", 2]["relative_time"] == ""
-    assert float(table["SM", 2]["pairs_per_question"]) == 0
-    assert [table["CFS", 3]["paper_recall_percent"], table["CFS", 3]["paper_documents"]] == ["88.89", "2.89"]
-    assert table["CFS", 2]["paper_recall_percent"] == table["ranked", 3]["paper_recall_percent"] == ""
+    assert float(table["SM", 2]["time"]) == 1
+    assert float(table["CFS", 2]["time"]) > 1
+    assert "time" not in table["oracle, pool of QDC and CFS", 2]
+    assert float(table["SM", 2]["pairs"]) == 0
+    assert [table["CFS", 3]["paper: recall %"], table["CFS", 3]["paper: documents"]] == [88.89, 2.89]
+    assert not any(column.startswith("paper") for key in (("CFS", 2), ("ranked", 3)) for column in table[key])
     assert sorted(path.name for path in out.iterdir()) == [
         "questions.jsonl",
         "recall.png",
+        "report.csv",
+        "report.html",
         "report.json",
-        "table.csv",
-        "table.md",
+        "report.md",
     ]
     assert (out / "recall.png").read_bytes().startswith(b"\x89PNG")
-    markdown = (out / "table.md").read_text(encoding="utf-8")
+    markdown = (out / "report.md").read_text(encoding="utf-8")
     assert "| CFS | 100.00 | +33.33 [" in markdown
     assert "paper: recall %" in markdown
-    assert "Recall (%) by kind of question" in markdown
+    assert "Recall % by kind of question" in markdown
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert report["questions"]["measured"] == 3
     assert report["questions"]["gold passages not in the index"] == 0
-    assert report["indexes"]["strategy"][0]["kind"] == "bm25"
-    sm = next(row for row in report["rows"] if (row["row"], row["k"]) == ("SM", 2))
+    assert report["indexes"][0]["kind"] == "bm25"
+    sm = next(row for row in report["study"]["rows"] if (row["row"], row["k"]) == ("SM", 2))
     assert sm["recall_by_kind"] == {"bridge": 0.5, "comparison": 1.0}
 
 
@@ -89,16 +95,16 @@ def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(strategy, tmp_path
     }
     assert differs["3"] > 0
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    assert report["questions where CFS differs from QDC"] == differs
-    markdown = (out / "table.md").read_text(encoding="utf-8")
+    assert report["study"]["questions where CFS differs from QDC"] == differs
+    markdown = (out / "report.md").read_text(encoding="utf-8")
     assert f"CFS's documents differ from QDC's on {differs['3']} of 3 questions." in markdown
 
 
 def test_the_report_says_nothing_of_rows_that_were_not_measured(strategy, tmp_path):
     out, _ = run_and_read(strategy, tmp_path, rows=["QDC"])
-    assert "differ from QDC" not in (out / "table.md").read_text(encoding="utf-8")
+    assert "differ from QDC" not in (out / "report.md").read_text(encoding="utf-8")
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))
-    assert report["questions where CFS differs from QDC"] == {"2": None, "3": None}
+    assert report["study"]["questions where CFS differs from QDC"] == {"2": None, "3": None}
 
 
 def test_records_show_what_was_found_and_missed(strategy, tmp_path):
@@ -154,10 +160,13 @@ def test_each_pair_is_scored_once_for_all_rows(strategy, tmp_path):
 
 
 def test_rows_can_be_chosen_and_spare_the_classifier(strategy, tmp_path):
-    _, table = run_and_read(strategy, tmp_path, rows=["QDC"])
+    without = DrRag(strategy.retriever, scorer=strategy.scorer, selection=SelectionOptions("qdc"))
+    _, table = run_and_read(without, tmp_path, rows=["QDC"])
     assert {row for row, _ in table} == {"SM", "QDC", "oracle, pool of QDC and CFS"}
     assert strategy.scorer.asked == []
-    with pytest.raises(UserError, match=r"rows contains 'cfs'; allowed: SM, QDC, CIS"):
+    run_and_read(strategy, tmp_path, rows=["QDC"])  # the strategy's own selection is measured all the same
+    assert strategy.scorer.asked
+    with pytest.raises(UserError, match=r"study\.rows contains 'cfs'; allowed: SM, QDC, CIS"):
         run_and_read(strategy, tmp_path, rows=["cfs"])
 
 
@@ -166,13 +175,25 @@ def test_without_a_classifier_the_rows_that_need_none_are_measured(index, tmp_pa
     assert {row for row, _ in table} == {"SM", "QDC", "oracle, pool of QDC and CFS"}
 
 
-def test_questions_without_all_their_gold_are_left_out_and_counted():
-    gold = Passage.of("A", "a")
-    kept = Question("1", "q", passages=(gold,), support=(gold.id,))
-    others = [Question("2", "q"), Question("3", "q", support=(gold.id,), unshipped_support=("B",))]
-    assert recall.with_gold([kept, *others]) == [kept]
-    with pytest.raises(UserError, match="None of the 2 questions ships its gold passages"):
-        recall.with_gold(others)
+def test_recall_is_of_the_questions_with_all_their_gold(strategy, tmp_path):
+    """The others have an answer, and no recall."""
+    file = write_questions(tmp_path)
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    rows[0]["supporting_facts"] = []
+    rows[2]["supporting_facts"].append(["Nowhere", 0])
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    evaluate(strategy, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    found = cells(tmp_path / "report")
+    assert found["recall, k = 2", "SM", "recall %"] == 50  # of q2 alone
+    report = report_of(tmp_path / "report")
+    assert (report["questions"]["measured"], report["study"]["questions with gold passages"]) == (3, 1)
+    assert [record["recall_of_gold"] for record in questions(tmp_path / "report")] == [None, 1, None]
+    for row in rows:
+        row["supporting_facts"] = []
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    evaluate(strategy, str(file), tmp_path / "report", study={"ks": (2,)}, resamples=50)
+    reason = report_of(tmp_path / "report")["not measured"]["recall"]["SM"]["recall %"]
+    assert reason == "no question ships its gold passages"
 
 
 def test_an_index_of_another_corpus_is_refused_and_a_gap_counts_as_missed(tmp_path, capsys):
@@ -182,7 +203,7 @@ def test_an_index_of_another_corpus_is_refused_and_a_gap_counts_as_missed(tmp_pa
     build_bm25([passage for title, passage in PASSAGES.items() if title != "Elbe"], tmp_path / "gap")
     _, table = run_and_read(DrRag(Bm25Retriever(tmp_path / "gap"), selection=SelectionOptions("sm")), tmp_path)
     assert "1 of 6 gold passages are not in" in capsys.readouterr().err
-    assert float(table["SM", 3]["recall_percent"]) == pytest.approx(50)
+    assert float(table["SM", 3]["recall %"]) == pytest.approx(50)
 
 
 def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
@@ -199,8 +220,8 @@ def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
 
 def test_bad_ks_are_refused(strategy, tmp_path):
     for ks in (), (0, 3), (3, 3):
-        with pytest.raises(UserError, match="ks is"):
-            evaluate(strategy, "questions.json", tmp_path / "report", ks=ks)
+        with pytest.raises(UserError, match=r"study\.ks is"):
+            evaluate(strategy, str(write_questions(tmp_path)), tmp_path / "report", study={"ks": ks})
 
 
 class Stops(TableScorer):

@@ -10,7 +10,7 @@ import pytest
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation import paper_figures
-from harness.evaluation.answer_scores import answer_tables, percent_cells, score_answers
+from harness.evaluation.answer_scores import answer_tables, costs_table, percent_cells, score_answers
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.tables import Cell, Table, not_measured, tables_csv, tables_markdown, tables_not_measured
@@ -155,7 +155,9 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
     asked = [Question("a", "?", ("U.S.",), kind="single"), Question("b", "?", ("Paris",), kind="bridge")]
     asked.append(Question("c", "?", ("yes",), kind="bridge"))
     given = [Answer("a", "u s", (), costs={"calls": 3.0}), Answer("b", "in Paris", ()), Answer("c", "", ())]
-    main, kinds, costs = answer_tables(asked, given, "triviaqa", False, FEW)
+    main, kinds = answer_tables(asked, given, "triviaqa", False, FEW)
+    costs = costs_table(given)
+    assert costs is not None
     assert list(main.rows) == ["ours, triviaqa", "ours, squad", "ours, re_rag"]
     # TriviaQA's blanks make "u s" equal; SQuAD deletes the points: "us"
     assert values(main, "ours, triviaqa") == [33.3333, round(100 * (1 + 2 / 3) / 3, 4), 66.6667]

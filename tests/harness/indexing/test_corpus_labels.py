@@ -8,7 +8,7 @@ import pytest
 from common.errors import UserError
 from common.records import Answer, Passage, Question
 from datamodules.formats.reading import read_passages, read_questions
-from harness.commands import answers, evaluate
+from harness.commands.evaluate import evaluate
 from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
@@ -175,15 +175,13 @@ def test_reports_have_them_per_question(tmp_path: Path) -> None:
     build_bm25(river, tmp_path / "index")
     strategy = DrRag(Bm25Retriever(tmp_path / "index"), selection=SelectionOptions("sm"), reader=Echo())
     questions = str(river_corpus.write_questions(tmp_path))
-    evaluate.evaluate(strategy, questions, tmp_path / "recall", resamples=10)
-    answers.answers(strategy, questions, tmp_path / "answers", resamples=10)
+    evaluate(strategy, questions, tmp_path / "report", resamples=10)
     expected = {passage.id: passage.labels for passage in river}
-    for line in (tmp_path / "recall" / "questions.jsonl").read_text().splitlines():
+    for line in (tmp_path / "report" / "questions.jsonl").read_text().splitlines():
         record = json.loads(line)
         chosen = {id_ for row in record["rows"].values() for each in row.values() for id_ in each["documents"]}
         assert chosen
         assert {id_: record["passages"][id_] for id_ in chosen} == {id_: expected[id_] for id_ in chosen}
-    for line in (tmp_path / "answers" / "questions.jsonl").read_text().splitlines():
-        evidence = json.loads(line)["evidence"]
+        evidence = record["evidence"]
         assert evidence
         assert all({key: hit[key] for key in ("corpus_id", "metadata")} == expected[hit["id"]] for hit in evidence)

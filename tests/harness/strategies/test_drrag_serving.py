@@ -101,7 +101,7 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
     ]
     file = tmp_path / "questions.json"
     file.write_text(json.dumps(rows), encoding="utf-8")
-    arguments = {"questions": str(file), "ks": (3, 4), "resamples": 50}
+    arguments = {"questions": str(file), "study": {"ks": (3, 4)}, "resamples": 50}
     evaluate(load(folders), out=tmp_path / "whole", **arguments)
 
     interrupted = load(folders)
@@ -118,12 +118,15 @@ def test_an_interrupted_evaluation_resumes_to_the_same_report(folders, tmp_path,
     assert not (tmp_path / "resumed.partial").exists()
     reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("whole", "resumed")]
     timeless = [
-        [{key: value for key, value in row.items() if key != "relative_time"} for row in report["rows"]]
+        [
+            {key: value for key, value in row.items() if key not in ("relative_time", "seconds_per_question")}
+            for row in report["study"]["rows"]
+        ]
         for report in reports
     ]
     assert timeless[0] == timeless[1]
-    assert reports[0]["pairs scored"] == reports[1]["pairs scored"] > 48
-    assert reports[1]["classifier"]["sha256"] == digest
+    assert reports[0]["study"]["pairs scored"] == reports[1]["study"]["pairs scored"] > 48
+    assert reports[1]["study"]["classifier"]["sha256"] == digest
 
 
 def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
@@ -141,18 +144,18 @@ def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
     file = tmp_path / "questions.json"
     file.write_text(json.dumps(rows), encoding="utf-8")
     first = load(folders)
-    evaluate(first, str(file), tmp_path / "one", scores=tmp_path / "scores", resamples=10)
+    evaluate(first, str(file), tmp_path / "one", study={"scores": tmp_path / "scores"}, resamples=10)
     again = load(folders)
     again.scorer = Breaks(again.scorer, after=0)  # would stop at the first pair not kept
-    evaluate(again, str(file), tmp_path / "two", scores=tmp_path / "scores", resamples=10)
+    evaluate(again, str(file), tmp_path / "two", study={"scores": tmp_path / "scores"}, resamples=10)
     assert (tmp_path / "two" / "report.json").exists()
 
     halved = load(folders)
     halved.scorer.inference_dtype = torch.bfloat16
-    evaluate(halved, str(file), tmp_path / "three", scores=tmp_path / "scores", resamples=10)
+    evaluate(halved, str(file), tmp_path / "three", study={"scores": tmp_path / "scores"}, resamples=10)
     kept = {scores_file(tmp_path / "scores", folders / "serving", each.scorer) for each in (load(folders), halved)}
     assert kept == set((tmp_path / "scores").iterdir())
     assert len(kept) == 2
     reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
-    assert [report["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
-    assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "table.md").read_text()
+    assert [report["study"]["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
+    assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "report.md").read_text()

@@ -1,4 +1,4 @@
-"""`infer.py answers` on files that give retriever scores: for all questions, for some, and for some of a question's passages."""
+"""`infer.py evaluate` on files that give retriever scores: for all questions, for some, and for some of a question's passages."""
 
 import csv
 import json
@@ -40,18 +40,18 @@ def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
         (tmp_path / "dev.json").write_text(json.dumps(rows))
         if training is not None:
             (tmp_path / "train.json").write_text(json.dumps(training))
-            more = (*more, "--temperature_questions", "train.json")
+            more = (*more, "--study.temperature_questions", "train.json")
         return command(
-            tmp_path, "infer.py", "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving",
+            tmp_path, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving",
             "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid",
-            "--out", "report", "--resamples", "20", "--encoder", encoder, *more,
+            "--out", "report", "--resamples", "20", "--study.encoder", encoder, *more,
         )  # fmt: skip
 
     return run
 
 
 def recall_of_retriever(folder: Path) -> float:
-    with (folder / "report" / "answers.csv").open(encoding="utf-8") as file:
+    with (folder / "report" / "report.csv").open(encoding="utf-8") as file:
         cells = {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
     return float(cells["recall", "retriever", "R@1 %"])
 
@@ -76,7 +76,7 @@ def test_given_scores_rank_and_no_encoder_is_loaded(study: Callable[..., Ended],
     assert "given scores: 8 of 8 questions; temperature" in ended.out
     assert "fitted on 20 training questions; cosine: 0 of 8 questions\n" in ended.out
     assert "given scores, min-max scaled to 0..1" in ended.out
-    settings = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]
+    settings = json.loads((tmp_path / "report" / "report.json").read_text())["study"]
     assert settings["temperature"] == settings["temperatures"]["given"] == pytest.approx(temperature)
     assert "| BM25 |" in ended.out  # over the shipped passages, as without given scores
 
@@ -98,7 +98,7 @@ def test_questions_with_an_unscored_passage_are_ranked_by_cosine(
     questions, training = (list(read_questions("fid", str(tmp_path / name))) for name in ("dev.json", "train.json"))
     encoder = SentenceEncoder(str(checkpoints["bert"]), "cpu")
     by_cosine = retrieve(questions, None, encoder, 9, use_given=False)
-    temperatures = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]["temperatures"]
+    temperatures = json.loads((tmp_path / "report" / "report.json").read_text())["study"]["temperatures"]
     assert temperatures == pytest.approx(fit_temperatures(["cosine", "given"], training, None, encoder, 9))
     assert temperatures["given"] > 5 * temperatures["cosine"]  # each on its own scale
     for place, found in enumerate(candidates_of(tmp_path)):
@@ -113,7 +113,7 @@ def test_without_given_scores_the_cosine_ranks_all(study: Callable[..., Ended], 
     )  # those of training are not of this retriever
     assert "given scores: 0 of 4 questions; cosine of " in ended.out
     assert "shipped passages: 4 of 4 questions; temperature" in ended.out
-    settings = json.loads((tmp_path / "report" / "answers.json").read_text())["study"]
+    settings = json.loads((tmp_path / "report" / "report.json").read_text())["study"]
     assert list(settings["temperatures"]) == ["cosine"]
     assert "fitted" in ended.out
 

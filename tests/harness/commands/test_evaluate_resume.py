@@ -1,4 +1,4 @@
-"""`infer.py answers` after an interruption: what was computed is used again, and the report is the one of an unbroken run."""
+"""`infer.py evaluate` after an interruption: what was computed is used again, and the report is the one of an unbroken run."""
 
 import json
 import os
@@ -8,22 +8,26 @@ import subprocess
 import sys
 from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import infer
 from common.records import Passage
-from harness.commands import answers
+from harness.evaluation import engine
 from harness.evaluation.rerag import candidates, retrieval
 from harness.retrievers.bm25 import build_bm25
-from harness.strategies.drrag import DrRag
+from harness.strategies.retrieve_read import RetrieveRead
 from models.rerag.calibration import Calibration
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
+from tests.helpers.reports import Key, measured_cells, questions, timeless
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.runs import ROOT, SAME_THREADS
+
+Report = tuple[dict[Key, float], list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 def in_twos(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine questions make five batches."""
     monkeypatch.setattr(retrieval, "QUESTIONS_AT_ONCE", 2)
-    monkeypatch.setattr(answers, "QUESTIONS_AT_ONCE", 2)
+    monkeypatch.setattr(engine, "QUESTIONS_AT_ONCE", 2)
 
 
 @pytest.fixture
@@ -56,7 +60,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def unbroken(folders: dict[str, Path]) -> tuple[list[str], list[str]]:
+def unbroken(folders: dict[str, Path]) -> Report:
     """The report of an unbroken run of RE-RAG in small batches over the questions' own passages."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         in_twos(monkeypatch)
@@ -68,17 +72,17 @@ def rerag(folders: dict[str, Path], out: Path, retriever: str = "", *more: str) 
     """Arguments of RE-RAG, over the questions' own passages unless a retriever is named."""
     found_by = ["--strategy.retriever", retriever, "--strategy.retriever.index", str(folders["index"])]
     return [
-        "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders["serving"]),
+        "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders["serving"]),
         "--strategy.contexts", "3", "--strategy.candidates", "5", "--strategy.device", "cpu",
-        *(found_by if retriever else ["--encoder", str(folders["encoder"])]),
+        *(found_by if retriever else ["--study.encoder", str(folders["encoder"])]),
         "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20", *more,
     ]  # fmt: skip
 
 
-def drrag(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
-    """Arguments of a strategy that is asked for nothing but answers."""
+def plain(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
+    """Arguments of a strategy without a study."""
     return [
-        "answers", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--strategy.selection.k", "3",
+        "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead", "--strategy.k", "3",
         "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(folders["index"]),
         "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(folders["packed"]),
         "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20",
@@ -86,14 +90,9 @@ def drrag(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
     ]  # fmt: skip
 
 
-def report(out: Path) -> tuple[list[str], list[str]]:
-    """The table and the records without what the clock says."""
-    lines = [line for line in (out / "answers.csv").read_text().splitlines() if "seconds" not in line]
-    records = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
-    for record in records:
-        if "costs" in record:
-            record["costs"] = {name: value for name, value in record["costs"].items() if "seconds" not in name}
-    return lines, [json.dumps(record) for record in records]
+def report(out: Path) -> Report:
+    """The tables and the records without what the clock says."""
+    return measured_cells(out), [timeless(record) for record in questions(out)]
 
 
 def partial(out: Path) -> Path:
@@ -101,7 +100,7 @@ def partial(out: Path) -> Path:
 
 
 def kept_lines(out: Path, name: str) -> list[str]:
-    return (partial(out) / f"answers-{name}.jsonl").read_text().splitlines()
+    return (partial(out) / f"{name}.jsonl").read_text().splitlines()
 
 
 class Interrupt:
@@ -136,7 +135,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     file.write_text(json.dumps(hotpot_rows(65)))  # batches of 32: three
     retriever = "tests.helpers.killing_retriever.KillingRetriever"
     same = ("--strategy.precision", "fp32")  # as `auto` is in this process alone
-    more = ("--questions", str(file), "--temperature_questions", str(folders["train"]), *same)
+    more = ("--questions", str(file), "--study.temperature_questions", str(folders["train"]), *same)
     command = rerag(folders, tmp_path / "out", retriever, *more)
     environment = {**os.environ, **SAME_THREADS, KILLED_AT: "3"}  # one search for the temperature, two batches
     run = subprocess.run(
@@ -144,9 +143,9 @@ def test_a_killed_process_goes_on_where_it_stopped(
     )
     assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
     assert not (tmp_path / "out").exists()
-    assert len(kept_lines(tmp_path / "out", "temperature")) == 1 + 1
-    assert len(kept_lines(tmp_path / "out", "pools")) == 1 + 2
-    before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "pools")[1:]]
+    assert len(kept_lines(tmp_path / "out", "answers-temperature")) == 1 + 1
+    assert len(kept_lines(tmp_path / "out", "answers-pools")) == 1 + 2
+    before = [json.loads(line)["result"]["seconds"] for line in kept_lines(tmp_path / "out", "answers-pools")[1:]]
 
     searches = KillingRetriever.searches
     infer.main(command)
@@ -154,7 +153,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
     said = capsys.readouterr().err
     assert "reusing 2 of 3 batches" in said
     assert not partial(tmp_path / "out").exists()
-    spent = json.loads((tmp_path / "out" / "answers.json").read_text())["study"]["seconds"]
+    spent = json.loads((tmp_path / "out" / "report.json").read_text())["study"]["seconds"]
     assert all(spent[stage] > sum(each[stage] for each in before) for stage in candidates.STAGES)
 
     infer.main(rerag(folders, tmp_path / "whole", retriever, *more))
@@ -166,7 +165,7 @@ def test_a_killed_process_goes_on_where_it_stopped(
 @pytest.mark.parametrize("at", [0, 1, 4])
 def test_own_passages_resume_from_any_batch(
     folders: dict[str, Path],
-    unbroken: tuple[list[str], list[str]],
+    unbroken: Report,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     at: int,
@@ -183,12 +182,12 @@ def test_own_passages_resume_from_any_batch(
 
 @pytest.mark.usefixtures("small_batches")
 def test_any_strategy_resumes(folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted = Interrupt(monkeypatch, DrRag, "answer", 3)
+    interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
     with pytest.raises(KeyboardInterrupt):
-        infer.main(drrag(folders, tmp_path / "out"))
-    given = [json.loads(line)["result"] for line in kept_lines(tmp_path / "out", "given")[1:]]
-    assert interrupted.resume(drrag(folders, tmp_path / "out")) == 2
-    assert interrupted.resume(drrag(folders, tmp_path / "whole")) == 5
+        infer.main(plain(folders, tmp_path / "out"))
+    given = [json.loads(line)["result"] for line in kept_lines(tmp_path / "out", "answers")[1:]]
+    assert interrupted.resume(plain(folders, tmp_path / "out")) == 2
+    assert interrupted.resume(plain(folders, tmp_path / "whole")) == 5
     assert report(tmp_path / "out") == report(tmp_path / "whole")
     records = [json.loads(line) for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()]
     assert [r["costs"] for r in records[:6]] == [each["costs"] for batch in given for each in batch]  # as measured then
@@ -225,7 +224,7 @@ def test_other_work_starts_over(
         (["--strategy.candidates", "6"], "candidates"),
         (["--strategy.contexts", "2"], "contexts"),
         (["--limit", "8"], "questions"),
-        (["--encoder", str(checkpoints["roberta"])], "encoder"),
+        (["--study.encoder", str(checkpoints["roberta"])], "encoder"),
     ):
         said = stops_at_once(rerag(folders, out, "", *more), interrupted, capsys)
         assert said == f"saved by a run that differs in: {differs}. Starting over."
@@ -260,17 +259,17 @@ def test_other_work_starts_over(
 def test_other_arguments_of_any_strategy_start_over(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    interrupted = Interrupt(monkeypatch, DrRag, "answer", 3)
+    interrupted = Interrupt(monkeypatch, RetrieveRead, "answer", 3)
     with pytest.raises(KeyboardInterrupt):
-        infer.main(drrag(folders, tmp_path / "out"))
-    more = ("--strategy.selection.k", "2", "--strategy.reader.max_passages", "1")
-    said = stops_at_once(drrag(folders, tmp_path / "out", *more), interrupted, capsys)
-    assert "differs in: reader, selection. " in said
+        infer.main(plain(folders, tmp_path / "out"))
+    more = ("--strategy.k", "2", "--strategy.reader.max_passages", "1")
+    said = stops_at_once(plain(folders, tmp_path / "out", *more), interrupted, capsys)
+    assert "differs in: k, reader. " in said
 
 
 @pytest.mark.usefixtures("small_batches")
 def test_a_torn_last_line_is_computed_again(
-    folders: dict[str, Path], unbroken: tuple[list[str], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, Path], unbroken: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted = reading(monkeypatch, 3)
     with pytest.raises(KeyboardInterrupt):
@@ -282,8 +281,9 @@ def test_a_torn_last_line_is_computed_again(
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_others_keep_their_work_beside_ours(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_files_of_others_in_the_folder_of_saved_results_stay(folders: dict[str, Path], tmp_path: Path) -> None:
     partial(tmp_path / "out").mkdir()
-    (partial(tmp_path / "out") / "scores-0.jsonl").write_text("of evaluate")
+    for name in ("notes.jsonl", "thesis.tex"):
+        (partial(tmp_path / "out") / name).write_text('{"the": "only copy"}\n')
     infer.main(rerag(folders, tmp_path / "out"))
-    assert [path.name for path in partial(tmp_path / "out").iterdir()] == ["scores-0.jsonl"]
+    assert sorted(path.name for path in partial(tmp_path / "out").iterdir()) == ["notes.jsonl", "thesis.tex"]

@@ -1,6 +1,5 @@
-"""Measuring answers: the command and its reports on real random models."""
+"""Evaluating RE-RAG: the command and its report on real random models."""
 
-import csv
 import itertools
 import json
 from pathlib import Path
@@ -14,7 +13,7 @@ from common.answer_metrics import exact_match, has_answer
 from common.errors import UserError
 from common.records import Answer, Question
 from datamodules.formats.reading import read_questions
-from harness.commands.answers import answers
+from harness.commands.evaluate import evaluate
 from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.candidates import collect_candidates
 from harness.evaluation.rerag.retrieval import has_answer_labels
@@ -27,6 +26,7 @@ from models.rerag.calibration import Calibration
 from models.rerag.marginal_reader import MarginalReader, weigh
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
+from tests.helpers.reports import cells
 from tests.helpers.rerag_world import corpus, write_serving
 from tests.helpers.tolerances import model_close
 
@@ -64,20 +64,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
 def run(folders: dict[str, Path], out: Path, *more: str, serving: str = "serving") -> None:
     infer.main(
         [
-            "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders[serving]),
+            "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders[serving]),
             "--strategy.contexts", "4", "--strategy.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out),
-            "--encoder", str(folders["encoder"]), "--resamples", "100", *more,
+            "--study.encoder", str(folders["encoder"]), "--resamples", "100", *more,
         ]
     )  # fmt: skip
-
-
-def read_csv(out: Path) -> dict[tuple[str, str, str], float]:
-    with (out / "answers.csv").open(encoding="utf-8") as file:
-        return {
-            (row["table"], row["row"], row["column"]): float(row["value"] or "nan")
-            for row in csv.DictReader(file)
-            if row["source"] == "ours"
-        }
 
 
 def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Path]) -> None:
@@ -97,10 +88,19 @@ def test_a_matrix_of_more_contexts_serves_any_few_of_them(folders: dict[str, Pat
 
 
 def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path], tmp_path: Path, capsys) -> None:
-    run(folders, tmp_path / "report", "--paper", "nq", "--ks", "[1,3]", "--temperature_questions", str(folders["dev"]))
+    run(
+        folders,
+        tmp_path / "report",
+        "--paper",
+        "nq",
+        "--ks",
+        "[1,3]",
+        "--study.temperature_questions",
+        str(folders["dev"]),
+    )
     out = tmp_path / "report"
     assert sorted(path.name for path in out.iterdir()) == [
-        "answers.csv", "answers.json", "answers.md", "contexts.png", "quality.png", "questions.jsonl",
+        "contexts.png", "quality.png", "questions.jsonl", "report.csv", "report.html", "report.json", "report.md",
         "risk_coverage.png",
     ]  # fmt: skip
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
@@ -113,17 +113,17 @@ def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path]
         assert record["logprob"] == model_close(answer.logprob)
         assert [hit["id"] for hit in record["evidence"]] == [hit.passage.id for hit in answer.evidence]
         assert record["notes"]["answerable"] == answer.notes["answerable"]
-    figures = read_csv(out)
+    figures = cells(out)
     exact = np.mean([exact_match(a.text, q.answers) for a, q in zip(expected, asked, strict=True)])
     assert exact >= 4 / 6
     assert figures["answers", "ours, squad", "EM %"] == pytest.approx(100 * exact, abs=1e-3)
     assert figures["ablation", "RE context, score", "EM %, thorough"] == pytest.approx(100 * exact, abs=1e-3)
     first = [has_answer(a.evidence[0].passage.text, q.answers) for a, q in zip(expected, asked, strict=True)]
     assert figures["recall", "RE", "R@1 %"] == pytest.approx(100 * np.mean(first), abs=1e-3)
-    report = json.loads((out / "answers.json").read_text())
+    report = json.loads((out / "report.json").read_text())
     assert report["questions"]["asked"] == 7
     assert report["study"]["temperature"] != 1
-    text = (out / "answers.md").read_text()
+    text = (out / "report.md").read_text()
     assert "*paper:* RE-RAG base" in text
     assert "fitted on 6 training questions" in text
     assert text in capsys.readouterr().out
@@ -172,11 +172,11 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
 
 def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) -> None:
     run(folders, tmp_path / "refusing", "--strategy.refuse", "true", "--strategy.threshold", "1.0")
-    assert read_csv(tmp_path / "refusing")["answers", "ours, squad", "EM %"] == 0
-    assert read_csv(tmp_path / "refusing")["ablation", "RE context, score", "EM %, thorough"] > 50
+    assert cells(tmp_path / "refusing")["answers", "ours, squad", "EM %"] == 0
+    assert cells(tmp_path / "refusing")["ablation", "RE context, score", "EM %, thorough"] > 50
     run(folders, tmp_path / "reranker", serving="reranker")
-    figures = read_csv(tmp_path / "reranker")
-    assert {table for table, *_ in figures} == {"recall", "detection", "auroc"}
+    figures = cells(tmp_path / "reranker")
+    assert {table for table, *_ in figures} == {"answers", "evidence", "costs", "recall", "detection", "auroc"}
     record = json.loads((tmp_path / "reranker" / "questions.jsonl").read_text().splitlines()[0])
     assert record["candidates"][0]["written"] is None
 
@@ -188,7 +188,7 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
     file, out = tmp_path / "answerable.json", tmp_path / "report"
     file.write_text(json.dumps(hotpot_rows(3, seed=5)))
     run(folders, out, "--questions", str(file), "--strategy.contexts", "10", "--paper", "nq")
-    text = (out / "answers.md").read_text()
+    text = (out / "report.md").read_text()
     nothing = "not measured: every set holds an answer"
     for title in ("Detection of context sets without an answer (Table 4)", "Discrimination of sets with and without"):
         section = text.split(f"## {title}")[1].split("##")[0]
@@ -198,9 +198,9 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
     assert f"| 0 | {nothing} |" in text.split("(Table 5)")[1]  # EM before and after is measured
     assert "no question has more candidates than contexts: both rankers select the same contexts" in text
     assert "refusal threshold: 0.7, exported\n" in text
-    report = json.loads((out / "answers.json").read_text())
+    report = json.loads((out / "report.json").read_text())
     assert report["not measured"]["auroc"]["RE"] == {"AUROC": "every set holds an answer"}
-    assert np.isnan(read_csv(out)["auroc", "RE", "AUROC"])
+    assert np.isnan(cells(out)["auroc", "RE", "AUROC"])
 
 
 class Echo:
@@ -215,12 +215,12 @@ def test_any_strategy_is_measured(folders: dict[str, Path], tmp_path: Path) -> N
     passages = [p for q in asked for p in q.passages]
     build_bm25(passages, tmp_path / "bm25")
     strategy = DrRag(Bm25Retriever(tmp_path / "bm25"), reader=Echo(), selection=SelectionOptions("sm", k=4))
-    answers(strategy, str(folders["dev"]), tmp_path / "out", paper="hotpotqa", resamples=50)
-    text = (tmp_path / "out" / "answers.md").read_text()
+    evaluate(strategy, str(folders["dev"]), tmp_path / "out", paper="hotpotqa", study={"ks": (4,)}, resamples=50)
+    text = (tmp_path / "out" / "report.md").read_text()
     assert "*paper:* Llama3-8B, CFS, k = 4 (Table 3)" in text
     assert "k = 6" not in text
     assert "seconds/first stage" in text
-    answers(strategy, str(folders["dev"]), tmp_path / "out", resamples=50, limit=2)  # replaces
+    evaluate(strategy, str(folders["dev"]), tmp_path / "out", resamples=50, limit=2)  # replaces
     assert len((tmp_path / "out" / "questions.jsonl").read_text().splitlines()) == 2
 
 
@@ -236,14 +236,12 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     for message, options in {
         "ks is": {"ks": (5, 1)},
         "resamples": {"resamples": 0},
-        "no reader": {"strategy": silent},
-        "temperature_questions is for": {"strategy": DrRag(silent.retriever, reader=Echo(), selection=SelectionOptions('sm')),
-                                         "temperature_questions": file},
+        "study.temperature_questions is no option of drrag": {"strategy": silent, "study": {"temperature_questions": file}},
         "normalization": {"normalization": "bleu"},
-        "without passages": {"questions": str(bare), "layout": "flashrag", "encoder": str(folders["encoder"])},
-        "None of the 2 questions": {"questions": str(hidden)},
-        "is not a report of `infer.py answers`": {"out": tmp_path},
+        "without passages": {"questions": str(bare), "layout": "flashrag", "study": {"encoder": str(folders["encoder"])}},
+        "None of the questions has a gold answer": {"questions": str(hidden)},
+        "is not a report of `infer.py evaluate`": {"out": tmp_path},
     }.items():  # fmt: skip
         with pytest.raises(UserError, match=message):
-            answers(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})
+            evaluate(**{"strategy": strategy, "questions": file, "out": out, "resamples": 10, **options})
     assert not out.exists()

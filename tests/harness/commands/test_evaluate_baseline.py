@@ -1,4 +1,4 @@
-"""`infer.py answers --baseline_serving`: Table 7's rows with a generator that was trained under the retriever's weights."""
+"""`infer.py evaluate --study.baseline_serving`: Table 7's rows with a generator that was trained under the retriever's weights."""
 
 import csv
 import json
@@ -46,19 +46,19 @@ def served(folder: Path) -> ReRag:
 
 def measure(folder: Path, *more: str, serving: str = "joint", out: str = "report") -> Ended:
     return command(
-        folder, "infer.py", "answers", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", serving,
+        folder, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", serving,
         "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid", "--out", out,
         "--resamples", "20", *more,
     )  # fmt: skip
 
 
 def ablation(folder: Path, out: str = "report") -> dict[tuple[str, str], str]:
-    with (folder / out / "answers.csv").open(encoding="utf-8") as file:
+    with (folder / out / "report.csv").open(encoding="utf-8") as file:
         return {(row["row"], row["column"]): row["value"] for row in csv.DictReader(file) if row["table"] == "ablation"}
 
 
 def test_the_baselines_row_is_what_its_folder_answers(folder: Path) -> None:
-    ended = measure(folder, "--baseline_serving", "baseline")
+    ended = measure(folder, "--study.baseline_serving", "baseline")
     assert ended.code == 0, ended.err
     questions = list(read_questions("fid", str(folder / "dev.json")))
     answers = served(folder).answer(questions)
@@ -93,12 +93,12 @@ def test_an_interrupted_reading_by_the_baseline_resumes(folder: Path, monkeypatc
 
     monkeypatch.setattr(reader, "matrices", counted)
     stop_at = 2  # the joint generator's batch, then the baseline's
-    assert measure(folder, "--baseline_serving", "baseline", out="cut").code == 130
+    assert measure(folder, "--study.baseline_serving", "baseline", out="cut").code == 130
     assert (folder / "cut.partial" / "answers-pools.jsonl").is_file()
     stop_at, calls = 0, []
-    measure(folder, "--baseline_serving", "baseline", out="cut")
+    measure(folder, "--study.baseline_serving", "baseline", out="cut")
     assert len(calls) == 1
-    measure(folder, "--baseline_serving", "baseline", out="whole")
+    measure(folder, "--study.baseline_serving", "baseline", out="whole")
     assert ablation(folder, "cut") == ablation(folder, "whole")
     assert not (folder / "cut.partial").exists()
 
@@ -106,12 +106,12 @@ def test_an_interrupted_reading_by_the_baseline_resumes(folder: Path, monkeypatc
 @pytest.mark.parametrize(
     ("more", "code", "part"),
     [
-        (("--baseline_serving", "nowhere"), 66, "baseline_serving: nowhere is no serving folder"),
-        (("--baseline_serving", "plain"), 2, "plain was trained with relevance not recorded, and Table 7's baseline with"),
-        (("--baseline_serving", "joint"), 2, "joint was trained with an estimator"),
-        (("--baseline_serving", "reranker"), 74, "reranker holds no generator"),
-        (("--baseline_serving", "baseline", "--strategy.serving", "reranker"), 2, "with an estimator and a generator only: omit"),
-        (("--baseline_serving", "baseline", "--strategy.serving", "plain"), 2, "with an estimator and a generator only: omit"),
+        (("--study.baseline_serving", "nowhere"), 66, "baseline_serving: nowhere is no serving folder"),
+        (("--study.baseline_serving", "plain"), 2, "plain was trained with relevance not recorded, and Table 7's baseline with"),
+        (("--study.baseline_serving", "joint"), 2, "joint was trained with an estimator"),
+        (("--study.baseline_serving", "reranker"), 74, "reranker holds no generator"),
+        (("--study.baseline_serving", "baseline", "--strategy.serving", "reranker"), 2, "with an estimator and a generator only: omit"),
+        (("--study.baseline_serving", "baseline", "--strategy.serving", "plain"), 2, "with an estimator and a generator only: omit"),
     ],
 )  # fmt: skip
 def test_other_generators_are_refused(folder: Path, more: tuple[str, ...], code: int, part: str) -> None:

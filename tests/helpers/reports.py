@@ -1,0 +1,44 @@
+"""Reading a report folder of `infer.py evaluate`: its table cells, its JSON and its questions."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+Key = tuple[str, str, str]  # table, row, column
+
+
+def cells(out: Path, source: str = "ours") -> dict[Key, float]:
+    """The values of report.csv; NaN where something was not measured."""
+    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["table"], row["row"], row["column"]): float(row["value"] or "nan")
+            for row in csv.DictReader(file)
+            if row["source"] == source
+        }
+
+
+def measured_cells(out: Path) -> dict[Key, float]:
+    """The values of report.csv without those that the clock gives, and without cells that were not measured."""
+    return {
+        key: value
+        for key, value in cells(out).items()
+        if not math.isnan(value) and key[2] != "time" and not any(word in part for word in ("second", "s, ") for part in key)
+    }  # fmt: skip
+
+
+def questions(out: Path) -> list[dict[str, Any]]:
+    """The records of questions.jsonl."""
+    return [json.loads(line) for line in (out / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def timeless(record: dict[str, Any]) -> dict[str, Any]:
+    """A question's record without measured times."""
+    costs = {name: value for name, value in record["costs"].items() if "seconds" not in name}
+    return {**record, "costs": costs}
+
+
+def report(out: Path) -> dict[str, Any]:
+    """report.json."""
+    return json.loads((out / "report.json").read_text(encoding="utf-8"))
