@@ -3,6 +3,7 @@
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
+    python infer.py plan --config configs/infer/drrag_hotpotqa.yaml --gpu_memory_gib 24
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
@@ -32,10 +33,11 @@ from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.mine import check_mine, mine
+from harness.commands.plan import check_plan, plan
 from harness.commands.score import check_score, score
 from harness.runtime.provenance import construct
 
-COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, score, ask, evaluate, export)}
+COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, score, plan, ask, evaluate, export)}
 
 
 KEPT = {  # what is left of an interrupted command
@@ -51,7 +53,9 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     command = "infer.py"
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
+        "plan": check_plan,
     }  # fmt: skip
+    unbuilt: ClassVar = ("plan",)
 
 
 class CheckingParser(Parser):

@@ -41,12 +41,23 @@ class StandIn:
         self.class_type = class_type
         vars(self).update(arguments)
 
+    @property
+    def class_path(self) -> str:
+        """The class as a config names it."""
+        return f"{self.class_type.__module__}.{self.class_type.__qualname__}"
+
+    @property
+    def init_args(self) -> dict[str, Any]:
+        """The arguments of its constructor."""
+        return {name: value for name, value in vars(self).items() if name != "class_type"}
+
 
 class CommandLine:
     """Mixin for argument parsers."""
 
     command: str  # as typed in a checkout: "infer.py", or "python -m package.module"
     checks: ClassVar[Mapping[str, Callable[..., None]]] = {}  # per command: checks some of its arguments, by name
+    unbuilt: ClassVar[Sequence[str]] = ()  # commands that get a `StandIn` for every object
     built_in_checks: ClassVar[tuple[type, ...]] = ()  # classes that load nothing in their constructor
     explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
     only_check: ClassVar[bool] = False  # build nothing: commands get a `StandIn` for every object
@@ -144,7 +155,7 @@ class CommandLine:
             command = checked.get("subcommand")
             if command in self.checks:
                 call_with_known(self.checks[command], vars(checked[command]))
-            if self.only_check:
+            if self.only_check or command in self.unbuilt:
                 return checked
         return build(namespace, *args, instantiators=instantiators, **kwargs)
 

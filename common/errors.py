@@ -33,6 +33,12 @@ class MissingInputError(UserError):
     exit_code = 66
 
 
+class MemoryShortError(UserError):
+    """What was planned does not fit the machine's memory."""
+
+    exit_code = 69
+
+
 class ArtifactError(UserError):
     """A file written by this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
 

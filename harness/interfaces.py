@@ -34,8 +34,13 @@ class Reader(Protocol):
 
 @runtime_checkable
 class Strategy(Protocol):
+    """A system.  If it has an attribute `retriever` that is None, it answers only questions that ship passages."""
+
     def answer(self, questions: Questions) -> list[Answer]:
-        """One answer per question, in the order of the questions."""
+        """One answer per question, in the order of the questions.
+
+        `harness.runtime.answer_text` says in which form the answers' notes and costs are shown.
+        """
 
 
 @runtime_checkable

@@ -80,7 +80,7 @@ def check_ask(
         UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither a retriever
             nor a shipped passage.
         MissingInputError: If the file does not exist.
-        DataError: If its first row does not match the layout.
+        DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
     check_at_least(LEAST_WIDTH, width=width)
     check_at_least(LEAST_WIDTH, characters=characters)
@@ -91,6 +91,8 @@ def check_ask(
             raise UserError("--limit is for the questions of a file: give --questions FILE too, or omit it.")
         if question is not None and not clean(question):
             raise UserError('question is empty: type one, e.g. --question "Who wrote Hamlet?"')
+        if question is not None and not _is_unicode(question):
+            raise DataError("question is not UTF-8 text: type it in a UTF-8 terminal, or give --questions FILE.")
         _check_passages(strategy, None)
         return
     from datamodules.formats.reading import read_questions
@@ -147,11 +149,13 @@ def _typed() -> Iterator[Question]:
             if at_terminal:
                 print(("\n" if place else "") + PROMPT, end="", file=sys.stderr, flush=True)
             line = sys.stdin.readline() if sys.stdin is not None else ""
-        except UnicodeDecodeError as error:
-            raise DataError(f"standard input is not UTF-8 text after question {place}: {error.reason}.") from error
+        except UnicodeDecodeError:
+            line = "\udcff"  # as Python reads a wrong byte in the C locale
         except KeyboardInterrupt:
             _end_line(at_terminal)
             raise
+        if not _is_unicode(line):
+            raise DataError(f"standard input is not UTF-8 text after question {place}: convert it, e.g. with iconv.")
         text = clean(line)
         if not line or (at_terminal and not text):
             break
@@ -164,6 +168,15 @@ def _typed() -> Iterator[Question]:
         raise UserError(
             "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard input."
         )
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text holds no bytes that could not be decoded."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _end_line(at_terminal: bool) -> None:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,10 +66,13 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                     (folder / name).mkdir()
                     return evaluate_into(folder / name, options["strategy"], study, source, limit, own)
 
-                measured[name] = run({"evaluate": measure}, args)
+                # its own --out, which is not written: the comparison's is locked by this process
+                measured[name] = run({"evaluate": measure}, [*args, "--out", str(settings.partial / name)])
             write_comparison(folder, measured, source, settings)
         for name in systems:
             remove_partial(settings.partial / f"{name}.partial")
+        with suppress(OSError):  # nothing was saved
+            settings.partial.rmdir()
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 

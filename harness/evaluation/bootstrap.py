@@ -1,7 +1,9 @@
-"""Paired bootstrap over questions (Efron 1979): confidence intervals of differences between systems.
+"""Bootstrap over questions (Efron 1979): percentile intervals of mean differences between systems, and of other statistics.
 
 Shape legend: N questions, R rows compared, B resamples.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,3 +43,34 @@ def paired_intervals(
         means_BR[start : start + size] = counts_BN @ differences_RN.T / questions
     tail = (1 - confidence) / 2
     return np.quantile(means_BR, [tail, 1 - tail], axis=0).T
+
+
+def resampled_interval(
+    statistic: Callable[[NDArray, NDArray], float],
+    one_N: NDArray,
+    other_N: NDArray,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float] | None:
+    """95% percentile interval of a statistic of two values per question that is no mean, such as AUROC.
+
+    Args:
+        statistic: Computed from both arrays, resampled alike; NaN where it is undefined.
+        one_N: The first value of each question.
+        other_N: The second.
+        resamples: How often N questions are drawn with replacement.
+        seed: Of the random draws.
+
+    Returns:
+        Lower and upper end.  Resamples in which the statistic is undefined are skipped; None if it is in all.
+    """
+    random = np.random.default_rng(seed)
+    values_B = np.empty(resamples)
+    for resample in range(resamples):
+        drawn_N = random.integers(0, len(one_N), len(one_N))
+        values_B[resample] = statistic(one_N[drawn_N], other_N[drawn_N])
+    values_B = values_B[~np.isnan(values_B)]
+    if not len(values_B):
+        return None
+    low, high = np.quantile(values_B, [0.025, 0.975])
+    return float(low), float(high)

@@ -19,7 +19,7 @@ from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.report import REPORT, defined, notes_of, questions_record, write_tables
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
 KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
@@ -60,7 +60,8 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
             "Quality",
             (*percent, "passages"),
             quality,
-            note="Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number.",
+            note="Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An empty cell: the "
+            "system has no reader, or the file lacks what the measure needs.",
         ),
         Table(
             "differences",
@@ -122,12 +123,9 @@ def _by_kind(name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]]
     order = np.argsort(-counts, kind="stable")
     rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
     for system, (_, measures) in systems.items():
-        means = []
-        for place in order:
-            values = measures[name][kinds_N == kinds[place]]
-            values = values[~np.isnan(values)]
-            means.append(Cell(100 * float(values.mean())) if len(values) else not_measured("undefined here"))
-        rows[system] = means
+        if _is_known(measures[name]):
+            of_kinds = [measures[name][kinds_N == kinds[place]] for place in order]
+            rows[system] = [Cell(100 * float(np.nanmean(values))) if _is_known(values) else None for values in of_kinds]
     return Table(f"{name} by kind", f"{name} % by kind of question", tuple(str(kinds[place]) for place in order), rows)
 
 
@@ -186,10 +184,10 @@ def _is_known(values_N: NDArray[np.float64]) -> bool:
     return not bool(np.isnan(values_N).all())
 
 
-def _mean(values_N: NDArray[np.float64], settings: Settings) -> Cell:
+def _mean(values_N: NDArray[np.float64], settings: Settings) -> Cell | None:
     known_N = values_N[~np.isnan(values_N)]
-    return percent_cells(known_N[None], settings.bootstrap)[0] if len(known_N) else not_measured("undefined here")
+    return percent_cells(known_N[None], settings.bootstrap)[0] if len(known_N) else None
 
 
-def _difference(values_N: NDArray[np.float64], first_N: NDArray[np.float64], settings: Settings) -> Cell:
+def _difference(values_N: NDArray[np.float64], first_N: NDArray[np.float64], settings: Settings) -> Cell | None:
     return _mean(values_N - first_N, settings)

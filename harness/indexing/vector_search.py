@@ -27,6 +27,7 @@ _DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", 
 _EXTRA_CANDIDATES = 16  # candidates beyond k, so that ties at rank k are ordered by position and not by FAISS
 _TIE_TOLERANCE = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
 _GPU_MAX_CANDIDATES = 2048  # FAISS's limit on a GPU
+_GPU_SCRATCH_BYTES = 3 * 2**29  # that FAISS reserves on a GPU of more than 8 GB
 _BLOCK = 65536  # vectors that numpy scores at a time
 _SEED = 0
 
@@ -127,6 +128,55 @@ def _write_approximate(folder: Path, parameters: dict) -> None:
         raise ArtifactError(f"{folder / APPROXIMATE}: cannot write ({error}). Free space.") from error
 
 
+def search_bytes(folder: Path, parameters: dict, gpus: int, device: str) -> tuple[int, int, int]:
+    """Memory of an opened index, bytes: in RAM, on each GPU that it is on, and mapped from files.
+
+    Args:
+        folder: Written by `write_vectors`; only headers are read.
+        parameters: As passed to `write_vectors`.
+        gpus: Number of GPUs of the machine.
+        device: As in `Vectors`.
+
+    Raises:
+        UserError: If the device is not possible with the FAISS that is installed.
+        ArtifactError: If the vector file cannot be read.
+    """
+    kind, faiss = parameters["faiss_index"], import_faiss()
+    vectors_bytes = open_vectors(folder).nbytes
+    if faiss is None:
+        return 0, 0, vectors_bytes
+    searched = vectors_bytes if kind == "flat" else (folder / APPROXIMATE).stat().st_size
+    if not wants_gpu(device, kind, gpus if hasattr(faiss, "StandardGpuResources") else 0):
+        return searched, 0, vectors_bytes
+    return 0, searched // (gpus if device == "all" else 1) + _GPU_SCRATCH_BYTES, vectors_bytes
+
+
+def open_vectors(folder: Path) -> np.ndarray:
+    """The stored vectors, (N, D), mapped from their file.
+
+    Raises:
+        ArtifactError: If the file cannot be read.
+    """
+    try:
+        return np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
+
+
+def wants_gpu(device: str, kind: FaissIndex, gpus: int) -> bool:
+    """Whether an index of this kind is searched on a GPU.
+
+    Raises:
+        UserError: If the device is unknown, or not possible with that many GPUs that FAISS sees.
+    """
+    check_choice(("auto", "cpu", "cuda", "all"), index_device=device)
+    possible = gpus > 0 and kind != "hnsw"
+    if device in ("cuda", "all") and not possible:
+        why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"
+        raise UserError(f"index device {device} is not possible: {why}. Choose cpu or auto, or pip install faiss-gpu.")
+    return possible and device != "cpu"
+
+
 class Vectors:
     """The vectors of an index folder, opened for search.
 
@@ -147,13 +197,10 @@ class Vectors:
         self, folder: Path, parameters: dict, device: str = "auto", nprobe: int = 16, ef_search: int = 64
     ) -> None:
         check_at_least(1, nprobe=nprobe, ef_search=ef_search)
-        try:
-            self.vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
+        self.vectors_ND = open_vectors(folder)
         self._process, self._faiss = os.getpid(), import_faiss()
         kind = parameters["faiss_index"]
-        on_gpu = self._wants_gpu(device, kind)
+        on_gpu = wants_gpu(device, kind, self._faiss.get_num_gpus() if self._faiss is not None else 0)
         self._index = None
         self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:
@@ -161,8 +208,7 @@ class Vectors:
             return
         if kind == "flat":
             self._index = self._faiss.IndexFlatIP(self.vectors_ND.shape[1])
-            for start in range(0, len(self.vectors_ND), _BLOCK):
-                self._index.add(np.ascontiguousarray(self.vectors_ND[start : start + _BLOCK]))
+            self._index.add(self.vectors_ND)  # at once: block by block the memory would grow by doubling
         else:
             self._index = self._faiss.read_index(str(folder / APPROXIMATE))
         if on_gpu:
@@ -173,17 +219,6 @@ class Vectors:
             space.set_index_parameter(self._index, "nprobe", nprobe)
         elif kind == "hnsw":
             self._index.hnsw.efSearch = ef_search
-
-    def _wants_gpu(self, device: str, kind: FaissIndex) -> bool:
-        check_choice(("auto", "cpu", "cuda", "all"), index_device=device)
-        gpus = self._faiss.get_num_gpus() if self._faiss is not None else 0
-        possible = gpus > 0 and kind != "hnsw"
-        if device in ("cuda", "all") and not possible:
-            why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"
-            raise UserError(
-                f"index device {device} is not possible: {why}. Choose cpu or auto, or pip install faiss-gpu."
-            )
-        return possible and device != "cpu"
 
     def _move_to_gpu(self, device: str) -> None:
         faiss = self._faiss

@@ -18,7 +18,8 @@ from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
 from common.seals import fingerprint
 from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
+from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
+from harness.runtime.memory_needs import RAM, Machine, Memory, Need
 
 if TYPE_CHECKING:
     import bm25s
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 StopWords = Literal["english", "none"]
 
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
+_WORD_BYTES = 250  # of a word in bm25s's dictionary and set; measured: 170 to 250
+_SEARCH_BYTES = 24  # of a passage while one query is searched: scores, positions and copies of both; measured: 6 to 21
 _WORD = r"(?u)\b\w\w+\b"  # bm25s's default: at least two letters or digits
 
 
@@ -134,6 +137,27 @@ class Bm25Retriever:
         self._engine = bm25s.BM25.load(self.index.folder / _FOLDER, mmap=True, show_progress=False)
         size_bytes = sum(array.nbytes for array in self._engine.scores.values() if isinstance(array, np.ndarray))
         say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(size_bytes)}, memory-mapped.")
+
+    @staticmethod
+    def memory(machine: Machine, index: Path) -> Memory:
+        """The vocabulary and the table of passages; scores and passages are mapped from files."""
+        import bm25s  # noqa: F401 (the plan counts the memory of libraries)
+
+        folder = Path(index)
+        opened = open_index(folder, "bm25", "size")
+        words = np.load(folder / _FOLDER / "indptr.csc.index.npy", mmap_mode="r").shape[0] - 1
+        arrays = sum(path.stat().st_size for path in (folder / _FOLDER).glob("*.npy"))
+        return Memory(
+            (
+                Need(
+                    f"words and passages of {folder}",
+                    RAM,
+                    index=words * _WORD_BYTES + (folder / OFFSETS).stat().st_size,
+                    activations=opened.passages * _SEARCH_BYTES,
+                    mapped=arrays + (folder / PASSAGES).stat().st_size,
+                ),
+            )
+        )
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first; ties in the order of the corpus.

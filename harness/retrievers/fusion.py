@@ -10,6 +10,7 @@ from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
+from harness.runtime.memory_needs import Memory
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
@@ -132,6 +133,11 @@ class FusedRetriever:
         check_at_least(0, rank_constant=rank_constant)
         check_choice(get_args(FusionMethod), method=method)
         check_choice(get_args(Scaling), scaling=scaling)
+
+    @staticmethod
+    def memory() -> Memory:
+        """Nothing but its retrievers."""
+        return Memory()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from common.checks import Precision, check_at_least
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
+from harness.runtime.memory_needs import Load, Machine, Memory
 
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
@@ -81,6 +82,20 @@ class RerankedRetriever:
     def check_options(candidates: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, candidates=candidates)
+
+    @staticmethod
+    def memory(
+        machine: Machine, load: Load, serving: Path, candidates: int, device: str, precision: Precision
+    ) -> Memory:
+        """The estimator."""
+        from models.rerag.model_memory import model_memory
+
+        needs = machine.networks(
+            serving, device, precision, lambda compute: model_memory(serving, compute, load.queries, candidates)
+        )
+        return Memory(
+            needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32"), ("candidates", candidates // 2))
+        )
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order.

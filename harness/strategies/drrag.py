@@ -14,6 +14,7 @@ from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.two_stage import StageResults, search_twice
+from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 
@@ -76,6 +77,28 @@ class DrRag:
                 f"selection {selection.method} needs the trained classifier: name its folder with serving "
                 "(checkpoints/<name>/serving), or choose sm or qdc."
             )
+
+    @staticmethod
+    def memory(
+        machine: Machine,
+        load: Load,
+        serving: Path | None,
+        selection: SelectionOptions,
+        device: str,
+        precision: Precision,
+    ) -> Memory:
+        """The classifier; its retriever searches with every question and with each of its q*_i."""
+        parts = Load(load.questions, load.questions * max(1, selection.concatenations), selection.k)
+        if serving is None:
+            return Memory(parts=parts)
+        from models.drrag.classifier_memory import classifier_memory
+
+        folder = serving
+        needs = machine.networks(
+            folder, device, precision,
+            lambda compute: {"classifier": classifier_memory(folder, load.questions * selection.most_pairs, compute)},
+        )  # fmt: skip
+        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.

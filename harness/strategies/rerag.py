@@ -14,9 +14,10 @@ from common.errors import UserError
 from common.progress import say
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import RelevanceModel, Retriever
-from harness.readers.t5 import MARGINALS, check_one_context, explanation, read_contexts
+from harness.readers.t5 import CHANGES, MARGINALS, check_one_context, explanation, read_contexts
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
+from harness.runtime.memory_needs import Load, Machine, Memory
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
@@ -119,6 +120,24 @@ class ReRag:
             raise UserError(
                 "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
             )
+
+    @staticmethod
+    def memory(
+        machine: Machine, load: Load, serving: Path | None, candidates: int, contexts: int, marginal: str, device: str,
+        precision: Precision,
+    ) -> Memory:  # fmt: skip
+        """Estimator and generator."""
+        if serving is None:
+            return Memory(unknown="its model is given as an object")
+        from models.rerag.model_memory import model_memory
+
+        folder = serving
+        needs = machine.networks(
+            folder, device, precision,
+            lambda compute: model_memory(folder, compute, load.questions, candidates, contexts, marginal == "thorough"),
+        )  # fmt: skip
+        fewer = (("candidates", max(contexts, candidates // 2)), ("contexts", max(1, contexts // 2)))
+        return Memory(needs, (*CHANGES, *fewer, ("marginal", "fast")))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.

@@ -50,7 +50,7 @@ PART = "classifier"
 FIELDS = {"attention": list(get_args(AttentionKind)), "threshold": float}  # of the manifest
 LABELS = {0: "negative", 1: "positive"}
 _NUMPY_STATE = threading.Lock()
-TOKENS_PER_BATCH = {"cpu": 2048}  # fits CPU caches: 25-33% faster than 8,192; GPUs need more
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}  # 2,048 fits CPU caches: 25-33% faster than 8,192; GPUs need more
 
 
 class TripleClassifier(nn.Module):
@@ -171,11 +171,9 @@ class TripleClassifier(nn.Module):
         manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT, FIELDS)
         kind = attention or manifest["attention"]
         folder = str(Path(serving) / PART)
-        config = AutoConfig.from_pretrained(folder)
-        extra: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in
-        if config.model_type == "big_bird":
-            extra["attention_type"] = _attention_type(kind, manifest["max_tokens"])
-        network = load_network(AutoModelForSequenceClassification, folder, **extra)
+        options: dict[str, Any] = {"dtype": torch.float32}  # whatever it was saved in
+        options |= attention_options(folder, kind, manifest["max_tokens"])
+        network = load_network(AutoModelForSequenceClassification, folder, **options)
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
         return classifier.to(where).eval()
@@ -224,7 +222,7 @@ class TripleClassifier(nn.Module):
             Per batch: positions in `triples` and their log-odds (nats), so that callers can report and save progress.
         """
         device = next(self.parameters()).device
-        tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH.get(device.type, 65_536)
+        tokens_per_batch = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         self.encode.remember_triples(triples)
         sequences = [self.encode(*triple) for triple in triples]
 
@@ -255,6 +253,12 @@ def positions_for(max_tokens: int, attention: AttentionKind) -> int:
     if resolve_kind(attention, max_tokens) != "block_sparse":
         return max_tokens
     return max(max_tokens, sparse_minimum_tokens(64, 3)) + 3 * 64
+
+
+def attention_options(folder: str | Path, kind: AttentionKind, max_tokens: int) -> dict[str, str]:
+    """Options of transformers' configuration for the attention kind of an exported classifier; none but for BigBird."""
+    is_big_bird = AutoConfig.from_pretrained(str(folder)).model_type == "big_bird"
+    return {"attention_type": _attention_type(kind, max_tokens)} if is_big_bird else {}
 
 
 def _attention_type(kind: AttentionKind, max_tokens: int) -> str:

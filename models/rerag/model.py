@@ -127,26 +127,18 @@ class ReRagModel:
         serving = Path(serving)
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
-        manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
+        manifest = read_model_manifest(serving, needs)
         parts = manifest["parts"]
-        check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
-        later = {name: manifest.get(name, default) for name, (default, _) in LATER_FIELDS.items()}
-        check_fields(str(serving), later, {name: types for name, (_, types) in LATER_FIELDS.items()}, CURE)
-        for name in needs:
-            if name not in parts:
-                raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
         estimator = generator = None
         if ESTIMATOR in parts:
-            words = parts[ESTIMATOR].get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
-            check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
             estimator = RelevanceEstimator.build(
-                str(serving / ESTIMATOR), *_input(serving, parts[ESTIMATOR]),
-                label_words=(words["true"], words["false"]),
+                str(serving / ESTIMATOR), *input_of(serving, parts[ESTIMATOR]),
+                label_words=label_words_of(serving, parts[ESTIMATOR]),
             )  # fmt: skip
             estimator = estimator.eval().to(where)
         if GENERATOR in parts:
             generator = Generator.build(
-                str(serving / GENERATOR), *_input(serving, parts[GENERATOR]), manifest["answer_prefix"]
+                str(serving / GENERATOR), *input_of(serving, parts[GENERATOR]), manifest["answer_prefix"]
             )
             generator = generator.eval().to(where)
         for part in (estimator, generator):
@@ -158,11 +150,46 @@ class ReRagModel:
             Calibration(**manifest["calibration"]),
             manifest["refusal_threshold"],
             manifest["max_answer_tokens"],
-            **later,
+            **{name: manifest[name] for name in LATER_FIELDS},
         )
 
 
-def _input(serving: Path, part: dict[str, Any]) -> tuple[int, ContextFormat]:
+def read_model_manifest(serving: Path, needs: tuple[str, ...] = (), check_files: bool = True) -> dict[str, Any]:
+    """The manifest of a RE-RAG serving folder, with the default of every field that its release did not write.
+
+    Args:
+        serving: The serving folder.
+        needs: Required parts: ESTIMATOR, GENERATOR.
+        check_files: Whether to compare every file with its SHA-256.
+
+    Raises:
+        MissingInputError: If the folder does not exist.
+        ArtifactError: If it is corrupt, was made for another text format, or lacks a required part.
+    """
+    manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS, check_files)
+    parts = manifest["parts"]
+    check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
+    later = {name: manifest.get(name, default) for name, (default, _) in LATER_FIELDS.items()}
+    check_fields(str(serving), later, {name: types for name, (_, types) in LATER_FIELDS.items()}, CURE)
+    for name in needs:
+        if name not in parts:
+            raise ArtifactError(f"{serving} holds no {name}, only {sorted(parts)}: give a folder that has one.")
+    return {**manifest, **later}
+
+
+def label_words_of(serving: Path, part: dict[str, Any]) -> tuple[str, str]:
+    """What an exported T5 estimator says of a relevant and of an irrelevant context."""
+    words = part.get("label_words", dict(zip(TRUE_FALSE, TRUE_FALSE, strict=True)))
+    check_fields(f"{serving}: label_words", words, dict.fromkeys(TRUE_FALSE, str), CURE)
+    return words["true"], words["false"]
+
+
+def input_of(serving: Path, part: dict[str, Any]) -> tuple[int, ContextFormat]:
+    """Maximum length in tokens and text format of an exported part.
+
+    Raises:
+        ArtifactError: If the text format is unknown.
+    """
     stored = part["text_format"]
     if stored not in FORMATS:
         raise ArtifactError(f"{serving} was made for the text format {stored!r}; allowed: {sorted(FORMATS)}.")

@@ -38,6 +38,7 @@ def place(tmp_path: Path) -> Path:
         (("--question", "x", "--questions", "questions.json"), 2, "Both --question and --questions are given"),
         (("--question", ""), 2, "question is empty"),
         (("--question", " \u200b "), 2, "question is empty"),
+        (("--question", "x\udcff", "--json"), 65, "question is not UTF-8 text"),
         (("--question", "x", "--limit", "2"), 2, "--limit is for the questions of a file"),
         (("--question", "x", "--width", "5"), 2, "width must be at least 20, got 5"),
         (("--question", "x", "--characters", "0"), 2, "characters must be at least 20, got 0"),

@@ -9,8 +9,8 @@ import torch
 
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
+from models.device_memory import _cgroup_rooms, available_bytes
 from models.drrag.triple_classifier import TripleClassifier
-from trainers.run.device_memory import _cgroup_rooms, available_bytes
 from trainers.run.memory_estimate import activation_bytes, saved_bytes
 
 

@@ -17,9 +17,9 @@ from transformers import PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from common.errors import UserError
+from models.counted_autocast import CountedAutocast
+from models.device_memory import available_bytes
 from models.full_precision import keep_heads_in_fp32
-from trainers.run.counted_autocast import CountedAutocast
-from trainers.run.device_memory import available_bytes
 from trainers.run.strategies import Fsdp2Strategy, transformer_layers
 
 GIB = 2**30

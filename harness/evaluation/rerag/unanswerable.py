@@ -5,7 +5,7 @@ no context's confidence reaches the threshold.  Where all sets or none hold an a
 say so.  Shape legend: N questions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
+from harness.evaluation.bootstrap import resampled_interval
 from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
 from models.metrics import auroc
@@ -187,7 +188,7 @@ def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
         scores = system.max_N, system.answerable_N
         area = not_measured(system.one_kind)
         if not system.one_kind:
-            area = Cell(auroc(*scores), resampled_interval(auroc, *scores, bootstrap))
+            area = Cell(auroc(*scores), resampled_interval(auroc, *scores, bootstrap.resamples, bootstrap.seed))
         rows[system.name] = [area]
     return Table(
         "auroc",
@@ -197,22 +198,6 @@ def _auroc_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
         note="Score: the greatest confidence among the selected contexts.",
         decimals=3,
     )
-
-
-def resampled_interval(
-    statistic: Callable[[NDArray, NDArray], float], one_N: NDArray, other_N: NDArray, bootstrap: Bootstrap
-) -> tuple[float, float] | None:
-    """95% percentile bootstrap interval over questions; resamples with an undefined statistic are skipped, None if all."""
-    random = np.random.default_rng(bootstrap.seed)
-    values = np.empty(bootstrap.resamples)
-    for resample in range(bootstrap.resamples):
-        drawn_N = random.integers(0, len(one_N), len(one_N))
-        values[resample] = statistic(one_N[drawn_N], other_N[drawn_N])
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return None
-    low, high = np.quantile(values, [0.025, 0.975])
-    return float(low), float(high)
 
 
 def coverage_curves(

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.evaluation.rerag import tables as rerag_tables
-from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables, resampled_interval
+from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
 from harness.evaluation.tables import tables_markdown
 from models.metrics import auroc
 from models.rerag.calibration import Calibration
@@ -166,15 +166,6 @@ def test_a_cost_for_another_share_of_unanswerable_questions(rows: list[tuple[flo
     v, s = 1 - label_N.mean(), 1 - kinds.mean()
     here = cheapest_refusal_threshold(best_N, label_N, cost * (1 - s) * v / (s * (1 - v)))[0]
     assert cheapest_refusal_threshold(often, kinds, cost)[0] == here
-
-
-def test_interval_of_auroc_holds_the_truth_and_tells_when_there_is_none() -> None:
-    random = np.random.default_rng(0)
-    label_N = random.random(300) < 0.5
-    low, high = resampled_interval(auroc, random.normal(size=300) + label_N, label_N, FEW)
-    assert low < 0.76 < high  # Phi(1 / sqrt 2)
-    assert 0.06 < high - low < 0.2
-    assert resampled_interval(auroc, np.ones(3), np.ones(3, bool), FEW) is None
 
 
 def test_coverage_table() -> None:

@@ -1,4 +1,4 @@
-"""Memory that a training process can still allocate: of its GPU, or of the machine within its cgroup limits (Linux)."""
+"""Memory that a process can still allocate: of its GPU, or of the machine within its cgroup limits (Linux)."""
 
 from pathlib import Path
 

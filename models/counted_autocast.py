@@ -1,4 +1,4 @@
-"""bf16 autocast on tensors without storage, so that the memory of a step can be counted before it is tried."""
+"""bf16 autocast on tensors without storage, so that the memory can be counted before anything is loaded."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

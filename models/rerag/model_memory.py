@@ -1,0 +1,117 @@
+"""Memory of RE-RAG's estimator and generator at inference, from the manifest and the `config.json` files of a serving folder.
+
+Shape legend: P contexts, T tokens, A answer tokens.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
+from transformers.modeling_outputs import BaseModelOutput
+
+from models.live_memory import Compute, PartMemory, batch_size, empty_network, forward_memory
+from models.rerag.context_tokenizer import ContextEncoder
+from models.rerag.estimator import TOKENS_PER_BATCH, RelevanceEstimator
+from models.rerag.generator import Encoded, Generator
+from models.rerag.marginal_reader import TOKENS_PER_GROUP
+from models.rerag.model import ESTIMATOR, GENERATOR, input_of, label_words_of, read_model_manifest
+
+_STATE_BYTES = 4  # encoder states are fp32 in both precisions
+
+
+def model_memory(
+    serving: Path, compute: Compute, questions: int, scored_passages: int = 0, read: int = 0, scored: bool = False
+) -> dict[str, PartMemory]:
+    """Memory of the parts of a serving folder by name, with inputs of the maximum length.
+
+    Loading a folder loads all its parts; a part that is not used has no activations.
+
+    Args:
+        serving: Folder that training exported; no weights are read.
+        compute: Precision and device.
+        questions: Questions at once.
+        scored_passages: Passages of a question that the estimator scores.
+        read: Inputs of a question that the generator reads.
+        scored: Whether answers are scored, under every context of their question.
+
+    Raises:
+        MissingInputError: If the folder does not exist.
+        ArtifactError: If its manifest is corrupt or of another kind or text format.
+    """
+    manifest = read_model_manifest(serving, check_files=False)
+    parts, counted = manifest["parts"], {}
+    if ESTIMATOR in parts:
+        network, encode, weights = _empty_part(serving, ESTIMATOR, parts)
+        estimator = RelevanceEstimator(network, encode, label_words_of(serving, parts[ESTIMATOR]))
+        counted[ESTIMATOR] = PartMemory(weights)
+        if pairs := questions * scored_passages:
+            rows, at_once = batch_size(pairs, encode.max_tokens, TOKENS_PER_BATCH[compute.device], compute)
+            counted[ESTIMATOR] = forward_memory(
+                network, weights, estimator, (rows, encode.max_tokens), at_once, compute
+            )
+    if GENERATOR in parts:
+        network, encode, weights = _empty_part(serving, GENERATOR, parts)
+        counted[GENERATOR] = PartMemory(weights)
+        if read:
+            generator = Generator(network, encode, manifest["answer_prefix"])
+            counted[GENERATOR] = _reading_memory(
+                generator, weights, questions, read, manifest["max_answer_tokens"], scored, compute
+            )
+    return counted
+
+
+def _reading_memory(
+    generator: Generator, weights: int, questions: int, read: int, answer_tokens: int, scored: bool, compute: Compute
+) -> PartMemory:
+    """Memory of generating answers, and of scoring them; arguments as in `model_memory`."""
+    tokens = generator.encode.max_tokens
+    rows, _ = batch_size(questions * read, tokens, TOKENS_PER_BATCH[compute.device], compute)
+
+    def answers(ids_PT: Tensor, attention_PT: Tensor) -> None:
+        encoded = generator.encode_contexts(ids_PT, attention_PT)
+        _write(generator, encoded, answer_tokens)
+        if scored:
+            every_P = torch.arange(len(ids_PT), device=ids_PT.device)
+            labels_PA = torch.ones(len(ids_PT), answer_tokens, dtype=torch.long, device=ids_PT.device)
+            generator.answer_logp(encoded.rows(every_P), labels_PA)
+
+    memory = forward_memory(generator.network, weights, answers, (rows, tokens), 1, compute)
+    if generator.encode.format == "packed":
+        return memory
+    held = min(questions * read * tokens, max(TOKENS_PER_GROUP, read * tokens))  # states of a group of questions
+    kept = (held - rows * tokens) * (generator.network.config.d_model * _STATE_BYTES + torch.long.itemsize)
+    return PartMemory(memory.weights, memory.copies, memory.batch, kept=kept)
+
+
+def _empty_part(serving: Path, name: str, parts: dict[str, Any]) -> tuple[Any, ContextEncoder, int]:
+    """A part's network without weights, its tokenizer, and the bytes of its weights."""
+    folder = serving / name
+    config = AutoConfig.from_pretrained(str(folder))
+    options = {"attention_type": "original_full"} if config.model_type == "big_bird" else {}
+    family = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForSequenceClassification
+    network, weights = empty_network(family, folder, **options)
+    return network, ContextEncoder(AutoTokenizer.from_pretrained(str(folder)), *input_of(serving, parts[name])), weights
+
+
+def _write(generator: Generator, encoded: Encoded, answer_tokens: int) -> None:
+    """The last step of greedy decoding, with the cache of the steps before it.  The words are not chosen: that needs values."""
+    network, states_PTH = generator.network, encoded.states_PTH
+    words_PA = torch.zeros(len(states_PTH), answer_tokens, dtype=torch.long, device=states_PTH.device)
+    cache = None
+    if answer_tokens > 1:
+        cache = network.get_decoder()(
+            input_ids=words_PA[:, 1:],
+            encoder_hidden_states=states_PTH,
+            encoder_attention_mask=encoded.attention_PT,
+            use_cache=True,
+        ).past_key_values
+    logits_P1V = network(
+        encoder_outputs=BaseModelOutput(last_hidden_state=states_PTH),
+        attention_mask=encoded.attention_PT,
+        decoder_input_ids=words_PA[:, :1],
+        past_key_values=cache,
+        use_cache=True,
+    ).logits
+    logits_P1V[:, -1].float().clone()  # generate() chooses from a copy
