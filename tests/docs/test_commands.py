@@ -48,7 +48,9 @@ def test_printed_commands_parse(command: Printed) -> None:
         "python train.py train --config configs/train/drrag_world.yaml",
         "torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_world.yaml --trainer.device 8",
         "python infer.py evaluate --config configs/infer/drrag_world.yaml --question dev.json --out reports/x",
-        "python infer.py answers --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
+        "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
+        "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --study.rows [QDC]",
+        "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json --out b",
         "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
@@ -100,7 +102,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     elif config.stem.startswith("mine_"):
         parse("infer", ["mine", "--config", str(config)])
     else:
-        parse("infer", ["answers", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])
+        parse("infer", ["evaluate", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])
 
 
 @pytest.mark.parametrize(("script", "arguments", "count"), RUNS, ids=lambda each: str(each)[:24])

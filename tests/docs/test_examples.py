@@ -113,7 +113,7 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(RE_RAG, "python infer.py index --layout fid --corpus")
     run(
         README,
-        "python infer.py answers",
+        "python infer.py evaluate",
         *FEW,
         "--strategy.init_args.candidates",
         "6",

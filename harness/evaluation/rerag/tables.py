@@ -160,7 +160,7 @@ def ablation_table(
     note = (
         "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. The "
         "paper's first four rows have a generator trained without the estimator under the retriever's weights: "
-        "--baseline_serving adds them."
+        "--study.baseline_serving adds them."
     )
     if len(prefixes) > 1:
         note = (
