@@ -172,11 +172,7 @@ def check_python(arguments: list[str]) -> None:
         return
     program = ROOT / arguments[0]
     assert program.is_file(), f"{arguments[0]} does not exist"
-<<<<<<< HEAD
-    if len(arguments) == 2 and not arguments[1].startswith("-"):  # only names the command, as in `infer.py evaluate`
-=======
     if len(arguments) == 2 and not arguments[1].startswith("-"):  # only names the command, as in `infer.py index`
->>>>>>> wt-docs
         arguments = [*arguments, "--help"]
     parse(program.stem, arguments[1:])
 
