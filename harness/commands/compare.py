@@ -1,11 +1,12 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
 from harness.commands.evaluate import evaluate, evaluate_into, remove_partial, settings_of
@@ -22,7 +23,7 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
     if not args or args[0] != "evaluate":
         return {}
     configs, others = [], []
-    words = iter(args)
+    words = iter(args[1:])
     for word in words:
         if word == "--config":
             configs.append(next(words, ""))
@@ -32,9 +33,20 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
             others.append(word)
     if len(configs) < 2:
         return {}
-    stems = [Path(config).stem for config in configs]
-    names = [stem if stems.count(stem) == 1 else f"{stem}-{place}" for place, stem in enumerate(stems, 1)]
-    return {name: [*others, "--config", config] for name, config in zip(names, configs, strict=True)}
+    names = _distinct([Path(config).stem for config in configs])
+    # a config comes first, so that options typed on the command line override it
+    return {name: [args[0], "--config", config, *others] for name, config in zip(names, configs, strict=True)}
+
+
+def _distinct(stems: Sequence[str]) -> list[str]:
+    """The stems; where several are equal, with the first number, from their place, that makes them distinct."""
+    names: list[str] = []
+    for place, stem in enumerate(stems, 1):
+        numbered = (f"{stem}-{number}" for number in range(place, place + len(stems) + 1))
+        names.append(
+            stem if stems.count(stem) == 1 else next(each for each in numbered if each not in (*stems, *names))
+        )
+    return names
 
 
 def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
@@ -46,6 +58,7 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         run: Runs a command line.
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
+    _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
@@ -75,6 +88,22 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
             settings.partial.rmdir()
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+
+
+def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse systems whose configs differ in more than the system and its study.
+
+    Raises:
+        UserError: Names the option and both configs.
+    """
+    (first_name, first), *others = zip(names, given, strict=True)
+    for name, options in others:
+        for key in first.keys() - {"strategy", "study"}:
+            if options[key] != first[key]:
+                raise UserError(
+                    f"{key} is {first[key]} for {first_name} and {options[key]} for {name}: all systems of a comparison need the "
+                    f"same. Type --{key} VALUE."
+                )
 
 
 @functools.wraps(evaluate)
