@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
     if not args or args[0] != "evaluate":
         return {}
     configs, others = [], []
-    words = iter(args)
+    words = iter(args[1:])
     for word in words:
         if word == "--config":
             configs.append(next(words, ""))
@@ -35,9 +35,20 @@ def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
             others.append(word)
     if len(configs) < 2:
         return {}
-    stems = [Path(config).stem for config in configs]
-    names = [stem if stems.count(stem) == 1 else f"{stem}-{place}" for place, stem in enumerate(stems, 1)]
-    return {name: [*others, "--config", config] for name, config in zip(names, configs, strict=True)}
+    names = _distinct([Path(config).stem for config in configs])
+    # a config comes first, so that options typed on the command line override it
+    return {name: [args[0], "--config", config, *others] for name, config in zip(names, configs, strict=True)}
+
+
+def _distinct(stems: Sequence[str]) -> list[str]:
+    """The stems; where several are equal, with the first number, from their place, that makes them distinct."""
+    names: list[str] = []
+    for place, stem in enumerate(stems, 1):
+        numbered = (f"{stem}-{number}" for number in range(place, place + len(stems) + 1))
+        names.append(
+            stem if stems.count(stem) == 1 else next(each for each in numbered if each not in (*stems, *names))
+        )
+    return names
 
 
 def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
@@ -50,6 +61,7 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
     _check_all_taken([each["strategy"] for each in given], given[0]["study"])
+    _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
@@ -109,6 +121,22 @@ def _check_all_taken(strategies: Sequence[Strategy], study: dict[str, Any] | Non
         if name not in taken:
             allowed = f"allowed: {', '.join(sorted(taken))}" if taken else "none of them has a study"
             raise UserError(f"study.{name} is no option of these systems' studies; {allowed}.")
+
+
+def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse systems whose configs differ in more than the system and its study.
+
+    Raises:
+        UserError: Names the option and both configs.
+    """
+    (first_name, first), *others = zip(names, given, strict=True)
+    for name, options in others:
+        for key in first.keys() - {"strategy", "study"}:
+            if options[key] != first[key]:
+                raise UserError(
+                    f"{key} is {first[key]} for {first_name} and {options[key]} for {name}: all systems of a comparison need the "
+                    f"same. Type --{key} VALUE."
+                )
 
 
 @functools.wraps(evaluate)

@@ -18,7 +18,7 @@ from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.report import REPORT, defined, notes_of, questions_record, write_tables
-from harness.evaluation.study import Settings
+from harness.evaluation.study import NOT_ASKED, Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
@@ -48,7 +48,7 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     quality, differences = {}, {}
     first_name, (_, first) = next(iter(systems.items()))
     for name, (answers, measures) in systems.items():
-        passages = Cell(float(np.mean([len(answer.evidence) for answer in answers])))
+        passages = Cell(float(np.mean([len(answer.evidence) for answer in _asked(answers)])))
         quality[name] = [*(_mean(measures[each], settings) for each in known), passages]
         if name != first_name:
             differences[name] = [_difference(measures[each], first[each], settings) for each in known]
@@ -138,7 +138,9 @@ def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
     )
     rows: dict[str, Cells] = {}
     for system, (answers, _) in systems.items():
-        mean = {name: float(np.mean([each.costs.get(name, 0.0) for each in answers])) for name in [*used, *stages]}
+        mean = {
+            name: float(np.mean([each.costs.get(name, 0.0) for each in _asked(answers)])) for name in [*used, *stages]
+        }
         has = {name for answer in answers for name in answer.costs}
         seconds = [Cell(mean[name]) if name in has else None for name in stages]
         rows[system] = [*(Cell(mean[name]) for name in used), Cell(sum(mean[name] for name in stages)), *seconds]
@@ -167,7 +169,9 @@ def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
         for system, (answers, measures) in systems.items():
             if not _is_known(measures[name]):
                 continue
-            seconds = [sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in answers]
+            seconds = [
+                sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in _asked(answers)
+            ]
             main = system in measured
             colour = colours[system.partition(": ")[0]]
             point = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
@@ -178,6 +182,11 @@ def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
             )  # fmt: skip
         axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
     save(figure, panels, path)
+
+
+def _asked(answers: Sequence[Answer]) -> list[Answer]:
+    """The answers that were asked for."""
+    return [answer for answer in answers if answer is not NOT_ASKED]
 
 
 def _is_known(values_N: NDArray[np.float64]) -> bool:

@@ -15,7 +15,7 @@ from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.retrieval_tables import evidence_table
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
-from harness.evaluation.study import Findings, Settings, Study, word_of
+from harness.evaluation.study import NOT_ASKED, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
 from harness.runtime.provenance import configuration, hardware
@@ -80,18 +80,20 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
 def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:
     """EM, F1 and accuracy by the chosen normalization, and retrieval scores over all of the evidence, per question.
 
-    EM, F1 and accuracy are undefined for questions without gold answers, and for a system that answers nothing.
+    EM, F1 and accuracy are undefined for questions without gold answers, and for a system that answers nothing; all are
+    undefined for questions that the system was not asked.
     """
     known_N = np.array([bool(question.answers) for question in questions]) & any(answer.text for answer in answers)
-    scored = score_answers(
-        [answer.text for answer in answers], questions, settings.normalization, settings.yes_no_rule
-    ).stacked()
+    texts = [answer.text if known else "" for answer, known in zip(answers, known_N, strict=True)]
+    scored = score_answers(texts, questions, settings.normalization, settings.yes_no_rule).stacked()
     measures: Measures = dict(zip(("EM", "F1", "Acc"), np.where(known_N, scored, np.nan), strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
     retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,))
     names = {"recall": "recall of gold", "hit": "hit", "precision": "precision", "has-answer": "has-answer recall"}
     measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items() if key != "precision"}
-    return measures | {"MRR": retrieved["MRR"]}
+    measures["MRR"] = retrieved["MRR"]
+    asked_N = np.array([answer is not NOT_ASKED for answer in answers])
+    return {name: np.where(asked_N, values_N, np.nan) for name, values_N in measures.items()}
 
 
 def _answer_tables(

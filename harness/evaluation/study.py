@@ -23,6 +23,9 @@ from harness.interfaces import Strategy
 OURS = "harness.strategies"  # the package of this project's strategies
 
 
+NOT_ASKED = Answer("", "", ())  # in the place of a variant's answer to a question that the study left out
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What all systems of an evaluation share."""
@@ -45,7 +48,9 @@ class Findings:
     """What a study found.  All lists have one entry per question given to it."""
 
     answers: Sequence[Answer | None] | None = None  # of the strategy itself; None where the study has not asked it
-    variants: Mapping[str, Sequence[Answer]] = field(default_factory=dict)  # of the system's other settings, by name
+    variants: Mapping[str, Sequence[Answer]] = field(
+        default_factory=dict
+    )  # of the system's other settings; or NOT_ASKED
     tables: list[Table] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     notes: str = ""  # below the tables
@@ -61,8 +66,7 @@ class Findings:
         if len(places) < count:
             answers = self.answers
             self.answers = None if answers is None else _spread(answers, places, [None] * count)
-            none = [Answer("", "", ()) for _ in range(count)]
-            self.variants = {name: _spread(each, places, none) for name, each in self.variants.items()}
+            self.variants = {name: _spread(each, places, [NOT_ASKED] * count) for name, each in self.variants.items()}
             self.records = _spread(self.records, places, [{} for _ in range(count)]) if self.records else ()
             self.cases = _spread(self.cases, places, [[] for _ in range(count)]) if self.cases else ()
         return self

@@ -17,7 +17,22 @@ class StageResults:
 
     rankings: Rankings
     passages: dict[str, Passage] = field(default_factory=dict)  # all passages of `rankings`, by id
-    scores: dict[str, float] = field(default_factory=dict)  # for q; if not found by q, for the first q*_i that found it
+    hits: list[Sequence[Ranked]] = field(default_factory=list)  # of q, then of every q*_i
+
+    def scores(self, ranking_size: int, concatenations: int, concatenated_size: int) -> dict[str, float]:
+        """Score by passage id: for q; for a passage that q did not find, for the first q*_i that found it.
+
+        Args:
+            ranking_size: Documents of q that count; the retrieval may have been deeper.
+            concatenations: Number of q*_i that count.
+            concatenated_size: Documents per q*_i that count.
+        """
+        first, *concatenated = self.hits
+        found: dict[str, float] = {}
+        for hits in [first[:ranking_size], *(each[:concatenated_size] for each in concatenated[:concatenations])]:
+            for hit in hits:
+                found.setdefault(hit.passage.id, hit.score)
+        return found
 
 
 @dataclass(slots=True)
@@ -66,11 +81,11 @@ def search_twice(
 
 
 def _stage_results(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> StageResults:
-    """One question's rankings as ids, with the passages and scores by id."""
+    """One question's rankings as ids, with the passages by id and the hits."""
     ids = [tuple(hit.passage.id for hit in hits) for hits in concatenated]
     results = StageResults(Rankings(tuple(hit.passage.id for hit in ranking), tuple(ids)))
-    for hits in [ranking, *concatenated]:
+    results.hits = [ranking, *concatenated]
+    for hits in results.hits:
         for hit in hits:
             results.passages.setdefault(hit.passage.id, hit.passage)
-            results.scores.setdefault(hit.passage.id, hit.score)
     return results

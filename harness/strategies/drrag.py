@@ -172,10 +172,11 @@ def selected_answer(
         why = {"partner": partner, "probability": probability, "rank": ranks.get(document)}
         notes.append({"id": document, "stage": stage, **why})
     searches = min(options.concatenations, len(found.rankings.concatenated))
+    scores = found.scores(options.ranking_size, options.concatenations, options.concatenated_size)
     return Answer(
         question_id=question.id,
         text="",
-        evidence=tuple(Ranked(found.passages[d], found.scores[d]) for d in chosen),
+        evidence=tuple(Ranked(found.passages[d], scores[d]) for d in chosen),
         costs={"retriever_calls": 1.0 + searches, "model_calls": float(len(decision.scores)), **shared},
         notes={"selection": options.method, "documents": notes},
     )

@@ -1,0 +1,335 @@
+"""The evaluation engine: what it measures of any strategy, and that a study's answers are those of its strategy."""
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.errors import ArtifactError
+from common.records import Answer, Asked, Passage, Question, Ranked, as_questions
+from harness.commands.evaluate import evaluate
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.drrag.study import Study as DrRagStudy
+from harness.evaluation.engine import Measured, measure, measures_of
+from harness.evaluation.rerag.study import Study as ReRagStudy
+from harness.evaluation.study import NOT_ASKED, Findings, Settings
+from harness.evaluation.tables import Table
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from harness.strategies.rerag import ReRag
+from harness.strategies.retrieve_read import RetrieveRead
+from models.rerag.calibration import Calibration
+from tests.helpers import rerag_world
+from tests.helpers.reports import cells, report
+from tests.helpers.reports import questions as records_of
+from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer, write_index, write_questions
+from tests.helpers.tolerances import model_close
+
+ASKED = [
+    Question(id_, text, ("Alba, Alba (ship)",), tuple(PASSAGES.values()), tuple(IDS[title] for title in gold), kind=kind)
+    for id_, text, kind, gold in QUESTIONS
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_index(tmp_path_factory.mktemp("index"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings("hotpotqa", "squad", (1, 5), None, Bootstrap(50, 0), tmp_path / "partial")
+
+
+class Titles:
+    """A reader that answers with the titles it is shown; one model call per passage."""
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        return [
+            Answer(q.id, ", ".join(hit.passage.title for hit in hits), (), -0.5, {"model_calls": float(len(hits))})
+            for q, hits in zip(questions, evidence, strict=True)
+        ]
+
+
+def values(measured: Measured, table: str, row: str) -> list[float | None]:
+    (found,) = (each for each in measured.tables if each.name == table)
+    return [None if cell is None else round(cell.value, 3) for cell in found.rows[row]]
+
+
+# --- any strategy
+
+
+def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, settings: Settings) -> None:
+    measured = measure(RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), ASKED, None, settings)
+    assert measured.word == "retrieve_read"
+    assert [table.name for table in measured.tables] == ["answers", "answers by kind", "evidence", "costs"]
+    # BM25 finds the first gold passage of q1 and q2, and both of q3, first
+    third = 100 / 3
+    assert [hit.passage.title for hit in measured.answers[0].evidence] == ["Alba", "Alba (ship)"]
+    assert values(measured, "answers", "ours, squad")[0] == round(third, 3)  # q1
+    assert values(measured, "answers by kind", "bridge")[:2] == [2, 50]
+    assert values(measured, "evidence", "recall of gold passages") == [50, round(2 * third, 3)]
+    assert values(measured, "evidence", "hit rate") == [100, 100]
+    assert values(measured, "evidence", "precision") == [100, round(2 * third, 3)]
+    assert values(measured, "evidence", "MRR") == [None, 100]
+    assert values(measured, "costs", "retriever calls") == [1]
+    assert values(measured, "costs", "model calls") == [2]
+    assert measured.measures.keys() == measured.systems.keys() == {"retrieve_read"}
+    assert measured.measures["retrieve_read"]["EM"].tolist() == [1, 0, 0]
+    assert measured.measures["retrieve_read"]["recall of gold"].tolist() == [0.5, 0.5, 1]
+
+
+def test_without_a_reader_there_is_no_figure_of_answers(index: Path, settings: Settings) -> None:
+    measured = measure(RetrieveRead(Bm25Retriever(index), k=2), ASKED, None, settings)
+    (answers,) = (table for table in measured.tables if table.name == "answers")
+    assert {cell.reason for cell in answers.rows["ours"] if cell} == {
+        "the strategy has no reader, or it answered nothing"
+    }
+    assert np.isnan(measured.measures["retrieve_read"]["EM"]).all()
+    assert values(measured, "evidence", "recall of gold passages") == [50, 66.667]
+
+
+def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path, settings: Settings) -> None:
+    only_gold = replace(ASKED[0], answers=())
+    only_answer = replace(ASKED[1], support=())
+    partly_shipped = replace(ASKED[2], unshipped_support=("Nowhere",))
+    strategy = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles())
+    measured = measure(strategy, [only_gold, only_answer, partly_shipped], None, settings)
+    defined = {
+        name: [not math.isnan(value) for value in values_N]
+        for name, values_N in measured.measures["retrieve_read"].items()
+    }
+    answered, gold = [False, True, True], [True, False, False]
+    assert defined == {
+        "EM": answered, "F1": answered, "Acc": answered, "has-answer recall": answered,
+        "recall of gold": gold, "hit": gold, "MRR": gold,
+    }  # fmt: skip
+    assert values(measured, "answers", "ours, squad")[0] == 0  # of two questions
+    assert values(measured, "evidence", "recall of gold passages") == [50, 50]  # of one
+
+
+class Asks(RetrieveRead):
+    """Retrieve-then-read that remembers what it was asked."""
+
+    asked: list[str]
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        self.asked = [*getattr(self, "asked", []), *(question.id for question in as_questions(questions))]
+        return super().answer(questions)
+
+
+class OfTheSecond:
+    """A study that asks only the second question, with another k as a variant."""
+
+    def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
+        own = strategy.answer(questions[1:2])
+        one = RetrieveRead(strategy.retriever, 1, strategy.reader).answer(questions[1:2])
+        found = Findings(own, {"one": one}, [Table("own", "Own", ("x",), {})], seconds_before=1000.0)
+        found.records, found.cases = [{"own": 1}], [[]]
+        return found.spread([1], len(questions))
+
+
+def test_the_strategy_is_asked_what_its_study_has_not_asked(index: Path, settings: Settings) -> None:
+    strategy = Asks(Bm25Retriever(index), k=2, reader=Titles())
+    measured = measure(strategy, ASKED, OfTheSecond(), settings)
+    assert strategy.asked == ["q2", "q1", "q3"]
+    plain = RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()).answer(ASKED)
+    assert [(a.question_id, a.text, a.evidence) for a in measured.answers] == [
+        (a.question_id, a.text, a.evidence) for a in plain
+    ]
+    assert [table.name for table in measured.tables][-1] == "own"
+    assert measured.seconds > 1000
+    assert list(measured.systems) == list(measured.measures) == ["test_engine", "one"]
+    # what the study has not asked the variant is undefined, not wrong
+    assert np.isnan(measured.measures["one"]["recall of gold"]).tolist() == [True, False, True]
+    assert measured.measures["one"]["recall of gold"][1] == 0.5
+    assert np.isnan(measured.measures["one"]["EM"]).tolist() == [True, False, True]
+
+
+def test_findings_are_spread_over_all_questions() -> None:
+    first, second = Answer("a", "x", ()), Answer("b", "y", ())
+    found = Findings([first, second], {"v": [second, first]}, records=[{"n": 1}, {"n": 2}]).spread([0, 2], 4)
+    assert found.answers == [first, None, second, None]
+    assert found.variants == {"v": [second, NOT_ASKED, first, NOT_ASKED]}
+    assert found.records == [{"n": 1}, {}, {"n": 2}, {}]
+    assert found.cases == ()
+    assert Findings(None).spread([1], 2).answers is None
+    whole = Findings([first, second]).spread([0, 1], 2)
+    assert whole.answers == [first, second]
+
+
+def test_a_system_that_finds_nothing_has_zeros(settings: Settings) -> None:
+    found = measures_of(ASKED, [Answer(each.id, "", ()) for each in ASKED], settings)
+    assert np.isnan(found["EM"]).all()
+    for name in ("recall of gold", "hit", "MRR", "has-answer recall"):
+        assert found[name].tolist() == [0, 0, 0]
+
+
+# --- a study's answers are the strategy's
+
+
+class Digest:
+    """Pair scores that depend on the question and on the order of the pair."""
+
+    threshold = 0.5
+
+    def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
+        return [zlib.crc32(f"{question}|{d1.id}|{d2.id}".encode()) / 2**32 for question, d1, d2 in triples]
+
+
+def without_seconds(costs: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in costs.items() if not name.startswith("seconds/")}
+
+
+@pytest.mark.parametrize("reader", [None, Titles()], ids=["alone", "with a reader"])
+@pytest.mark.parametrize("k", [2, 5])  # a row of the tables, and none
+@pytest.mark.parametrize("method", ["sm", "qdc", "cis", "cfs", "ranked"])
+def test_dr_rag_s_own_selection_is_what_the_strategy_answers(
+    method: str, k: int, reader: Titles | None, index: Path, settings: Settings
+) -> None:
+    strategy = DrRag(
+        Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions(method, k=k, fill=k == 5), reader=reader
+    )
+    measured = measure(strategy, ASKED, DrRagStudy(ks=(2, 3)), settings)
+    for found, expected in zip(measured.answers, strategy.answer(ASKED), strict=True):
+        assert found.evidence == expected.evidence
+        assert (found.question_id, found.text, found.logprob) == (expected.question_id, expected.text, expected.logprob)
+        assert found.notes == expected.notes
+        assert without_seconds(found.costs) == without_seconds(expected.costs)
+        assert found.costs.keys() == expected.costs.keys()
+    rows = {"SM", "QDC", "CIS", "CIS w/o QDC", "CFS", "CFS w/o QDC", "CFS, all", "CFS, filled", "ranked"}
+    own = {"sm": "SM", "qdc": "QDC", "cis": "CIS", "cfs": "CFS", "ranked": "ranked"}[method]
+    assert set(measured.systems) == {"drrag"} | (rows - {own} if k == 2 else set())  # of the same budget
+
+
+def test_dr_rag_s_variants_are_what_those_selections_answer(index: Path, settings: Settings) -> None:
+    strategy = DrRag(Bm25Retriever(index), scorer=Digest(), selection=SelectionOptions("ranked", k=3), reader=Titles())
+    measured = measure(strategy, ASKED, DrRagStudy(rows=["QDC", "CFS"], ks=(3,), bm25=index), settings)
+    assert list(measured.systems) == ["drrag", "BM25", "BM25 + SM, fused", "SM", "QDC", "CFS"]
+    for name, method in {"SM": "sm", "QDC": "qdc", "CFS": "cfs"}.items():
+        alone = DrRag(strategy.retriever, scorer=Digest(), selection=SelectionOptions(method, k=3), reader=Titles())
+        for found, expected in zip(measured.systems[name], alone.answer(ASKED), strict=True):
+            assert (found.text, found.evidence) == (expected.text, expected.evidence)
+            assert (found.notes, without_seconds(found.costs)) == (expected.notes, without_seconds(expected.costs))
+    plain = RetrieveRead(Bm25Retriever(index), 3, Titles()).answer(ASKED)
+    for found, expected in zip(measured.systems["BM25"], plain, strict=True):
+        assert (found.text, found.evidence) == (expected.text, expected.evidence)
+        assert without_seconds(found.costs) == without_seconds(expected.costs)
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    folder = tmp_path_factory.mktemp("rerag") / "serving"
+    return rerag_world.write_serving(
+        checkpoints["t5"], folder, calibration=Calibration(0.5, 0.0), threshold=0.5, max_tokens=96, temperature=0.5
+    )
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Question], Path]:
+    """Questions with an answer that is in some passage, and a BM25 index of the passages."""
+    passages = rerag_world.corpus()
+    asked = [
+        replace(question, answers=(question.passages[0].text.split()[0],))
+        for question in rerag_world.questions(passages)
+    ]
+    folder = tmp_path_factory.mktemp("world") / "bm25"
+    build_bm25(passages, folder)
+    return asked, folder
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize(
+    ("retrieved", "marginal", "refuse"), [(False, "thorough", False), (True, "fast", False), (True, "thorough", True)]
+)
+def test_re_rag_s_own_answers_are_what_the_strategy_answers(
+    retrieved: bool, marginal: Any, refuse: bool, serving: Path, world: tuple[list[Question], Path], settings: Settings,
+    checkpoints: dict[str, Path],
+) -> None:  # fmt: skip
+    asked, folder = world
+    retriever = Bm25Retriever(folder) if retrieved else None
+    options: dict[str, Any] = {"candidates": 6, "contexts": 3, "marginal": marginal, "device": "cpu"}
+    best = [
+        max(context["probability"] for context in answer.notes["contexts"])
+        for answer in ReRag(retriever, serving, **options).answer(asked)
+    ]
+    strategy = ReRag(retriever, serving, **options, refuse=refuse, threshold=float(np.mean(best)) if refuse else None)
+    measured = measure(strategy, asked, ReRagStudy(encoder=str(checkpoints["bert"])), settings)
+    expected = strategy.answer(asked)
+    if refuse:
+        assert {answer.text == "unanswerable" for answer in expected} == {True, False}
+    for found, other in zip(measured.answers, expected, strict=True):
+        assert (found.question_id, found.text) == (other.question_id, other.text)
+        assert [hit.passage for hit in found.evidence] == [hit.passage for hit in other.evidence]
+        assert [hit.score for hit in found.evidence] == model_close([hit.score for hit in other.evidence])
+        assert found.logprob == (None if other.logprob is None else model_close(other.logprob))
+        assert found.notes.keys() == other.notes.keys()
+        assert (found.notes["answerable"], found.notes["threshold"]) == (
+            other.notes["answerable"],
+            other.notes["threshold"],
+        )
+        for name in ("retriever_calls", "model_calls"):
+            assert found.costs[name] == other.costs[name]
+    assert list(measured.systems) == ["rerag", "Baseline", "RE score", "RE context"]
+
+
+# --- whole evaluations
+
+
+def test_an_index_of_another_corpus_is_refused_by_the_study_of_gold_and_noted_by_others(
+    tmp_path: Path, serving: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build_bm25([Passage.of("Other", "alba river of quite another corpus")], tmp_path / "other")
+    file, other = str(write_questions(tmp_path)), Bm25Retriever(tmp_path / "other")
+    with pytest.raises(
+        ArtifactError, match="other is an index of another corpus: it holds none of the 6 gold passages"
+    ):
+        evaluate(DrRag(other, scorer=gold_scorer()), file, tmp_path / "refused", resamples=10)
+    assert not list(tmp_path.glob("refused*"))
+    for strategy in (RetrieveRead(other), ReRag(other, serving, 2, 1, device="cpu")):
+        evaluate(strategy, file, tmp_path / "noted", resamples=10)
+        line = "Note: " + str(tmp_path / "other") + " is an index of another corpus: it holds none of the 6 gold"
+        assert line in capsys.readouterr().err
+        assert f"- {line}" in (tmp_path / "noted" / "report.md").read_text()
+        assert report(tmp_path / "noted")["questions"]["gold passages not in the index"] is None
+        assert all(means["recall of gold"] == 0 for means in report(tmp_path / "noted")["means"].values())
+
+
+@pytest.mark.numeric
+def test_answers_and_gold_passages_are_each_used_where_they_are(tmp_path: Path, index: Path, serving: Path) -> None:
+    """A file in which q1 has gold passages alone and q2 an answer alone, q3 both."""
+    file = write_questions(tmp_path)
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    rows[0]["answer"] = ""
+    rows[1]["supporting_facts"] = []
+    file.write_text(json.dumps(rows), encoding="utf-8")
+    for strategy, word in (
+        (ReRag(Bm25Retriever(index), serving, 3, 2, device="cpu"), "rerag"),
+        (DrRag(Bm25Retriever(index), scorer=gold_scorer(), reader=Titles()), "drrag"),
+        (RetrieveRead(Bm25Retriever(index), k=2, reader=Titles()), "retrieve_read"),
+    ):
+        evaluate(strategy, str(file), tmp_path / word, resamples=10)
+        records = records_of(tmp_path / word)
+        assert [record["EM"] is None for record in records] == [True, False, False]
+        assert [record["recall_of_gold"] is None for record in records] == [False, True, False]
+        assert all(record["evidence"] for record in records)
+        expected = strategy.answer([Question("q1", "alba river", passages=tuple(PASSAGES.values()))])[0]
+        assert [hit["id"] for hit in records[0]["evidence"]] == [hit.passage.id for hit in expected.evidence]
+        found = cells(tmp_path / word)
+        gold = [
+            value for (table, row, _), value in found.items() if (table, row) == ("evidence", "recall of gold passages")
+        ]
+        assert gold[-1] == pytest.approx(50 * (records[0]["recall_of_gold"] + records[2]["recall_of_gold"]), abs=1e-3)
+        means = report(tmp_path / word)["means"]
+        assert means[word]["recall of gold"] == pytest.approx(gold[-1] / 100, abs=1e-4)
+    # RE-RAG's settings were not asked about q1: their recall is that of q3 alone
+    of_settings = report(tmp_path / "rerag")["means"]
+    assert of_settings.pop("rerag")["recall of gold"] == 0.75
+    assert [means["recall of gold"] for means in of_settings.values()] == [1, 1, 1]
