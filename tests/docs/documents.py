@@ -143,13 +143,14 @@ def parse(program: str, arguments: list[str]) -> None:
     arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
     systems = infer.systems_of(arguments) if program == "infer" else {}
     for each in systems.values() or [arguments]:
+        code, parsed = 0, None
         try:
             parsed = parser_of(program).parse_args(each)
         except SystemExit as stop:  # --help and its like leave with 0
-            assert not stop.code, f"{program} refuses {each}"
-        else:
-            if program == "infer" and "evaluate" in parsed:
-                check_study_options(parsed.evaluate)
+            code = stop.code
+        assert not code, f"{program} refuses {each}"
+        if parsed is not None and program == "infer" and "evaluate" in parsed:
+            check_study_options(parsed.evaluate)
 
 
 def check_study_options(options: jsonargparse.Namespace) -> None:
@@ -211,7 +212,7 @@ def _check(program: str, *given: str) -> None:
     elif program == "bash":
         assert (ROOT / arguments[0]) in SCRIPTS, f"no such script: {arguments[0]}"
     else:
-        assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {command!r}"
+        assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {[program, *given]}"
         assert (ROOT / arguments[2]).is_file(), f"no such file: {arguments[2]}"
 
 
