@@ -99,10 +99,22 @@ def test_its_options_are_checked_before_anything_is_loaded(
     assert not (place / "report").exists()
 
 
+def with_study(place: Path, options: str) -> Path:
+    """A copy of the config with options of the study."""
+    config = place / "expansion.yaml"
+    config.write_text((HERE / "expansion.yaml").read_text() + f"study: {options}\n")
+    return config
+
+
+def test_an_option_of_its_study_that_a_config_misspells_is_refused_in_a_comparison(place: Path) -> None:
+    configs = (CONFIGS / "bm25_world.yaml", with_study(place, "{plan_k: 2}"))
+    refused(
+        evaluate(place, configs=configs), 2, "study.plan_k is no option of these systems' studies; allowed: plain_k."
+    )
+
+
 def test_it_is_compared(place: Path) -> None:
-    expansion = place / "expansion.yaml"  # options of a study are in the config of their system
-    expansion.write_text((HERE / "expansion.yaml").read_text() + "study: {plain_k: 2}\n")
-    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", expansion))
+    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", with_study(place, "{plain_k: 2}")))
     assert ended.code == 0, ended.err
     found = rows(place / "report")
     assert float(found["quality", "bm25_world", "recall of gold %"]) == 50
