@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         run: Runs a command line.
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
-    _check_all_taken([each["strategy"] for each in given], given[0]["study"])
+    _check_all_taken([each["strategy"] for each in given], {name for each in given for name in each["study"] or {}})
     _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
@@ -110,14 +110,12 @@ def _own_options(strategy: Strategy, study: dict[str, Any] | None) -> dict[str, 
     return {name: value for name, value in (study or {}).items() if name in taken}
 
 
-def _check_all_taken(strategies: Sequence[Strategy], study: dict[str, Any] | None) -> None:
-    """Raises:
-    UserError: If no system's study takes one of the options.
-    """
+def _check_all_taken(strategies: Sequence[Strategy], options: Set[str]) -> None:
+    """Raise UserError if no system's study takes one of the options, of the command line or of a config."""
     from harness.evaluation.study import study_options
 
     taken = {name for strategy in strategies for name in study_options(strategy)}
-    for name in study or {}:
+    for name in sorted(options):
         if name not in taken:
             allowed = f"allowed: {', '.join(sorted(taken))}" if taken else "none of them has a study"
             raise UserError(f"study.{name} is no option of these systems' studies; {allowed}.")
