@@ -85,6 +85,8 @@ def test_every_page_that_explains_a_command_prints_it() -> None:
     assert {
         "README.md",
         "docs/drrag.md",
+        "docs/evaluation.md",
+        "docs/extending.md",
         "docs/rerag.md",
         "docs/multi_gpu.md",
         "docs/serving.md",

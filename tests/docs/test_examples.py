@@ -130,7 +130,13 @@ def test_rerag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "Table 7" in Path("reports/rerag-nq/report.md").read_text()
     capsys.readouterr()
-    run(RE_RAG, "python infer.py ask --config", "--strategy.init_args.candidates", "30")
+    few = [
+        "--strategy.init_args.candidates",
+        "30",
+        "--strategy.init_args.threshold",
+        "0.5",
+    ]  # so little training exports none
+    run(RE_RAG, "python infer.py ask --config", *few)
     assert "Question: who wrote the origin of species" in capsys.readouterr().out
     infer.main(["index", "--corpus", "corpus.jsonl", "--kind", "bm25", "--out", "indexes/world-bm25"])
     capsys.readouterr()
