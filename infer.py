@@ -28,7 +28,7 @@ from common.command_line import CommandLine
 from common.errors import exit_code
 from common.version import VERSION
 from harness.commands.ask import ask, check_ask
-from harness.commands.compare import compare, systems_of
+from harness.commands.compare import check_compared, compare, systems_of
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
@@ -58,7 +58,13 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     unbuilt: ClassVar = ("plan",)
 
 
-class CheckingParser(Parser):
+class ComparingParser(Parser):
+    """Of one of several systems that are compared."""
+
+    checks: ClassVar = {"evaluate": check_compared}
+
+
+class CheckingParser(ComparingParser):
     """Checks all options and builds nothing."""
 
     only_check = True
@@ -68,7 +74,7 @@ def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
     if systems := systems_of(given):
-        compare(systems, partial(call, CheckingParser), partial(call, Parser))
+        compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
     else:
         call(Parser, COMMANDS, given)
 

@@ -139,7 +139,7 @@ class CommandLine:
         options = [f"--{key}.help {path}".strip() for key, path in problem.classes]
         if not options and problem.text.partition(".")[0].lstrip("-") in self.explained_groups:
             options = [f"--{problem.text.partition('.')[0].lstrip('-')}.help"]
-        print(as_typed(f"{self.command}: {advice(message, problem.text)}."), file=sys.stderr)
+        print(as_typed(f"{self.command}: {advice(message, problem.text, [*words, *self._given])}."), file=sys.stderr)
         print(as_typed(f"All keys: {' '.join([*typed, *(options or ['--help'])])}"), file=sys.stderr)
         raise SystemExit(UserError.exit_code)
 

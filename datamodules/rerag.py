@@ -46,7 +46,7 @@ class ReRagData(StepData):
     """Questions with their candidate contexts, for the relevance estimator, the generator, or both.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
-    `infer.py answers` only.  A question that occurs in several files is used once; questions without an answer or
+    `infer.py evaluate` only.  A question that occurs in several files is used once; questions without an answer or
     without a suitable context are skipped and counted.
 
     Args:

@@ -104,7 +104,8 @@ class _PaddedMasks(TorchFunctionMode):
 def empty_network(family: Any, folder: str | Path, **options: Any) -> tuple[PreTrainedModel, int]:
     """A network without weights, whose tensors can be counted, and the bytes of the weights in fp32, as they are loaded.
 
-    Longformer reads the values of its mask, which tensors without storage lack: it gets one layer of random weights.
+    Longformer reads the values of its mask, which tensors without storage lack: it gets
+    two layers of random weights.
 
     Args:
         family: Such as `AutoModelForSequenceClassification`.
@@ -117,9 +118,9 @@ def empty_network(family: Any, folder: str | Path, **options: Any) -> tuple[PreT
     weights = sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
     if config.model_type == "longformer":
         config = copy.deepcopy(config)
-        config.num_hidden_layers, config.vocab_size = 1, config.pad_token_id + 2
+        config.num_hidden_layers, config.vocab_size = min(2, config.num_hidden_layers), config.pad_token_id + 2
         if not isinstance(config.attention_window, int):
-            config.attention_window = config.attention_window[:1]
+            config.attention_window = config.attention_window[: config.num_hidden_layers]
         with torch.random.fork_rng(devices=[]):
             network = family.from_config(config, dtype=torch.float32).eval()
     return network, weights

@@ -30,6 +30,6 @@ fi
 
 while read -r -u 3 name layout train dev; do
   "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --strategy.retriever.index "indexes/$name-dense" \
-    --questions "$dev" --layout "$layout" --bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name" \
-    --scores reports/scores
+    --questions "$dev" --layout "$layout" --study.bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name" \
+    --study.scores reports/scores
 done 3<<< "$sets"

@@ -43,9 +43,9 @@ drrag() {
   rm -rf checkpoints/drrag-world # a quickstart starts over; it overwrites no other run
   stage train "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
-    --questions $questions/test.json --limit 400 --rows '[QDC,CFS,ranked]' --out reports/world
+    --questions $questions/test.json --limit 400 --study.rows '[QDC,CFS,ranked]' --out reports/world
   stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question test.json)"
-  printf '\ntable in reports/world/table.md, plot in reports/world/recall.png\n'
+  printf '\nreport in reports/world: report.html in a browser, report.md as text\n'
 }
 
 rerag() {
@@ -57,16 +57,16 @@ rerag() {
   stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
   stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
   mkdir -p reports
-  OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
+  OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
   local unanswerable=$!
-  stage answers env OMP_NUM_THREADS=1 "$python" infer.py answers --config configs/infer/rerag_world.yaml --layout fid \
+  stage evaluate env OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
-    --temperature_questions $questions/fid_train.json --temperature_limit 200
+    --study.temperature_questions $questions/fid_train.json --study.temperature_limit 200
   stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
-  printf '\ntables in reports/rerag-world/answers.md and reports/rerag-world-open/answers.md\n'
+  printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
 case $system in

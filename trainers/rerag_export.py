@@ -37,11 +37,11 @@ class ReRagExport(ReRagValidation):
                 f"harness.readers.t5.PackedReader --strategy.init_args.reader.init_args.serving {serving} {report}"
             )
         if self.relevance == "retriever":
-            return f"compare it with a RE-RAG: python infer.py answers --config FILE --layout fid --baseline_serving {serving} {report}"
+            return f"compare it with a RE-RAG: python infer.py evaluate --config FILE --layout fid --study.baseline_serving {serving} {report}"
         if self.estimator is None:
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
         return (
-            f"python infer.py answers --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
+            f"python infer.py evaluate --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
             f"--layout fid {report}"
         )
 

@@ -1,6 +1,7 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
-from harness.commands.evaluate import evaluate, evaluate_into, remove_partial, settings_of
+from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, remove_partial, settings_of
+from harness.interfaces import Strategy
 
 Run = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
 
@@ -58,6 +60,7 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         run: Runs a command line.
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
+    _check_all_taken([each["strategy"] for each in given], given[0]["study"])
     _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
@@ -75,7 +78,8 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                 @functools.wraps(evaluate)
                 def measure(name: str = name, **options: Any) -> Any:
                     own = settings_of(settings.partial / name, **shared)
-                    study = build_study(options["strategy"], options["study"], out, options["layout"])
+                    taken = _own_options(options["strategy"], options["study"])
+                    study = build_study(options["strategy"], taken, out, options["layout"])
                     (folder / name).mkdir()
                     return evaluate_into(folder / name, options["strategy"], study, source, limit, own)
 
@@ -88,6 +92,35 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
             settings.partial.rmdir()
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+
+
+def check_compared(strategy: Strategy, study: dict[str, Any] | None, **options: Any) -> None:
+    """As `check_evaluate`, for one of several systems: options of other systems' studies are not its own."""
+    check_evaluate(strategy, study=_own_options(strategy, study), **options)
+
+
+check_compared.__signature__ = inspect.signature(check_evaluate)  # type: ignore[attr-defined]
+
+
+def _own_options(strategy: Strategy, study: dict[str, Any] | None) -> dict[str, Any]:
+    """Those of the options that the strategy's study takes."""
+    from harness.evaluation.study import study_options
+
+    taken = study_options(strategy)
+    return {name: value for name, value in (study or {}).items() if name in taken}
+
+
+def _check_all_taken(strategies: Sequence[Strategy], study: dict[str, Any] | None) -> None:
+    """Raises:
+    UserError: If no system's study takes one of the options.
+    """
+    from harness.evaluation.study import study_options
+
+    taken = {name for strategy in strategies for name in study_options(strategy)}
+    for name in study or {}:
+        if name not in taken:
+            allowed = f"allowed: {', '.join(sorted(taken))}" if taken else "none of them has a study"
+            raise UserError(f"study.{name} is no option of these systems' studies; {allowed}.")
 
 
 def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:

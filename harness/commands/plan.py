@@ -20,7 +20,7 @@ def plan(
     strategy: Strategy,
     gpu_memory_gib: float | None = None,
     ram_gib: float | None = None,
-    questions_at_once: int = 256,
+    questions_at_once: int = 64,
     json: bool = False,
 ) -> None:
     """Say what index, weights and activations will take in bytes, and what to change where that does not fit.
@@ -31,7 +31,7 @@ def plan(
         strategy: The system; it is not built.
         gpu_memory_gib: Memory of one GPU in GiB, instead of the GPUs of this machine.
         ram_gib: Main memory in GiB that the program may take, instead of what is free here.
-        questions_at_once: Questions answered together; `ask` answers one.
+        questions_at_once: Questions answered together: 64 by `evaluate`, 1 by `ask`.
         json: Print the plan as JSON.
     """
     check_plan(gpu_memory_gib, ram_gib, questions_at_once)
@@ -40,11 +40,11 @@ def plan(
 
     machine = Machine.here(gpu_memory_gib, ram_gib)
     planned = plan_memory(machine, "strategy", strategy, questions_at_once)
-    changes = planned.changes()
-    changed, made = planned.with_changes(changes)
-    one = planned if questions_at_once == 1 else plan_memory(machine, "strategy", strategy, 1)
+    changed, made = planned.remedy()
+    again = questions_at_once > 1 and (json or planned.short)
+    one = plan_memory(machine, "strategy", strategy, 1) if again else planned
     if json:
-        print(json_format.dumps(as_json(planned, changes, one), indent=2, ensure_ascii=False))
+        print(json_format.dumps(as_json(planned, changed, made, one), indent=2, ensure_ascii=False))
     else:
         print("\n".join(_lines(planned, questions_at_once, changed, made, one)))
     if planned.short:
@@ -63,12 +63,13 @@ def check_plan(gpu_memory_gib: float | None, ram_gib: float | None, questions_at
     check_at_least(1, questions_at_once=questions_at_once)
 
 
-def as_json(planned: "Plan", changes: "Sequence[Change]", one: "Plan") -> dict[str, Any]:
+def as_json(planned: "Plan", changed: "Plan", made: "Sequence[Change]", one: "Plan") -> dict[str, Any]:
     """The plan as a JSON object; all sizes in bytes.
 
     Args:
         planned: The plan.
-        changes: What may be changed, each by itself.
+        changed: The plan after `made`.
+        made: Changes that make it fit, or lower it.
         one: The plan of one question at a time.
     """
     needs = [("", need) for need in planned.process]
@@ -79,6 +80,7 @@ def as_json(planned: "Plan", changes: "Sequence[Change]", one: "Plan") -> dict[s
             place: {
                 "needed": planned.needed(place),
                 "needed_one_question": one.needed(place),
+                "needed_after_changes": changed.needed(place),
                 "free": free,
                 "fits": planned.fits(place),
             }
@@ -87,8 +89,7 @@ def as_json(planned: "Plan", changes: "Sequence[Change]", one: "Plan") -> dict[s
         "parts": [{"key": key, **asdict(need)} for key, need in needs],
         "unknown": {entry.key: entry.memory.unknown for entry in planned.entries if entry.memory.unknown},
         "changes": [
-            {"change": change.typed(planned.entries[change.entry].key), "saves": dict(change.saves)}
-            for change in changes
+            {"change": change.typed(planned.entries[change.entry].key), "saves": dict(change.saves)} for change in made
         ],
     }
 

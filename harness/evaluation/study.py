@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,6 +126,12 @@ def _exists(module: str) -> bool:
     return is_package and importlib.util.find_spec(module) is not None
 
 
+def study_options(strategy: Strategy | StandIn) -> list[str]:
+    """The names of the options that a strategy's study takes; none if its system has no study."""
+    kind = study_class(strategy)
+    return list(inspect.signature(kind).parameters) if kind else []
+
+
 def build_study(
     strategy: Strategy | StandIn, options: Mapping[str, Any] | None, out: Path, layout: str
 ) -> Study | None:
@@ -144,7 +151,7 @@ def build_study(
         return None
     parser = ArgumentParser(exit_on_error=False)
     parser.add_class_arguments(kind)
-    allowed = [action.dest for action in parser._actions if action.dest not in ("help", "config")]
+    allowed = study_options(strategy)
     unknown = [name for name in options or {} if name not in allowed]
     if unknown:
         raise UserError(

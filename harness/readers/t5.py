@@ -12,6 +12,7 @@ from common.errors import UserError
 from common.records import Answer, Question, Ranked
 from harness.interfaces import RelevanceModel
 from harness.runtime.memory_needs import Load, Machine, Memory
+from models.token_count import tokens_read
 
 if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
@@ -76,15 +77,17 @@ class PackedReader:
         contexts = [hits[: self.max_passages] for hits in evidence]
         rows = [row for row, hits in enumerate(contexts) if hits]
         answers = [
-            Answer(question.id, "", tuple(hits), costs={"model_calls": 0.0})
+            Answer(question.id, "", tuple(hits), costs={"model_calls": 0.0, "tokens": 0.0})
             for question, hits in zip(questions, contexts, strict=True)
         ]
         for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
             chunk = rows[start : start + _QUESTIONS_AT_ONCE]
             inputs = [(questions[row].text, [hit.passage for hit in contexts[row]]) for row in chunk]
+            tokens = tokens_read(self.generator)
             generated = self.generator.answers(inputs, self.max_answer_tokens)
+            costs = {"model_calls": 1.0, "tokens": (tokens_read(self.generator) - tokens) / len(chunk)}
             for row, (text, logprob) in zip(chunk, generated, strict=True):
-                answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, {"model_calls": 1.0})
+                answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, dict(costs))
         return answers
 
 
@@ -147,15 +150,20 @@ class ContextReader:
 
         assert self.model.estimator is not None  # required in __init__
         texts = [question.text for question in questions]
+        tokens = tokens_read(self.model.estimator, self.model.generator)
         ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
         readings = read_contexts(self.model, self.marginal, texts, ranked)
+        tokens = tokens_read(self.model.estimator, self.model.generator) - tokens
         return [
             Answer(
                 question.id,
                 reading.text if reading else "",
                 tuple(hits),
                 reading.logprob if reading else None,
-                {"model_calls": 2.0 * len(hits)},  # each context is scored, then read
+                {  # each context is scored, then read
+                    "model_calls": 2.0 * len(hits),
+                    "tokens": tokens / len(questions),
+                },
                 explanation(hits, reading, self.model.calibration),
             )
             for question, hits, reading in zip(questions, ranked, readings, strict=True)

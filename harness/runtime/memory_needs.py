@@ -79,11 +79,13 @@ class Machine:
         free: Bytes that are free, by place; None where the system does not say.  Without a GPU only RAM.
         threads: CPU threads.
         named: Whether the GPU was named instead of found.
+        torch_bytes: Memory of torch in this process, if planning has loaded it: a system without networks does without.
     """
 
     free: Mapping[str, int | None]
     threads: int
     named: bool = False
+    torch_bytes: int = 0
 
     @classmethod
     def here(cls, gpu_memory_gib: float | None = None, ram_gib: float | None = None) -> "Machine":
@@ -93,10 +95,12 @@ class Machine:
             gpu_memory_gib: Memory of one GPU, instead of those that are found here.
             ram_gib: RAM for this program, instead of what is free here.
         """
+        before = resident_bytes()
         import torch
 
         from models.device_memory import available_bytes
 
+        torch_bytes = resident_bytes() - before
         there = available_bytes(torch.device("cpu")) if ram_gib is None else round(ram_gib * GIB)
         if there is not None and ram_gib is None:
             there += resident_bytes()  # the plan counts what this process holds already
@@ -105,15 +109,21 @@ class Machine:
             free["GPU 0"] = round(gpu_memory_gib * GIB)
         elif torch.cuda.is_available():
             free |= {f"GPU {n}": available_bytes(torch.device("cuda", n)) for n in range(torch.cuda.device_count())}
-        return cls(free, torch.get_num_threads(), gpu_memory_gib is not None)
+        return cls(free, torch.get_num_threads(), gpu_memory_gib is not None, torch_bytes)
 
     @property
     def gpus(self) -> list[str]:
         """Names of the GPUs, as places."""
         return [place for place in self.free if place != RAM]
 
-    def process(self) -> tuple[Need, ...]:
-        """Memory of the process itself, with the libraries that are loaded, after they have computed once in each precision."""
+    def process(self, networks: bool) -> tuple[Need, ...]:
+        """Memory of the process itself with the libraries that are loaded; torch has computed once in each precision.
+
+        Args:
+            networks: Whether a part computes with torch.
+        """
+        if not networks:
+            return (Need("Python and libraries", RAM, libraries=resident_bytes() - self.torch_bytes),)
         import torch
 
         for dtype in (torch.float32, torch.bfloat16):

@@ -6,8 +6,8 @@ models that it names, the files are counted.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ class Plan:
     machine: Machine
     entries: tuple[Entry, ...]
     process: tuple[Need, ...]  # of the process itself
+    known: dict[str, Memory] = field(default_factory=dict, repr=False)  # of parts with changed options
 
     @property
     def needs(self) -> list[Need]:
@@ -74,37 +75,46 @@ class Plan:
         """The places where it does not fit."""
         return [place for place in self.machine.free if not self.fits(place)]
 
-    def changes(self) -> list[Change]:
-        """Options that lower the memory of a short place, the greatest saving first.
+    def remedy(self) -> tuple["Plan", list[Change]]:
+        """The plan after changes of options that lower the memory of short places, and the changes.
 
-        Each is planned again: it saves at least a hundredth of what is needed, and makes no other place short.
+        The greatest saving comes first; after it everything is planned again, until it fits or nothing lowers it further.  No
+        option is changed twice.
         """
-        found = []
+        plan, made = self, list[Change]()
+        while plan.short:
+            done = {(change.entry, change.option) for change in made}
+            found = [(change, other) for change, other in plan._changes() if (change.entry, change.option) not in done]
+            if not found:
+                break
+            short = plan.short
+            change, plan = max(found, key=lambda each: max(each[0].saves[place] for place in short))
+            made.append(change)
+        return plan, made
+
+    def _changes(self) -> Iterator[tuple[Change, "Plan"]]:
+        """Changes with the plan after each: it saves at least a hundredth of what the parts need, and makes no place short."""
         for number, entry in enumerate(self.entries):
             for option, value in entry.memory.changes:
-                if entry.part.init_args.get(option) == value:
+                if entry.part.init_args.get(option) == value or (value == "cpu" and self.short == [RAM]):
                     continue
                 other = self._changed(number, option, value)
                 saves = {place: self.needed(place) - other.needed(place) for place in self.machine.free}
-                if any(saves[place] * 100 >= self.needed(place) for place in self.short) and all(
-                    other.fits(place) or saves[place] >= 0 for place in self.machine.free
-                ):
-                    found.append(Change(number, option, value, saves))
-        return sorted(found, key=lambda change: -max(change.saves[place] for place in self.short))
+                useful = any(saves[place] * 100 >= max(1, self._of_parts(place)) for place in self.short)
+                if useful and all(other.fits(place) or saves[place] >= 0 for place in self.machine.free):
+                    yield Change(number, option, value, saves), other
 
-    def with_changes(self, changes: Sequence[Change]) -> tuple["Plan", list[Change]]:
-        """The plan after as many changes as it takes to fit, in their order, and those that lowered it further."""
-        plan, made = self, list[Change]()
-        for change in changes:
-            other = plan._changed(change.entry, change.option, change.value)
-            if plan.short and any(other.needed(place) < plan.needed(place) for place in plan.short):
-                plan, made = other, [*made, change]
-        return plan, made
+    def _of_parts(self, place: str) -> int:
+        return self.needed(place) - sum(need.libraries for need in self.needs if need.place == place)
 
     def _changed(self, number: int, option: str, value: object) -> "Plan":
+        """The plan with one option changed; what is counted once is kept."""
         entry = self.entries[number]
         part = StandIn(entry.part.class_type, {**entry.part.init_args, option: value})
-        changed = replace(entry, part=part, memory=_memory(self.machine, entry.load, part))
+        counted = f"{number} {part.init_args}"
+        if counted not in self.known:
+            self.known[counted] = _memory(self.machine, entry.load, part)
+        changed = replace(entry, part=part, memory=self.known[counted])
         return replace(self, entries=(*self.entries[:number], changed, *self.entries[number + 1 :]))
 
 
@@ -121,7 +131,8 @@ def plan_memory(machine: Machine, key: str, part: object, questions: int) -> Pla
         UserError: What building the object would refuse: a missing folder, a corrupt manifest, a device that is not there.
     """
     entries = tuple(_walk(machine, Load(questions, questions), key, part))
-    return Plan(machine, entries, machine.process())  # last: with the libraries that the parts have loaded
+    networks = any(need.weights for entry in entries for need in entry.memory.needs)
+    return Plan(machine, entries, machine.process(networks))  # last: with the libraries that the parts have loaded
 
 
 def _walk(machine: Machine, load: Load, key: str, value: object) -> Iterator[Entry]:

@@ -112,8 +112,9 @@ class SelectionOptions:
     @property
     def most_pairs(self) -> int:
         """The most pairs of one question that are scored; a selection may need fewer."""
-        pools = self.pool_depth * (1 + (self.source == "both")) * (1 + (self.method == "ranked" and self.symmetric))
-        return self.first_size * pools if self.needs_classifier else 0
+        partners = self.pool_depth * (1 + (self.source == "both")) + self.first_size * (self.method == "ranked")
+        orders = 1 + (self.method == "ranked" and self.symmetric)
+        return self.first_size * partners * orders if self.needs_classifier else 0
 
     def stages(self, rankings: Rankings) -> tuple[list[str], list[list[str]]]:
         """The first stage's documents and the second stage's candidate pools."""

@@ -16,10 +16,11 @@ from common.records import Passage
 from harness.interfaces import PairScorer
 from harness.runtime.journal import Journal
 from models.serving_manifest import MANIFEST
+from models.token_count import tokens_read
 
 Triple = tuple[str, Passage, Passage]  # question text, d1, d2
 _Key = tuple[str, str, str]
-_Chunk = tuple[dict[_Key, float], float]  # probabilities, and the seconds of computing them
+_Chunk = tuple[dict[_Key, float], float, int]  # probabilities, and the seconds and tokens of computing them
 _PAIRS_PER_CHUNK = 512  # scored, then saved: an interruption loses at most this many
 _FORMAT = 2  # version of the lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a fraction of a second
@@ -47,7 +48,7 @@ class ScoreCache:
 
     def __init__(self, scorer: PairScorer, file: Path | None = None) -> None:
         self.scorer = scorer
-        self.scored, self.seconds = 0, 0.0  # pairs and scoring time, earlier runs included
+        self.scored, self.seconds, self.tokens = 0, 0.0, 0  # pairs, scoring time and tokens, earlier runs included
         self._known: dict[_Key, float] = {}
         self._journal: Journal | None = None
         if file is not None:
@@ -61,41 +62,49 @@ class ScoreCache:
         """Mean scoring time; 0 before the first pair."""
         return self.seconds / self.scored if self.scored else 0.0
 
+    @property
+    def tokens_per_pair(self) -> float:
+        """Mean tokens of a pair; 0 before the first pair."""
+        return self.tokens / self.scored if self.scored else 0.0
+
     def probabilities(self, triples: Sequence[Triple]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order; unknown ones are scored and saved, chunk by chunk."""
         keys = [_key(triple) for triple in triples]
         todo = {key: triple for key, triple in zip(keys, triples, strict=True) if key not in self._known}
         for chunk in track_batches(_by_length(todo), len(todo), "scoring pairs"):
-            started = time.perf_counter()
+            started, tokens = time.perf_counter(), tokens_read(self.scorer)
             scores = self.scorer.probabilities([todo[key] for key in chunk])
-            self._add(chunk, scores, time.perf_counter() - started)
+            self._add(chunk, scores, time.perf_counter() - started, tokens_read(self.scorer) - tokens)
         return [self._known[key] for key in keys]
 
-    def _add(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float) -> None:
-        self._remember(dict(zip(chunk, scores, strict=True)), seconds)
+    def _add(self, chunk: Sequence[_Key], scores: Sequence[float], seconds: float, tokens: int) -> None:
+        self._remember(dict(zip(chunk, scores, strict=True)), seconds, tokens)
         if self._journal is None:
             return
-        row = {"seconds": seconds, "pairs": [[*key, score] for key, score in zip(chunk, scores, strict=True)]}
+        pairs = [[*key, score] for key, score in zip(chunk, scores, strict=True)]
+        row = {"seconds": seconds, "tokens": tokens, "pairs": pairs}
         with self._journal.locked(_WAIT_SECONDS):
             self._read(self._journal)
             self._journal.append(row)
 
     def _read(self, journal: Journal) -> None:
         """Take over the chunks that are new in the journal."""
-        for probabilities, seconds in journal.read(_parse):
-            self._remember(probabilities, seconds)
+        for probabilities, seconds, tokens in journal.read(_parse):
+            self._remember(probabilities, seconds, tokens)
 
-    def _remember(self, probabilities: dict[_Key, float], seconds: float) -> None:
+    def _remember(self, probabilities: dict[_Key, float], seconds: float, tokens: int) -> None:
         """Add the probabilities of a chunk; one that is known already stays as it was used."""
         for key, probability in probabilities.items():
             self._known.setdefault(key, probability)
         self.scored += len(probabilities)
         self.seconds += seconds
+        self.tokens += tokens
 
 
 def _parse(_: int, line: dict[str, Any]) -> _Chunk:
     """The chunk of a journal's line."""
-    return {(question, d1, d2): float(score) for question, d1, d2, score in line["pairs"]}, float(line["seconds"])
+    probabilities = {(question, d1, d2): float(score) for question, d1, d2, score in line["pairs"]}
+    return probabilities, float(line["seconds"]), int(line["tokens"])
 
 
 def _key(triple: Triple) -> _Key:

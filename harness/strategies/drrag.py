@@ -17,6 +17,7 @@ from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
+from models.token_count import tokens_read
 
 
 class DrRag:
@@ -115,7 +116,7 @@ class DrRag:
             options.concatenations,
             options.concatenated_size,
         )
-        started = time.perf_counter()
+        started, tokens = time.perf_counter(), tokens_read(self.scorer)
         decisions = self._decide(questions, retrieval.results)
         scoring_seconds = time.perf_counter() - started
         seconds = {
@@ -123,7 +124,8 @@ class DrRag:
             "seconds/second_stage": retrieval.second_seconds,
             "seconds/scoring": scoring_seconds,
         }
-        per_question = {name: value / max(1, len(questions)) for name, value in seconds.items()}
+        shared = {"tokens": float(tokens_read(self.scorer) - tokens), **seconds}
+        per_question = {name: value / max(1, len(questions)) for name, value in shared.items()}
         answers = [
             selected_answer(self.selection, question, results, decision, per_question)
             for question, results, decision in zip(questions, retrieval.results, decisions, strict=True)
@@ -148,7 +150,7 @@ class DrRag:
 
 
 def selected_answer(
-    options: SelectionOptions, question: Question, found: StageResults, decision: Decision, seconds: dict[str, float]
+    options: SelectionOptions, question: Question, found: StageResults, decision: Decision, shared: dict[str, float]
 ) -> Answer:
     """The evidence that a selection chose, with notes and costs, without a text.
 
@@ -157,7 +159,7 @@ def selected_answer(
         question: The question.
         found: Both retrieval stages' results; may be those of a deeper retrieval than the selection needs.
         decision: The chosen documents, and the pair scores used.
-        seconds: Per stage, for this question.
+        shared: Further costs of this question: tokens, seconds per stage.
     """
     chosen = decision.documents
     _, pools = options.stages(found.rankings)
@@ -175,7 +177,7 @@ def selected_answer(
         question_id=question.id,
         text="",
         evidence=tuple(Ranked(found.passages[d], scores[d]) for d in chosen),
-        costs={"retriever_calls": 1.0 + searches, "model_calls": float(len(decision.scores)), **seconds},
+        costs={"retriever_calls": 1.0 + searches, "model_calls": float(len(decision.scores)), **shared},
         notes={"selection": options.method, "documents": notes},
     )
 

@@ -18,6 +18,7 @@ from harness.readers.t5 import CHANGES, MARGINALS, check_one_context, explanatio
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
 from harness.runtime.memory_needs import Load, Machine, Memory
+from models.token_count import tokens_read
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
@@ -148,7 +149,7 @@ class ReRag:
         questions = as_questions(questions)
         if not questions:
             return []
-        times = [time.perf_counter()]
+        times, tokens = [time.perf_counter()], tokens_read(self.model.estimator, self.model.generator)
         found = self.find(questions)
         times.append(time.perf_counter())
         ranked = self.rank(questions, found)
@@ -162,8 +163,10 @@ class ReRag:
             f"seconds/{stage}": (end - start) / len(questions)
             for stage, start, end in zip(("retrieval", "scoring", "reading"), times, times[1:], strict=False)
         }
+        tokens = tokens_read(self.model.estimator, self.model.generator) - tokens
+        shared = {"tokens": tokens / len(questions), **seconds}
         return [
-            self._answer(question, len(candidates), selected, can_answer, skip, reading, seconds)
+            self._answer(question, len(candidates), selected, can_answer, skip, reading, shared)
             for question, candidates, selected, can_answer, skip, reading in zip(
                 questions, found, contexts, answerable, refused, readings, strict=True
             )
@@ -225,7 +228,7 @@ class ReRag:
         answerable: bool | None,
         refused: bool,
         reading: "Reading | None",
-        seconds: dict[str, float],
+        shared: dict[str, float],
     ) -> Answer:
         estimated = self.model.estimator is not None
         return Answer(
@@ -236,7 +239,7 @@ class ReRag:
             costs={
                 "retriever_calls": float(self.retriever is not None),
                 "model_calls": float(candidates * estimated + (len(contexts) if reading else 0)),
-                **seconds,
+                **shared,
             },
             notes={
                 **explanation(contexts, reading, self.model.calibration if estimated else None),

@@ -59,6 +59,7 @@ class RetrieveRead:
         costs = {
             "retriever_calls": float(self.retriever is not None),
             "model_calls": 0.0,
+            "tokens": 0.0,
             "seconds/retrieval": (time.perf_counter() - started) / len(questions),
         }
         answers = [

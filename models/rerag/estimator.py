@@ -33,6 +33,7 @@ from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.sdpa import use_fp32_on_cpu
 from models.text_formats import label_tokens
+from models.token_count import CountsTokens
 
 TRUE_FALSE = ("true", "false")  # the paper's words
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
@@ -46,7 +47,7 @@ class Relevance:
     other_logit_P: Tensor | None  # logit of the probability of all other tokens, for L_tok; None without an LM head
 
 
-class RelevanceEstimator(nn.Module):
+class RelevanceEstimator(CountsTokens, nn.Module):
     """Scores (question, context) pairs.
 
     Args:
@@ -167,6 +168,7 @@ class RelevanceEstimator(nn.Module):
         """Relevance logit of every (question, passage), in order, nats; batched by length."""
         device = self.network.device
         sequences = self.encode([(question, [passage]) for question, passage in pairs])
+        self.tokens_read += sum(map(len, sequences))
         scores = torch.empty(len(pairs))
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
 

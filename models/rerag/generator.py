@@ -25,6 +25,7 @@ from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.estimator import TOKENS_PER_BATCH
+from models.token_count import CountsTokens
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Encoded:
         return Encoded(self.states_PTH[rows_Q], self.attention_PT[rows_Q])
 
 
-class Generator(nn.Module):
+class Generator(CountsTokens, nn.Module):
     """Generates answers and scores given answers.
 
     Args:
@@ -136,6 +137,7 @@ class Generator(nn.Module):
         """Greedy answer and its log-probability (nats) for every (question, passages), in order; batched by length."""
         device = self.network.device
         sequences = self.encode(rows)
+        self.tokens_read += sum(map(len, sequences))
         answers: list[tuple[str, float]] = [("", 0.0)] * len(rows)
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches = length_batches([len(s) for s in sequences], budget)

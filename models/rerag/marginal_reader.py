@@ -98,6 +98,7 @@ class MarginalReader:
         sequences = self.generator.encode(
             [(q, [passage]) for q, passages in zip(questions, contexts, strict=True) for passage in passages]
         )
+        self.generator.tokens_read += sum(map(len, sequences))
         matrices, start = [], 0
         for group in self._groups(contexts, [len(s) for s in sequences]):
             sizes = [len(contexts[q]) for q in group]

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import inspect
 import itertools
 import re
 import runpy
@@ -14,6 +15,10 @@ from typing import NamedTuple, NoReturn
 import jsonargparse
 import pytest
 import yaml
+
+import infer
+from common.command_line import StandIn
+from harness.evaluation.study import study_class
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -136,12 +141,24 @@ def parse(program: str, arguments: list[str]) -> None:
     """
     saved = re.compile(r"checkpoints/([\w-]+)/config\.yaml")
     arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
-    code = 0
-    try:
-        parser_of(program).parse_args(arguments)
-    except SystemExit as stop:  # --help and its like leave with 0
-        code = stop.code
-    assert not code, f"{program} refuses {arguments}"
+    systems = infer.systems_of(arguments) if program == "infer" else {}
+    for each in systems.values() or [arguments]:
+        code, parsed = 0, None
+        try:
+            parsed = parser_of(program).parse_args(each)
+        except SystemExit as stop:  # --help and its like leave with 0
+            code = stop.code
+        assert not code, f"{program} refuses {each}"
+        if parsed is not None and program == "infer" and "evaluate" in parsed:
+            check_study_options(parsed.evaluate)
+
+
+def check_study_options(options: jsonargparse.Namespace) -> None:
+    """Check that the study of the strategy of a parsed `infer.py evaluate` has the options `--study.*` that are given."""
+    module, _, name = options.strategy.class_path.rpartition(".")
+    study = study_class(StandIn(getattr(importlib.import_module(module), name), {}))
+    known = inspect.signature(study).parameters if study else {}
+    assert set(options.study or {}) <= set(known), f"{module}: its study has no such options: {options.study}"
 
 
 def check_python(arguments: list[str]) -> None:
@@ -156,7 +173,7 @@ def check_python(arguments: list[str]) -> None:
         return
     program = ROOT / arguments[0]
     assert program.is_file(), f"{arguments[0]} does not exist"
-    if len(arguments) == 2 and not arguments[1].startswith("-"):  # only names the command, as in `infer.py evaluate`
+    if len(arguments) == 2 and not arguments[1].startswith("-"):  # only names the command, as in `infer.py index`
         arguments = [*arguments, "--help"]
     parse(program.stem, arguments[1:])
 
@@ -172,7 +189,14 @@ def check(command: str) -> None:
     Raises:
         AssertionError: If it names what does not exist, or its parser refuses it.
     """
-    program, *arguments = words(command)
+    with pytest.MonkeyPatch.context() as patch:
+        for folder in re.findall(r"(?<!\S)PYTHONPATH=(\S+)", command):
+            patch.syspath_prepend(str(ROOT / folder))
+        _check(*words(command))
+
+
+def _check(program: str, *given: str) -> None:
+    arguments = list(given)
     if program == "torchrun":
         option, processes, *rest = arguments
         assert option == "--nproc-per-node"
@@ -188,7 +212,7 @@ def check(command: str) -> None:
     elif program == "bash":
         assert (ROOT / arguments[0]) in SCRIPTS, f"no such script: {arguments[0]}"
     else:
-        assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {command!r}"
+        assert (program, *arguments[:2]) == ("pip", "install", "-r"), f"cannot check {[program, *given]}"
         assert (ROOT / arguments[2]).is_file(), f"no such file: {arguments[2]}"
 
 

@@ -49,6 +49,8 @@ def test_printed_commands_parse(command: Printed) -> None:
         "torchrun --nproc-per-node 8 train.py fit --config configs/train/drrag_world.yaml --trainer.device 8",
         "python infer.py evaluate --config configs/infer/drrag_world.yaml --question dev.json --out reports/x",
         "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
+        "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --study.rows [QDC]",
+        "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json --out b",
         "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",

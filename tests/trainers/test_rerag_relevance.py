@@ -180,7 +180,7 @@ def _scored(folder: Path) -> str:
     ("options", "expected"),
     [
         ({"text_format": "packed"}, "harness.readers.t5.PackedReader"),
-        ({"relevance": "retriever"}, "--baseline_serving checkpoints/tiny/serving"),
+        ({"relevance": "retriever"}, "--study.baseline_serving checkpoints/tiny/serving"),
         ({}, "python train.py fit --config FILE --model.generator checkpoints/tiny/serving/generator"),
     ],
 )
@@ -196,7 +196,7 @@ def test_what_to_type_next_fits_the_kind_of_generator(
         "infer.py": str(ROOT / "configs/infer/drrag_world.yaml"),
     }
     typed = said.partition("python ")[2].split()
-    if "answers" in typed:
+    if "--layout" in typed:
         files["infer.py"] = str(ROOT / "configs/infer/rerag_world.yaml")
     check_python(
         [files[typed[0]] if before == "--config" else word for before, word in zip(["", *typed], typed, strict=False)]

@@ -84,15 +84,15 @@ def selected_answers(
         read: What the reader answered; None without a reader.
         reading_seconds: Of the reader, per question.
     """
-    seconds = {f"seconds/{stage}": value for stage, value in outcome.stages.items()}
+    shared = {"tokens": outcome.tokens, **{f"seconds/{stage}": value for stage, value in outcome.stages.items()}}
     answers = []
     for number, question in enumerate(evaluation.questions):
         if outcome.options is None:
-            costs = {"retriever_calls": 1.0, "model_calls": 0.0, **seconds}
+            costs = {"retriever_calls": 1.0, "model_calls": 0.0, **shared}
             answer = Answer(question.id, "", tuple(outcome.retrieved[number]), costs=costs)
         else:
             decision = Decision(list(outcome.documents[number]), outcome.scores[number])
-            answer = selected_answer(outcome.options, question, evaluation.results[number], decision, seconds)
+            answer = selected_answer(outcome.options, question, evaluation.results[number], decision, shared)
         if read is not None:
             costs = {**sum_costs(answer.costs, read[number].costs), "seconds/reading": reading_seconds}
             answer = replace(answer, text=read[number].text, logprob=read[number].logprob, costs=costs)

@@ -46,6 +46,7 @@ class Outcome:
     options: SelectionOptions | None = None  # None for retrievers alone and oracles
     stages: dict[str, float] = field(default_factory=dict)
     retrieved: list[list[Ranked]] = field(default_factory=list)
+    tokens: float = 0.0  # per question, of pair scoring
 
     def subset(self, places: Sequence[int]) -> "Outcome":
         """The same for some of the questions."""
@@ -179,6 +180,7 @@ def run(
         second = options.concatenations * each_concatenation
         outcome.stages = {"first_stage": first, "second_stage": second, "scoring": scoring}
         outcome.seconds = first + second + scoring
+        outcome.tokens = outcome.pairs_per_question * (cache.tokens_per_pair if cache is not None else 0.0)
         by_row[name, k] = outcome
 
     outcomes = []

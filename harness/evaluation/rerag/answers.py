@@ -49,6 +49,7 @@ def setting_answers(
             "model_calls": float(len(each.passages) * estimated + (len(order) if read else 0)),
             "passages_scored": float(len(each.passages) * estimated),
             "contexts_read": float(len(order) if read else 0),
+            "tokens": sum(each.tokens.get(stage, 0.0) * share for stage, share in shares.items()),
             **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
         }
         notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)

@@ -21,6 +21,7 @@ from harness.interfaces import RelevanceModel, Retriever
 from harness.retrievers.rerank import relevance
 from harness.runtime.resumable import ResumableBatches
 from models.rerag.marginal_reader import Marginal, MarginalReader, Matrix, Reading, weigh
+from models.token_count import tokens_read
 
 Ranker = Literal["retriever", "estimator"]
 STAGES = ("retrieval", "scoring", "reading")
@@ -40,6 +41,7 @@ class CandidateSet:
     relevance_temperature: float = 1.0  # divides the logits when `thorough` uses them as weights
     source: Source = "retriever"  # of the retriever scores
     retriever_temperature: float = 1.0  # that `retriever_C` was divided by
+    tokens: dict[str, float] = field(default_factory=dict)  # read by the models per stage, mean of its batch
 
     def order(self, by: Ranker) -> list[int]:
         """Candidates, best first; the retriever's order breaks ties."""
@@ -97,20 +99,23 @@ def collect_candidates(
     reader = MarginalReader(model.generator, "thorough", model.max_answer_tokens) if model.generator else None
 
     def work(batch: Sequence[Question]) -> dict[str, Any]:
-        times = [time.perf_counter()]
+        times, tokens = [time.perf_counter()], [tokens_read(estimator, model.generator)]
         retrieved = retrieve(batch, retriever, encoder, candidates)
         times.append(time.perf_counter())
         texts = [question.text for question in batch]
         scores = relevance(estimator, texts, [each.passages for each in retrieved])
         times.append(time.perf_counter())
+        tokens.append(tokens_read(estimator, model.generator))
         matrices: list[Matrix | None] = [None] * len(batch)
         if reader is not None:
             to_read = [_first_of_either(np.array(logits), contexts) for logits in scores]
             read = [[each.passages[i] for i in rows] for each, rows in zip(retrieved, to_read, strict=True)]
             matrices[:] = reader.matrices(texts, read)
         times.append(time.perf_counter())
+        tokens.append(tokens_read(estimator, model.generator))
         return {
             "seconds": dict(zip(STAGES, np.diff(times).tolist(), strict=True)),
+            "tokens": dict(zip(STAGES[1:], np.diff(tokens).tolist(), strict=True)),
             "passages": [pack_passages(q, each.passages) for q, each in zip(batch, retrieved, strict=True)],
             "retriever": [each.scores_C.tolist() for each in retrieved],
             "relevance": scores,
@@ -138,6 +143,7 @@ def collect_candidates(
                 matrix=unpack_matrix(matrix),
                 relevance_temperature=model.relevance_temperature,
                 source=source,
+                tokens={stage: count / len(batch) for stage, count in result["tokens"].items()},
                 retriever_temperature=temperature,
             )
             if candidate_set.matrix is not None:

@@ -1,6 +1,7 @@
 """Vectors on disk: FAISS against numpy, exact against approximate, batches, forks, GPUs."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,29 @@ def test_two_faiss_distributions_are_refused(monkeypatch) -> None:
     monkeypatch.setattr(vector_search, "_DISTRIBUTIONS", ("numpy", "faiss-cpu", "torch"))
     with pytest.raises(UserError, match="pip uninstall -y numpy faiss-cpu torch"):
         vector_search.import_faiss()
+
+
+def peak_bytes(run: Callable[[], object]) -> int:
+    """By how much the memory of this process grows at most while `run` computes (Linux)."""
+
+    def status(name: str) -> int:
+        (line,) = [each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith(name)]
+        return int(line.split()[1]) * 1024
+
+    Path("/proc/self/clear_refs").write_text("5")  # the greatest size so far is forgotten
+    before = status("VmRSS")
+    kept = run()
+    peak = status("VmHWM") - before
+    del kept
+    return peak
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="the kernel does not say how much memory was used"
+)
+def test_opening_a_flat_index_takes_the_vectors_and_their_file_once(tmp_path: Path) -> None:
+    count, dimensions = 5 * 65536, 64
+    chunk = np.ones((65536, dimensions), dtype=np.float32)
+    write_vectors(tmp_path, iter([chunk] * 5), count, dimensions, {"faiss_index": "flat"})
+    peak = peak_bytes(lambda: Vectors(tmp_path, {"faiss_index": "flat"}, "cpu"))
+    assert peak == pytest.approx(2 * count * dimensions * 4, rel=0.1)  # added in blocks it was 2.7 times

@@ -136,7 +136,9 @@ def test_single_contexts_are_weighed_by_relevance(folders: dict[str, Path], marg
     assert math.exp(answer.logprob) == pytest.approx(sum(joint[best]), rel=model_tolerance(LARGEST))
     assert [hit.passage for hit in answer.evidence] == ranked
     assert [hit.score for hit in answer.evidence] == model_close(scores)
-    assert answer.costs == {"model_calls": 12.0}
+    # each context is read by the estimator and by the generator, whose inputs differ
+    read = [len(part.encode([(question.text, [p])])[0]) for part in (model.estimator, model.generator) for p in ranked]
+    assert answer.costs == {"model_calls": 12.0, "tokens": sum(read)}
     notes = answer.notes["contexts"]
     assert [note["alone"] for note in notes] == alone
     assert [note["share"] for note in notes] == model_close([j / sum(joint[best]) for j in joint[best]], LARGEST)

@@ -90,6 +90,7 @@ def test_candidates_are_scored_the_best_kept_and_read(bm25: Bm25Retriever, folde
         assert answer.notes["answerable"] == (best["probability"] >= 0.7)
         assert answer.notes["threshold"] == 0.7
         assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 9 + 3)
+        assert answer.costs["tokens"] > 0
         assert {"seconds/retrieval", "seconds/scoring", "seconds/reading"} <= set(answer.costs)
         json.dumps(asdict(answer), allow_nan=False)
     assert len({answer.notes["answerable"] for answer in answers}) == 2

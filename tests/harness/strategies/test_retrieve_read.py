@@ -47,7 +47,7 @@ def test_the_evidence_is_the_retriever_s_first_k(retriever: Bm25Retriever) -> No
     assert [hit.passage.title for hit in answers[0].evidence] == ["Alba", "Alba (ship)"]
     for answer in answers:
         assert (answer.text, answer.logprob, answer.notes) == ("", None, {})
-        assert answer.costs.keys() == {"retriever_calls", "model_calls", "seconds/retrieval"}
+        assert answer.costs.keys() == {"retriever_calls", "model_calls", "tokens", "seconds/retrieval"}
         assert (answer.costs["retriever_calls"], answer.costs["model_calls"]) == (1, 0)
         json.dumps(asdict(answer))
 
