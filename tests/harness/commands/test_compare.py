@@ -241,9 +241,9 @@ MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
     ),
     "a k out of range": ({"strategy": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "k must be at least 1, got 0"),
     "an option that its study has not": (
-        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2, "study.rows is no option of rerag's study",
+        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2, "study.rows is no option of the study of other; allowed: temperature_questions",
     ),
-    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2, "retrieve_read has no study of its own"),
+    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2, "study.rows is no option of these systems' studies; there is no such study"),
     "other questions": (
         {**SYSTEMS["rerag"], "limit": 3}, (), 2, "limit is None for no and 3 for other: all systems of a comparison need the same. Type --limit",
     ),
