@@ -54,4 +54,4 @@ format: install  ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 
 clean:  ## Remove what the quickstarts and tests wrote; the environment stays
-	@rm -rf data/world data/mined/world.jsonl indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,rerag-world,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf data/world data/mined/world.jsonl indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,world.partial,rerag-world,rerag-world.partial,rerag-world-open.partial,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis

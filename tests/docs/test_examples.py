@@ -104,7 +104,7 @@ def test_drrag(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(README, "python infer.py export")
     assert Path("exports/drrag-onnx/model.onnx").is_file()
     capsys.readouterr()
-    run(README, "python infer.py ask")
+    run(README, "python infer.py ask --config configs/infer/drrag")
     assert "Question: Where was the director of Jaws born?" in capsys.readouterr().out
     shutil.copytree("checkpoints/drrag-hotpotqa", "checkpoints/drrag-world")
     shutil.copytree("indexes/hotpotqa-dense", "indexes/world-dense")

@@ -30,6 +30,10 @@ OPTIONS = {
     "data": {DrRagData, ReRagData, SpanCorruptionData},
     "selection": {SelectionOptions},
 }
+STUDIES = [
+    importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts)).Study
+    for file in sorted((ROOT / "harness/evaluation").glob("*/study.py"))
+]
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks.protocols
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
     *("nproc-per-node", "max-restarts", "skip", "help", "version"),
@@ -93,6 +97,9 @@ def test_named_options_exist(page: Path) -> None:
     known = {parameter for command in commands for parameter in inspect.signature(command).parameters} | OTHER_OPTIONS
     for name in re.findall(r"(?<!\S)--(\w[\w-]*)", " ".join(spans)):
         assert name in known, f"{page.name}: --{name} is no option"
+    of_studies = {parameter for study in STUDIES for parameter in inspect.signature(study).parameters} | {"py"}
+    for name in re.findall(r"(?<![\w./])(?:--)?study\.([a-z]\w*)", " ".join(spans)):
+        assert name in of_studies, f"{page.name}: study.{name} is no option"
 
 
 def test_every_module_imports() -> None:

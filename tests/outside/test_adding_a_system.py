@@ -14,10 +14,12 @@ import harness.strategies
 from common.records import Passage
 from harness.evaluation.study import study_class, word_of
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.docs.documents import ROOT, fences
 from tests.helpers.commands import Ended, command, refused
 
 HERE = Path(__file__).parent
-CONFIGS = HERE.parents[1] / "configs/infer"
+CONFIGS = ROOT / "configs/infer"
+FILES = ("expansion/strategy.py", "expansion.yaml", "expansion/study.py")
 PASSAGES = [
     Passage.of("Edgar Poe", "wrote the raven"),
     Passage.of("Birthplaces", "Edgar Poe: Boston"),  # shares no word with the question: found by the title alone
@@ -50,6 +52,11 @@ def evaluate(place: Path, *options: str, configs: tuple[Path, ...] = (HERE / "ex
 def rows(report: Path) -> dict[tuple[str, str, str], str]:
     with (report / "report.csv").open(encoding="utf-8") as file:
         return {(row["table"], row["row"], row["column"]): row["value"] for row in csv.DictReader(file)}
+
+
+def test_the_page_that_explains_it_prints_its_files() -> None:
+    printed = [text for language, text in fences(ROOT / "docs/extending.md") if language in ("python", "yaml")]
+    assert printed == [(HERE / file).read_text(encoding="utf-8") for file in FILES]
 
 
 def test_it_is_asked(place: Path) -> None:
@@ -92,14 +99,28 @@ def test_its_options_are_checked_before_anything_is_loaded(
     assert not (place / "report").exists()
 
 
+def with_study(place: Path, options: str) -> Path:
+    """A copy of the config with options of the study."""
+    config = place / "expansion.yaml"
+    config.write_text((HERE / "expansion.yaml").read_text() + f"study: {options}\n")
+    return config
+
+
+def test_an_option_of_its_study_that_a_config_misspells_is_refused_in_a_comparison(place: Path) -> None:
+    configs = (CONFIGS / "bm25_world.yaml", with_study(place, "{plan_k: 2}"))
+    refused(
+        evaluate(place, configs=configs), 2, "study.plan_k is no option of the study of expansion; allowed: plain_k."
+    )
+
+
 def test_it_is_compared(place: Path) -> None:
-    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", HERE / "expansion.yaml"))
+    ended = evaluate(place, configs=(CONFIGS / "bm25_world.yaml", with_study(place, "{plain_k: 2}")))
     assert ended.code == 0, ended.err
     found = rows(place / "report")
     assert float(found["quality", "bm25_world", "recall of gold %"]) == 50
     assert float(found["quality", "expansion", "recall of gold %"]) == 100
+    assert float(found["quality", "expansion: one search", "passages"]) == 2
     assert float(found["differences", "expansion", "recall of gold, points"]) == 50
-    assert ("quality", "expansion: one search", "recall of gold %") in found
     assert {each.name for each in (place / "report").iterdir() if each.is_dir()} == {"bm25_world", "expansion"}
 
 

@@ -49,7 +49,7 @@ def test_one_question_as_text(place: Path) -> None:
     assert lines[:3] == ["Question: alba river", "", "1. Alba"]
     assert "   alba river joins brune" in lines
     assert "Answer: none, no reader is configured." in lines
-    assert lines[-1].startswith("Cost: 1 retriever call, 0 model calls, retrieval ")
+    assert lines[-1].startswith("Cost: 1 retriever call, 0 model calls, 0 tokens, retrieval ")
 
 
 @pytest.mark.parametrize("options", [("--json",), ("--json", "true"), ("--json", "--width", "40"), ("--json=true",)])
