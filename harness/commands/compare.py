@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         run: Runs a command line.
     """
     given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
-    _check_all_taken([each["strategy"] for each in given], {name for each in given for name in each["study"] or {}})
+    _check_all_taken(systems, given)
     _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.report import OUTPUT
@@ -110,15 +110,25 @@ def _own_options(strategy: Strategy, study: dict[str, Any] | None) -> dict[str, 
     return {name: value for name, value in (study or {}).items() if name in taken}
 
 
-def _check_all_taken(strategies: Sequence[Strategy], options: Set[str]) -> None:
-    """Raise UserError if no system's study takes one of the options, of the command line or of a config."""
+def _check_all_taken(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:
+    """An option typed for all systems needs one study that takes it; one in a system's config needs that system's.
+
+    Raises:
+        UserError: Names the option.
+    """
     from harness.evaluation.study import study_options
 
-    taken = {name for strategy in strategies for name in study_options(strategy)}
-    for name in sorted(options):
-        if name not in taken:
-            allowed = f"allowed: {', '.join(sorted(taken))}" if taken else "none of them has a study"
-            raise UserError(f"study.{name} is no option of these systems' studies; {allowed}.")
+    own = [study_options(options["strategy"]) for options in given]
+    studies = [options["study"] or {} for options in given]
+    of_any = sorted({name for taken in own for name in taken})
+    for system, study, taken in zip(names, studies, own, strict=True):
+        for name in study:
+            for_all = all(name in each for each in studies)
+            allowed = of_any if for_all else taken
+            if name not in allowed:
+                whose = "these systems' studies" if for_all else f"the study of {system}"
+                rest = f"allowed: {', '.join(allowed)}" if allowed else "there is no such study"
+                raise UserError(f"study.{name} is no option of {whose}; {rest}.")
 
 
 def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:

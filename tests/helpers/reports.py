@@ -21,11 +21,11 @@ def cells(out: Path, source: str = "ours") -> dict[Key, float]:
 
 def measured_cells(out: Path) -> dict[Key, float]:
     """The values of report.csv without those that the clock gives, and without cells that were not measured."""
-    return {
-        key: value
-        for key, value in cells(out).items()
-        if not math.isnan(value) and key[2] != "time" and not any(word in part for word in ("second", "s, ") for part in key)
-    }  # fmt: skip
+    return {key: value for key, value in cells(out).items() if not math.isnan(value) and not _of_the_clock(*key)}
+
+
+def _of_the_clock(table: str, row: str, column: str) -> bool:
+    return row.startswith("seconds") or column in ("time", "seconds") or column.startswith("s, ")
 
 
 def questions(out: Path) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ def with_study(place: Path, options: str) -> Path:
 def test_an_option_of_its_study_that_a_config_misspells_is_refused_in_a_comparison(place: Path) -> None:
     configs = (CONFIGS / "bm25_world.yaml", with_study(place, "{plan_k: 2}"))
     refused(
-        evaluate(place, configs=configs), 2, "study.plan_k is no option of these systems' studies; allowed: plain_k."
+        evaluate(place, configs=configs), 2, "study.plan_k is no option of the study of expansion; allowed: plain_k."
     )
 
 

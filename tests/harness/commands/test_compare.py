@@ -1,0 +1,321 @@
+"""`infer.py evaluate` with several --config: one comparison of systems that are each evaluated as alone."""
+
+import csv
+import json
+import sys
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+import infer
+from common.errors import INTERRUPTED, exit_code
+from common.records import Passage
+from datamodules.formats.reading import read_questions
+from harness.commands.compare import systems_of
+from harness.evaluation.rerag import candidates
+from harness.readers.t5 import PackedReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.strategies.rerag import ReRag
+from harness.strategies.retrieve_read import RetrieveRead
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
+from tests.conftest import hotpot_rows
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.reports import cells, measured_cells, questions, report, timeless
+from tests.helpers.rerag_world import write_serving
+
+RETRIEVER = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
+READER = {"class_path": "harness.readers.t5.PackedReader", "init_args": {"serving": "packed", "device": "cpu"}}
+RESAMPLES = 100
+Config = dict[str, Any]
+
+
+def system(class_path: str, **options: Any) -> Config:
+    return {"class_path": f"harness.strategies.{class_path}", "init_args": {"retriever": RETRIEVER, **options}}
+
+
+SYSTEMS: dict[str, Config] = {
+    "bm25": {"strategy": system("retrieve_read.RetrieveRead", k=3, reader=READER)},
+    "drrag": {
+        "strategy": system("drrag.DrRag", serving="classifier", device="cpu", selection={"method": "cfs", "k": 3}),
+        "study": {"rows": ["QDC"], "ks": [3]},
+    },
+    "rerag": {"strategy": system("rerag.ReRag", serving="both", candidates=6, contexts=3, device="cpu")},
+}
+
+
+def write_configs(folder: Path, configs: dict[str, Config]) -> None:
+    folder.mkdir(exist_ok=True)
+    for name, config in configs.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(config))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """Ten questions, some of which the systems answer right; an index, served models, and a config per system."""
+    root = tmp_path_factory.mktemp("compare")
+    rows = hotpot_rows(10)
+    passages = [Passage.of(title, "".join(text)) for row in rows for title, text in row["context"]]
+    build_bm25(passages, root / "index")
+    torch.manual_seed(0)
+    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
+    with torch.no_grad():
+        classifier.network.classifier.out_proj.weight *= 1000  # an untrained head gives about 0.5 to everything
+    classifier.save(root / "classifier")
+    write_manifest(root / "classifier", "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.5)
+    write_serving(checkpoints["t5"], root / "both", max_tokens=96)
+    write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=200)
+    write_configs(root, SYSTEMS)
+    (root / "questions.json").write_text(json.dumps(rows))
+    asked = list(read_questions("hotpotqa", str(root / "questions.json")))
+    retriever = Bm25Retriever(root / "index")
+    rerag = ReRag(retriever, root / "both", candidates=6, contexts=3, device="cpu")
+    bm25 = RetrieveRead(retriever, k=3, reader=PackedReader(root / "packed", device="cpu"))
+    for strategy, places in ((rerag, range(4)), (bm25, range(3, 6))):
+        answers = strategy.answer(asked)
+        for place in places:
+            rows[place]["answer"] = answers[place].text or rows[place]["answer"]
+    (root / "questions.json").write_text(json.dumps(rows))
+    return root
+
+
+def typed(out: str, *configs: str) -> list[str]:
+    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
+    return ["evaluate", *named, "--questions", "questions.json", "--out", out, "--resamples", str(RESAMPLES)]
+
+
+def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = ()) -> Ended:
+    return command(place, "infer.py", *typed(out, *configs), *more)
+
+
+@pytest.fixture(scope="module")
+def compared(place: Path) -> Path:
+    ended = evaluate(place, "compared", *SYSTEMS)
+    assert ended.code == 0, ended.err
+    assert ended.out == (place / "compared" / "report.md").read_text() + "\n"
+    assert [line for line in ended.err.splitlines() if line.startswith("System ")] == [
+        "System 1 of 3: bm25.", "System 2 of 3: drrag.", "System 3 of 3: rerag.",
+    ]  # fmt: skip
+    return place / "compared"
+
+
+def test_the_comparison_has_its_files_and_a_report_of_every_system(compared: Path) -> None:
+    files = {"report.csv", "report.html", "report.json", "report.md"}
+    assert {path.name for path in compared.iterdir()} == files | {"quality_and_cost.png", *SYSTEMS}
+    assert (compared / "quality_and_cost.png").read_bytes().startswith(b"\x89PNG")
+    assert list(report(compared)["systems"]) == list(SYSTEMS)
+    for name in SYSTEMS:
+        assert files | {"questions.jsonl"} <= {path.name for path in (compared / name).iterdir()}
+    assert not (compared.parent / "compared.partial").exists()
+    html = (compared / "report.html").read_text()
+    assert all(f'"{name}"' in html for name in (*SYSTEMS, "drrag: QDC", "rerag: Baseline"))
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_system_has_the_figures_of_an_evaluation_alone(name: str, place: Path, compared: Path) -> None:
+    ended = evaluate(place, f"alone-{name}", name)
+    assert ended.code == 0, ended.err
+    alone = place / f"alone-{name}"
+    assert measured_cells(compared / name) == measured_cells(alone)
+    assert [*map(timeless, questions(compared / name))] == [*map(timeless, questions(alone))]
+    assert report(compared / name)["means"] == report(alone)["means"]
+
+
+COLUMNS = {"EM": "EM", "F1": "F1", "Acc": "Acc", "recall of gold": "recall_of_gold", "MRR": "MRR",
+           "has-answer recall": "has-answer_recall"}  # fmt: skip
+
+
+def per_question(out: Path, field: str) -> np.ndarray:
+    return np.array([np.nan if (value := record[field]) is None else value for record in questions(out)])
+
+
+def test_quality_and_paired_differences_equal_a_plain_loop(compared: Path) -> None:
+    found = cells(compared)
+    ends = ends_of(compared)
+    different = 0
+    for column, field in COLUMNS.items():
+        first_N = per_question(compared / "bm25", field)
+        for name in SYSTEMS:
+            values_N = per_question(compared / name, field)
+            if np.isnan(values_N).all():  # DR-RAG without a reader
+                assert (name, field) in {("drrag", "EM"), ("drrag", "F1"), ("drrag", "Acc")}
+                assert ("quality", name, f"{column} %") not in found
+                assert ("differences", name, f"{column}, points") not in found
+                continue
+            assert found["quality", name, f"{column} %"] == pytest.approx(100 * np.nanmean(values_N), abs=1e-3)
+            if name == "bm25":
+                assert ("differences", name, f"{column}, points") not in found
+                continue
+            key = ("differences", name, f"{column}, points")
+            differences = [100 * (a - b) for a, b in zip(values_N, first_N, strict=True) if not np.isnan(a - b)]
+            assert found[key] == pytest.approx(np.mean(differences), abs=1e-3)
+            random = np.random.default_rng(0)
+            draws = random.integers(0, len(differences), size=(RESAMPLES, len(differences)))
+            means = [sum(differences[place] for place in draw) / len(draw) for draw in draws]
+            assert ends[key] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=1e-3)
+            different += found[key] != 0
+    assert different > 4
+    assert 0 < found["quality", "bm25", "EM %"] < 100
+    assert found["quality", "bm25", "passages"] == 3
+
+
+def ends_of(out: Path) -> dict[tuple[str, str, str], tuple[float, float]]:
+    with (out / "report.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["table"], row["row"], row["column"]): (float(row["interval_low"]), float(row["interval_high"]))
+            for row in csv.DictReader(file)
+            if row["interval_low"]
+        }
+
+
+def test_quality_by_kind_of_question_and_costs(compared: Path) -> None:
+    found = cells(compared)
+    for name in SYSTEMS:
+        records = questions(compared / name)
+        for kind in ("bridge", "comparison"):
+            of_kind = [record["recall_of_gold"] for record in records if record["kind"] == kind]
+            assert found["recall of gold by kind", "questions", kind] == len(of_kind) > 1
+            assert found["recall of gold by kind", name, kind] == pytest.approx(100 * np.mean(of_kind), abs=1e-3)
+        for column, cost in {"retriever calls": "retriever_calls", "model calls": "model_calls"}.items():
+            mean = np.mean([record["costs"][cost] for record in records])
+            assert found["costs", name, column] == pytest.approx(mean, rel=1e-5)
+        seconds = np.mean([sum(v for k, v in record["costs"].items() if "seconds/" in k) for record in records])
+        assert found["costs", name, "seconds"] == pytest.approx(seconds, rel=1e-4)
+    assert found["costs", "rerag", "model calls"] == 6 + 3
+    assert found["costs", "rerag", "s, scoring"] > 0
+    assert ("costs", "bm25", "s, scoring") not in found
+    assert ("EM by kind", "drrag", "bridge") not in found
+
+
+def test_variants_of_a_study_are_rows_of_their_system(compared: Path) -> None:
+    found = cells(compared)
+    rows = [row for table, row, column in found if table == "quality" and column == "recall of gold %"]
+    assert rows == [
+        "bm25", "drrag", "drrag: SM", "drrag: QDC", "rerag", "rerag: Baseline", "rerag: RE score", "rerag: RE context",
+    ]  # fmt: skip
+    # similarity alone is BM25's first three passages
+    assert found["differences", "drrag: SM", "recall of gold, points"] == 0
+
+
+def test_two_configs_of_one_name_and_options_typed_for_all(place: Path) -> None:
+    """What is typed overrides every config, wherever it stands."""
+    write_configs(place / "other", {"bm25": {"strategy": system("retrieve_read.RetrieveRead", k=1)}})
+    more = ("--limit", "3", "--strategy.init_args.reader", "null")
+    ended = evaluate(place, "two", "bm25", "other/bm25", more=more)
+    assert ended.code == 0, ended.err
+    found = cells(place / "two")
+    assert (found["quality", "bm25-1", "passages"], found["quality", "bm25-2", "passages"]) == (3, 1)
+    assert ("quality", "bm25-1", "EM %") not in found
+    assert report(place / "two")["questions"]["measured"] == 3
+    ended = evaluate(place, "two", "bm25", "other/bm25", more=(*more, "--strategy.init_args.k", "2"))
+    assert ended.code == 0, ended.err  # the earlier comparison is replaced
+    found = cells(place / "two")
+    assert (found["quality", "bm25-1", "passages"], found["quality", "bm25-2", "passages"]) == (2, 2)
+    assert {value for (table, *_), value in found.items() if table == "differences"} == {0}
+
+
+def test_systems_are_named_after_their_configs() -> None:
+    assert systems_of([]) == systems_of(["ask", "--config", "a.yaml", "--config", "b.yaml"]) == {}
+    assert systems_of(["evaluate", "--config", "a.yaml", "--out", "x"]) == {}
+    assert systems_of(["evaluate", "--out", "x", "--config=a.yaml", "--config", "c/b.yaml", "--limit=3"]) == {
+        "a": ["evaluate", "--config", "a.yaml", "--out", "x", "--limit=3"],
+        "b": ["evaluate", "--config", "c/b.yaml", "--out", "x", "--limit=3"],
+    }
+    configs = [word for name in ("a", "x/a", "a-2", "y/a") for word in ("--config", f"{name}.yaml")]
+    named = systems_of(["evaluate", *configs])
+    assert {name: args[2] for name, args in named.items()} == {
+        "a-1": "a.yaml", "a-3": "x/a.yaml", "a-2": "a-2.yaml", "a-4": "y/a.yaml",
+    }  # fmt: skip
+
+
+MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
+    "a selection that is none": (
+        {"strategy": system("drrag.DrRag", selection={"method": "best"})}, (), 2,
+        "strategy.selection.method is 'best'; allowed: sm, qdc, cis, cfs, ranked",
+    ),
+    "a k out of range": ({"strategy": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "k must be at least 1, got 0"),
+    "an option that its study has not": (
+        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2, "study.rows is no option of the study of other; allowed: temperature_questions",
+    ),
+    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2, "study.rows is no option of these systems' studies; there is no such study"),
+    "other questions": (
+        {**SYSTEMS["rerag"], "limit": 3}, (), 2, "limit is None for no and 3 for other: all systems of a comparison need the same. Type --limit",
+    ),
+    "a key that is none": ({**SYSTEMS["rerag"], "layuot": "fid"}, (), 2, "layuot"),
+    "an output that is none": (SYSTEMS["rerag"], ("--out", "index"), 2, "index exists and is not a report of `infer.py evaluate`"),
+    "no such questions": (SYSTEMS["rerag"], ("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_all_options_are_checked_before_the_first_system_runs(
+    mistake: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first config names an index that does not exist: it would be named if anything was loaded."""
+    config, more, code, part = MISTAKES[mistake]
+    absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
+    write_configs(place, {"no": {"strategy": system("retrieve_read.RetrieveRead", retriever=absent)}, "other": config})
+    before = sorted(path.name for path in place.iterdir())
+    assert "no/index" not in refused(evaluate(place, "refused", "no", "other", more=more), code, part)
+    assert sorted(path.name for path in place.iterdir()) == before
+
+
+def test_without_a_mistake_the_first_system_is_built(place: Path) -> None:
+    absent = {"class_path": RETRIEVER["class_path"], "init_args": {"index": "no/index"}}
+    write_configs(place, {"no": {"strategy": system("retrieve_read.RetrieveRead", retriever=absent)}})
+    refused(evaluate(place, "refused", "no", "rerag"), 66, "no/index: no such index")
+    assert not list(place.glob("refused*"))
+
+
+def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
+    place: Path, compared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(place)
+    calls = {"search": 0, "answer": 0}
+
+    def counted(owner: type, name: str) -> None:
+        original = getattr(owner, name)
+
+        @wraps(original)
+        def call(*args: Any) -> Any:
+            calls[name] += 1
+            return original(*args)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(Bm25Retriever, "search")
+    counted(RetrieveRead, "answer")
+    arguments = typed("cut", "bm25", "rerag")
+    monkeypatch.setattr(sys, "argv", ["infer.py", *arguments])
+    with pytest.MonkeyPatch.context() as stopping:
+        stopping.setattr(candidates.MarginalReader, "matrices", interrupt)
+        assert exit_code("infer.py", infer.main, infer.kept) == INTERRUPTED
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == (
+        "infer.py: interrupted. The scores and answers so far are kept: type the same command again to go on."
+    )
+    assert calls == {"search": 2, "answer": 1}
+    assert not (place / "cut").exists()
+    assert (place / "cut.partial" / "bm25.partial" / "answers.jsonl").is_file()
+
+    calls |= {"search": 0, "answer": 0}
+    infer.main(arguments)
+    assert "answers.jsonl: reusing 1 of 1 batches" in capsys.readouterr().err
+    assert calls == {"search": 1, "answer": 0}  # the second system's search
+    assert not list(place.glob("cut.*"))
+    for name in ("bm25", "rerag"):
+        assert measured_cells(place / "cut" / name) == measured_cells(compared / name)
+        assert [*map(timeless, questions(place / "cut" / name))] == [*map(timeless, questions(compared / name))]
+    found = measured_cells(place / "cut")
+    of_all = measured_cells(compared)
+    assert {key: value for key, value in of_all.items() if not key[1].startswith("drrag")} == found
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
