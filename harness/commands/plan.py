@@ -42,7 +42,7 @@ def plan(
     planned = plan_memory(machine, "strategy", strategy, questions_at_once)
     changed, made = planned.remedy()
     again = questions_at_once > 1 and (json or planned.short)
-    one = plan_memory(machine, "strategy", strategy, 1) if again else planned
+    one = plan_memory(machine, "strategy", strategy, 1, planned.process) if again else planned
     if json:
         print(json_format.dumps(as_json(planned, changed, made, one), indent=2, ensure_ascii=False))
     else:

@@ -118,7 +118,9 @@ class Plan:
         return replace(self, entries=(*self.entries[:number], changed, *self.entries[number + 1 :]))
 
 
-def plan_memory(machine: Machine, key: str, part: object, questions: int) -> Plan:
+def plan_memory(
+    machine: Machine, key: str, part: object, questions: int, process: tuple[Need, ...] | None = None
+) -> Plan:
     """The memory plan of a configured object.
 
     Args:
@@ -126,13 +128,16 @@ def plan_memory(machine: Machine, key: str, part: object, questions: int) -> Pla
         key: Its key in the config, such as `strategy`.
         part: The object, as a `StandIn`.
         questions: Questions answered at once.
+        process: Memory of the process; measured when None.
 
     Raises:
         UserError: What building the object would refuse: a missing folder, a corrupt manifest, a device that is not there.
     """
     entries = tuple(_walk(machine, Load(questions, questions), key, part))
     networks = any(need.weights for entry in entries for need in entry.memory.needs)
-    return Plan(machine, entries, machine.process(networks))  # last: with the libraries that the parts have loaded
+    return Plan(
+        machine, entries, process or machine.process(networks)
+    )  # now that the parts have loaded their libraries
 
 
 def _walk(machine: Machine, load: Load, key: str, value: object) -> Iterator[Entry]:

@@ -246,8 +246,9 @@ def _threshold_facts(strategy: ReRag) -> list[str]:
     fact = f"refusal threshold: {strategy.threshold:g}, {strategy.threshold_source}"
     if strategy.threshold_source == "exported" and strategy.model.refusal_contexts is not None:
         cost = strategy.model.refusal_cost
-        counted = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
-        chosen = "best F1" if cost is None else counted
+        chosen = "best F1"
+        if cost is not None:
+            chosen = f"lowest cost, where a wrong refusal counts as {cost:g} answered unanswerable questions"
         fact += f": {chosen} on validation, for the best {strategy.model.refusal_contexts} contexts"
     return [fact]
 
