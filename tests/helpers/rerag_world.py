@@ -60,6 +60,7 @@ def write_serving(
     temperature: float = 1.0,
     retriever_temperature: float | None = None,
     seed: int = 3,
+    refusal_contexts: int | None = None,
 ) -> Path:
     """A serving folder with the parts asked for; with `retriever_temperature` the generator counts as trained with the
     retriever's weights."""
@@ -72,6 +73,6 @@ def write_serving(
     relevance = "estimator" if estimator else None if retriever_temperature is None else "retriever"
     ReRagModel(
         scores, writes, calibration or Calibration(), threshold, 4, temperature, relevance=relevance,
-        retriever_temperature=retriever_temperature,
+        retriever_temperature=retriever_temperature, refusal_contexts=refusal_contexts,
     ).save(folder)  # fmt: skip
     return folder

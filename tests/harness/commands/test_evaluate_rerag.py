@@ -42,6 +42,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Pat
         root / "both",
         calibration=Calibration(0.5, 0.0),
         threshold=0.7,
+        refusal_contexts=4,
         max_tokens=96,
         temperature=0.5,
     )
@@ -126,6 +127,7 @@ def test_the_command_measures_what_the_strategy_answers(folders: dict[str, Path]
     text = (out / "report.md").read_text()
     assert "*paper:* RE-RAG base" in text
     assert "fitted on 6 training questions" in text
+    assert "refusal threshold: 0.7, exported: best F1 on validation, for the best 4 contexts" in text
     assert text in capsys.readouterr().out
 
 
