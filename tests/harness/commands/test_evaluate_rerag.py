@@ -199,7 +199,7 @@ def test_a_file_whose_sets_all_hold_an_answer_says_that_nothing_is_detected(
         assert "| RE" not in section
     assert f"| 0 | {nothing} |" in text.split("(Table 5)")[1]  # EM before and after is measured
     assert "no question has more candidates than contexts: both rankers select the same contexts" in text
-    assert "refusal threshold: 0.7, exported\n" in text
+    assert "refusal threshold: 0.7, exported: best F1 on validation, for the best 4 contexts\n" in text
     report = json.loads((out / "report.json").read_text())
     assert report["not measured"]["auroc"]["RE"] == {"AUROC": "every set holds an answer"}
     assert np.isnan(cells(out)["auroc", "RE", "AUROC"])
