@@ -31,9 +31,13 @@ def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[An
     systems: dict[str, tuple[Sequence[Answer], Measures]] = {}
     for name, each in measured.items():
         for variant, answers in each.systems.items():
-            shown = name if variant == each.word else f"{name}: {variant}"
-            systems[shown] = (answers, each.measures[variant])
+            systems[shown_name(name, each, variant)] = (answers, each.measures[variant])
     return systems
+
+
+def shown_name(name: str, measured: Measured, variant: str) -> str:
+    """A system's name, and for a variant in its study `system: variant`."""
+    return name if variant == measured.word else f"{name}: {variant}"
 
 
 def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> list[Table]:
@@ -165,23 +169,51 @@ def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
     shown = [name for name in KINDS_OF if any(_is_known(each[name]) for _, each in systems.values())]
     figure, panels = axes_of(len(shown))
     colours = {name: f"C{place}" for place, name in enumerate(measured)}
+    owner_of = {
+        shown_name(name, each, variant): (name, "" if variant == each.word else variant)
+        for name, each in measured.items()
+        for variant in each.systems
+    }
     for axes, name in zip(panels, shown, strict=True):
+        points: dict[str, tuple[float, float]] = {}
         for system, (answers, measures) in systems.items():
             if not _is_known(measures[name]):
                 continue
             seconds = [
                 sum(v for key, v in each.costs.items() if key.startswith("seconds/")) for each in _asked(answers)
             ]
-            main = system in measured
-            colour = colours[system.partition(": ")[0]]
-            point = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
-            axes.scatter(*point, color=colour, s=90 if main else 30, marker="o" if main else "x")
-            axes.annotate(
-                system, point, fontsize="x-small", xytext=(5, 3), textcoords="offset points",
-                weight="bold" if main else "normal",
-            )  # fmt: skip
+            points[system] = (max(float(np.mean(seconds)), 1e-5), 100 * float(np.nanmean(measures[name])))
+            owner, variant = owner_of[system]
+            size, marker, label = (30, "x", None) if variant else (90, "o", owner)
+            axes.scatter(*points[system], color=colours[owner], s=size, marker=marker, label=label)
         axes.set(xscale="log", xlabel="seconds per question", ylabel=f"{name}, %")
+        axes.margins(x=0.15, y=0.1)
+        for names, point in labels_of(points):
+            text = "\n".join(owner_of[each][1] or each for each in names)
+            axes.annotate(text, point, fontsize="x-small", xytext=(6, 3), textcoords="offset points")
     save(figure, panels, path)
+
+
+def labels_of(points: Mapping[str, tuple[float, float]]) -> list[tuple[list[str], tuple[float, float]]]:
+    """One label for points that lie too close together for one each: their names, and where to write them.
+
+    Args:
+        points: Name -> (x on a logarithmic axis, y).
+    """
+    places = np.array([(np.log(x), y) for x, y in points.values()]).reshape(-1, 2)
+    places = (
+        (places - places.min(axis=0, initial=np.inf)) / np.maximum(np.ptp(places, axis=0), 1e-9) if points else places
+    )
+    labels: list[tuple[list[str], tuple[float, float]]] = []
+    anchors: list[NDArray[np.float64]] = []
+    for (name, point), place in zip(points.items(), places, strict=True):
+        near = (n for n, anchor in enumerate(anchors) if abs(anchor - place)[0] < 0.1 and abs(anchor - place)[1] < 0.03)
+        if (number := next(near, None)) is None:
+            labels.append(([name], point))
+            anchors.append(place)
+        else:
+            labels[number][0].append(name)
+    return labels
 
 
 def _asked(answers: Sequence[Answer]) -> list[Answer]:

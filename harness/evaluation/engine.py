@@ -80,20 +80,25 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
 def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:
     """EM, F1 and accuracy by the chosen normalization, and retrieval scores over all of the evidence, per question.
 
-    EM, F1 and accuracy are undefined for questions without gold answers, and for a system that answers nothing; all are
+    EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader; all are
     undefined for questions that the system was not asked.
     """
-    known_N = np.array([bool(question.answers) for question in questions]) & any(answer.text for answer in answers)
+    known_N = np.array([bool(question.answers) for question in questions]) & has_read(answers)
     texts = [answer.text if known else "" for answer, known in zip(answers, known_N, strict=True)]
     scored = score_answers(texts, questions, settings.normalization, settings.yes_no_rule).stacked()
     measures: Measures = dict(zip(("EM", "F1", "Acc"), np.where(known_N, scored, np.nan), strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
     retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,))
-    names = {"recall": "recall of gold", "hit": "hit", "precision": "precision", "has-answer": "has-answer recall"}
-    measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items() if key != "precision"}
+    names = {"recall": "recall of gold", "hit": "hit", "has-answer": "has-answer recall"}
+    measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items()}
     measures["MRR"] = retrieved["MRR"]
     asked_N = np.array([answer is not NOT_ASKED for answer in answers])
     return {name: np.where(asked_N, values_N, np.nan) for name, values_N in measures.items()}
+
+
+def has_read(answers: Sequence[Answer]) -> bool:
+    """Whether a reader gave one of the answers; it may have given an empty text."""
+    return any(answer.text or answer.logprob is not None for answer in answers)
 
 
 def _answer_tables(
@@ -102,8 +107,8 @@ def _answer_tables(
     """EM, F1 and accuracy over the questions with gold answers; the reason where there are none."""
     places = [place for place, question in enumerate(questions) if question.answers]
     reason = "" if places else "no question has a gold answer"
-    if places and not any(answers[place].text for place in places):
-        reason = "the strategy has no reader, or it answered nothing"
+    if places and not has_read([answers[place] for place in places]):
+        reason = "the strategy has no reader"
     if reason:
         tables = [Table("answers", "Answers", MEASURES, {"ours": [not_measured(reason)] * len(MEASURES)})]
     else:
