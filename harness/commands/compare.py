@@ -81,7 +81,10 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                     taken = _own_options(options["strategy"], options["study"])
                     study = build_study(options["strategy"], taken, out, options["layout"])
                     (folder / name).mkdir()
-                    return evaluate_into(folder / name, options["strategy"], study, source, limit, own)
+                    found = evaluate_into(folder / name, options["strategy"], study, source, limit, own)
+                    # the system's report is written: what only it needs may hold all that was retrieved
+                    found.findings.plots, found.findings.records = {}, ()
+                    return found
 
                 # its own --out, which is not written: the comparison's is locked by this process
                 measured[name] = run({"evaluate": measure}, [*args, "--out", str(settings.partial / name)])

@@ -123,10 +123,11 @@ def evaluate_into(
     """
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
-    from harness.evaluation.report import write_report
+    from harness.evaluation.report import index_facts, write_report
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
-    usable = [question for question in loaded if question.answers or question.support]
+    # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
+    usable = [each for each in loaded if each.answers or (each.support and not each.unshipped_support)]
     if not usable:
         raise UserError(
             f"None of the {len(loaded)} questions has a gold answer or gold passages: choose a file with answers, such as a dev "
@@ -142,7 +143,8 @@ def evaluate_into(
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
-    write_report(folder, measured, strategy, source, len(loaded), settings, facts, absent)
+    measured.facts, measured.asked = [*facts, *index_facts(strategy)], len(loaded)
+    write_report(folder, measured, strategy, source, settings, absent)
     return measured
 
 

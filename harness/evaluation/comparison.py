@@ -6,6 +6,7 @@ Shape legend: N questions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.files import write_json, write_text
 from common.records import Answer
-from harness.evaluation.answer_scores import percent_cells
+from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
@@ -49,13 +50,14 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     """
     systems = all_systems(measured)
     known = [name for name in QUALITY if any(_is_known(each[name]) for _, each in systems.values())]
-    quality, differences = {}, {}
     first_name, (_, first) = next(iter(systems.items()))
-    for name, (answers, measures) in systems.items():
-        passages = Cell(float(np.mean([len(answer.evidence) for answer in _asked(answers)])))
-        quality[name] = [*(_mean(measures[each], settings) for each in known), passages]
-        if name != first_name:
-            differences[name] = [_difference(measures[each], first[each], settings) for each in known]
+    others = {name: measures for name, (_, measures) in systems.items() if name != first_name}
+    quality = _cells({name: [measures[each] for each in known] for name, (_, measures) in systems.items()}, settings)
+    for name, (answers, _) in systems.items():
+        quality[name].append(Cell(float(np.mean([len(answer.evidence) for answer in _asked(answers)]))))
+    differences = _cells(
+        {name: [measures[each] - first[each] for each in known] for name, measures in others.items()}, settings
+    )
     percent = tuple(f"{name} %" for name in known)
     questions = next(iter(measured.values())).questions
     tables = [
@@ -92,16 +94,17 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
         source: The questions file or data set, as given.
         settings: Of the evaluation.
     """
-    questions = next(iter(measured.values())).questions
+    first = next(iter(measured.values()))
+    questions = first.questions
     title = f"Comparison: {len(questions):,} questions of {Path(source).name}"
     facts = [
-        f"questions: {Path(source).name} ({settings.layout}), {len(questions):,} evaluated",
-        *(f"{name}: {each.seconds:.0f} s in all" for name, each in measured.items()),
+        *first.facts[:1],
+        *(f"{name}: {'; '.join([*each.facts[1:], f'{each.seconds:.0f} s in all'])}" for name, each in measured.items()),
         f"normalization: {settings.normalization}; bootstrap: {settings.bootstrap.resamples:,} resamples, seed "
         f"{settings.bootstrap.seed}",
     ]
     tables = comparison_tables(measured, settings)
-    notes = notes_of(settings)
+    notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
     write_tables(folder, title, facts, tables, notes)
     picture = folder / "quality_and_cost.png"
     plot_quality_and_cost(measured, picture)
@@ -118,7 +121,7 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
     measures = {name: defined(each) for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
-    record = questions_record(source, settings, len(questions), len(questions))
+    record = questions_record(source, settings, first.asked, len(questions))
     write_json(folder / REPORT, {"questions": record, "systems": list(measured)})
 
 
@@ -225,10 +228,7 @@ def _is_known(values_N: NDArray[np.float64]) -> bool:
     return not bool(np.isnan(values_N).all())
 
 
-def _mean(values_N: NDArray[np.float64], settings: Settings) -> Cell | None:
-    known_N = values_N[~np.isnan(values_N)]
-    return percent_cells(known_N[None], settings.bootstrap)[0] if len(known_N) else None
-
-
-def _difference(values_N: NDArray[np.float64], first_N: NDArray[np.float64], settings: Settings) -> Cell | None:
-    return _mean(values_N - first_N, settings)
+def _cells(rows: Mapping[str, list[NDArray[np.float64]]], settings: Settings) -> dict[str, list[Cell | None]]:
+    """The mean of every array of every row, over its known values, with its interval."""
+    cells = iter(known_percent_cells([values_N for row in rows.values() for values_N in row], settings.bootstrap))
+    return {name: list(islice(cells, len(row))) for name, row in rows.items()}

@@ -39,7 +39,8 @@ class Measured:
         str, Measures
     ]  # by system: the strategy itself first, under its word, then the variants of its study
     seconds: float  # computing time, that of interrupted runs included
-    facts: list[str] = field(default_factory=list)
+    facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
+    asked: int = 0  # number of questions read, those without gold answers and gold passages included
 
     @property
     def systems(self) -> dict[str, Sequence[Answer]]:

@@ -37,9 +37,7 @@ def write_report(
     measured: Measured,
     strategy: Strategy,
     source: str,
-    asked: int,
     settings: Settings,
-    facts: Sequence[str],
     absent_gold: int | None,
 ) -> None:
     """Write all files of the report into a folder.
@@ -49,21 +47,13 @@ def write_report(
         measured: The system's results.
         strategy: For its class and its indexes.
         source: The questions file or data set, as given.
-        asked: Number of questions read, those without gold answers and gold passages included.
         settings: Of the evaluation.
-        facts: Lines on the questions.
         absent_gold: Number of gold passages that the strategy's index lacks; None if unknown.
     """
     count, name = len(measured.questions), Path(source).name
     title = f"{type(strategy).__name__}: {count:,} questions of {name}"
-    retriever = getattr(strategy, "retriever", None)
-    indexes = index_records({"": retriever})[""] if retriever else []
     facts = [
-        *facts,
-        *(
-            f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
-            for each in indexes
-        ),
+        *measured.facts,
         f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
         *measured.findings.facts,
@@ -77,10 +67,10 @@ def write_report(
     write_json(
         folder / REPORT,
         {
-            "questions": questions_record(source, settings, asked, count)
+            "questions": questions_record(source, settings, measured.asked, count)
             | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
-            "indexes": indexes,
+            "indexes": indexes_of_system(strategy),
             "normalization": settings.normalization,
             "bootstrap": {
                 "resamples": settings.bootstrap.resamples,
@@ -109,6 +99,20 @@ def write_report(
         measured.findings.cases,
     )
     write_text(folder / "report.html", html)
+
+
+def indexes_of_system(strategy: Strategy) -> list[dict[str, object]]:
+    """Folder, size and identity of the indexes that a system searches."""
+    retriever = getattr(strategy, "retriever", None)
+    return index_records({"": retriever})[""] if retriever else []
+
+
+def index_facts(strategy: Strategy) -> list[str]:
+    """A line on each of a system's indexes."""
+    return [
+        f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
+        for each in indexes_of_system(strategy)
+    ]
 
 
 def defined(measures: Measures) -> dict[str, list[float]]:

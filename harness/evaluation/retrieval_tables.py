@@ -6,13 +6,12 @@ Shape legend: N questions.
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.records import Answer, Question
-from harness.evaluation.answer_scores import Bootstrap, percent_cells
+from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.retrieval_scores import retrieval_scores
 from harness.evaluation.study import Settings
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cells, Table, not_measured
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
@@ -27,23 +26,17 @@ def evidence_table(questions: Sequence[Question], answers: Sequence[Answer], set
     most = max((len(answer.evidence) for answer in answers), default=0)
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
     scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks)
+    cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
     rows: dict[str, Cells] = {
-        title: [percent(scores[f"{name}@{k}"], settings.bootstrap, _why(name, most)) for k in ks]
-        for name, title in ROWS.items()
+        title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks] for name, title in ROWS.items()
     }
-    rows["MRR"] = [*([None] * (len(ks) - 1)), percent(scores["MRR"], settings.bootstrap, _why("MRR", most))]
+    rows["MRR"] = [*([None] * (len(ks) - 1)), cells["MRR"] or not_measured(_why("MRR", most))]
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     note = (
         f"Over the evidence, at most {most} passages, in its order. Gold passages are known for {gold:,} questions, answers for "
         f"{answered:,}. Precision is divided by k."
     )
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
-
-
-def percent(values_N: NDArray[np.float64], bootstrap: Bootstrap, absent: str) -> Cell:
-    """The mean of the values that are not NaN, in per cent, with its 95% interval; `absent`: why there is none."""
-    known_N = values_N[~np.isnan(values_N)]
-    return percent_cells(known_N[None], bootstrap)[0] if len(known_N) else not_measured(absent)
 
 
 def _why(name: str, most: int) -> str:

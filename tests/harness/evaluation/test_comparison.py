@@ -1,0 +1,128 @@
+"""The comparison of several systems: what its report says of them, what it keeps in memory, and its intervals."""
+
+import gc
+import json
+import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.records import Passage
+from harness.evaluation import comparison
+from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, percent_cells
+from harness.retrievers.bm25 import build_bm25
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.reports import report
+
+PASSAGES = [Passage.of("Tarn", "A tarn is a mountain lake."), Passage.of("Fell", "A fell is a hill.")]
+CONTEXT = [[each.title, [each.text]] for each in PASSAGES]
+QUESTIONS = [
+    {"_id": "q1", "question": "what is a tarn", "answer": "lake", "supporting_facts": [["Tarn", 0]], "context": CONTEXT},
+    {"_id": "q2", "question": "what is a fell", "answer": "", "supporting_facts": [["Gone", 0], ["Fell", 0]], "context": CONTEXT},
+]  # fmt: skip
+STUDY = """
+from harness.evaluation.study import Findings
+
+class Held:
+    pass
+
+class Study:
+    def measure(self, strategy, questions, settings):
+        return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for _ in questions])
+"""
+STRATEGY = """
+from harness.strategies.retrieve_read import RetrieveRead
+
+class Retrieves(RetrieveRead):
+    pass
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Two indexes of different corpora, a question file, and configs of a system whose study keeps an object in a plot."""
+    build_bm25(PASSAGES, tmp_path / "both")
+    build_bm25(PASSAGES[1:], tmp_path / "fell")
+    (tmp_path / "test.json").write_text(json.dumps(QUESTIONS))
+    package = tmp_path / "code/compared_system"
+    package.mkdir(parents=True)
+    (package / "strategy.py").write_text(STRATEGY)
+    (package / "study.py").write_text(STUDY)
+    monkeypatch.syspath_prepend(str(tmp_path / "code"))
+    for name, index in ("odd: both", "both"), ("fell", "fell"):
+        retriever = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": index}}
+        config = {"class_path": "compared_system.strategy.Retrieves", "init_args": {"retriever": retriever, "k": 1}}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps({"strategy": config}))
+    yield tmp_path
+    for name in [name for name in sys.modules if name.partition(".")[0] == "compared_system"]:
+        del sys.modules[name]
+
+
+def compare(place: Path, *more: str) -> Ended:
+    configs = ("--config", "odd: both.yaml", "--config", "fell.yaml")
+    return command(
+        place, "infer.py", "evaluate", *configs, "--resamples", "20", "--questions", "test.json", "--out", "out", *more
+    )
+
+
+def test_the_report_says_which_questions_and_which_corpus_each_system_had(place: Path) -> None:
+    """A colon in a config's name does not make it a variant of another system."""
+    ended = compare(place, "--paper", "hotpotqa")
+    assert ended.code == 0, ended.err
+    lines = (place / "out/report.md").read_text().splitlines()
+    assert lines[2] == "- questions: test.json (hotpotqa), 1 evaluated, 1 skipped (no gold answer and no gold passages)"
+    assert lines[3].startswith("- odd: both: index: bm25, 2 passages, corpus ")
+    assert lines[4].startswith("- fell: Note: ")
+    assert "holds none of the 1 gold passages" in lines[4]
+    assert "index: bm25, 1 passages, corpus " in lines[4]
+    asked = report(place / "out")["questions"]
+    assert (asked["asked"], asked["measured"]) == (2, 1)
+    # no table of a comparison has a paper's figures; those of the systems may
+    assert "published" not in "".join(lines)
+    assert "published" in (place / "out/fell/report.md").read_text()
+
+
+def test_what_only_a_system_s_own_report_needs_is_dropped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What DR-RAG retrieved for thousands of questions takes gigabytes, and further systems follow."""
+    held = []
+    write: Callable[..., None] = comparison.write_comparison
+
+    @wraps(write)
+    def counted(*args: object) -> None:
+        gc.collect()
+        held.append(sum(type(each).__name__ == "Held" for each in gc.get_objects()))
+        write(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(comparison, "write_comparison", counted)
+    ended = compare(place)
+    assert ended.code == 0, ended.err
+    assert held == [0]
+    assert '"held": 1' in (place / "out/fell/questions.jsonl").read_text()
+
+
+@pytest.mark.parametrize("configs", [("odd: both",), ("odd: both", "fell")])
+def test_questions_for_which_nothing_is_defined_are_refused(place: Path, configs: tuple[str, ...]) -> None:
+    (place / "test.json").write_text(json.dumps(QUESTIONS[1:]))
+    named = [word for config in configs for word in ("--config", f"{config}.yaml")]
+    ended = command(place, "infer.py", "evaluate", *named, "--questions", "test.json", "--out", "out")
+    refused(ended, 2, "None of the 1 questions has a gold answer or gold passages")
+    assert not list(place.glob("out*"))
+
+
+def test_intervals_of_rows_with_gaps_are_those_of_each_row_alone() -> None:
+    random = np.random.default_rng(1)
+    values_RN = random.random((5, 30))
+    values_RN[1, :7] = values_RN[3, :7] = values_RN[2, 4] = np.nan
+    values_RN[4] = np.nan
+    *found, none = known_percent_cells(values_RN, Bootstrap(200, 3))
+    assert none is None
+    for cell, values_N in zip(found, values_RN, strict=False):
+        (alone,) = percent_cells(values_N[~np.isnan(values_N)][None], Bootstrap(200, 3))
+        assert cell is not None
+        assert cell.interval is not None
+        assert alone.interval is not None
+        assert cell.value == pytest.approx(alone.value)
+        assert cell.interval == pytest.approx(alone.interval)
