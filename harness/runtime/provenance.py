@@ -1,6 +1,7 @@
 """Provenance: records the arguments that the command line built an object from, so that saved results are reused only for
 the same configuration.  Folders are identified by their content, not by their names."""
 
+import inspect
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,7 +26,7 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
 
 
 def configuration(instance: object) -> dict[str, Any] | None:
-    """The class and the arguments that an object was built from, JSON types only.
+    """The class and the arguments that an object was built from, JSON types only; of an outside class also its file's sha256.
 
     Serving folders and indexes are represented by the sha256 of their manifest, other files and folders by sizes and
     modification times.  None if the object, or one of its arguments, was not built by the command line.
@@ -42,7 +43,16 @@ def _describe(instance: object) -> dict[str, Any]:
     except TypeError as error:  # as in `construct`
         raise LookupError(instance) from error
     kind = type(instance)
-    return {"class": f"{kind.__module__}.{kind.__qualname__}"} | {n: _to_json(value) for n, value in arguments.items()}
+    return _class_record(kind) | {n: _to_json(value) for n, value in arguments.items()}
+
+
+def _class_record(kind: type) -> dict[str, Any]:
+    """The class by name; one from outside this package also by its file, which its author may be changing between runs."""
+    record: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
+    if kind.__module__.partition(".")[0] != __name__.partition(".")[0]:
+        with suppress(OSError, TypeError):  # defined in no file
+            record["file"] = sha256(Path(inspect.getfile(kind)))
+    return record
 
 
 def _to_json(value: object) -> Any:

@@ -43,7 +43,7 @@ def setting_answers(
         read = reading if contexts and not refused else None  # like the strategy, which reads nothing if it refuses
         estimated = setting != ABLATION["Baseline"]
         # both rankers' contexts were read at once: a setting is charged its own share, and scoring only where it scores
-        shares = {"reading": len(order) / max(1, len(each.column_of)), "scoring": float(estimated)}
+        shares = {"reading": len(order) / len(each.column_of) if read else 0.0, "scoring": float(estimated)}
         costs = {
             "retriever_calls": float(strategy.retriever is not None),
             "model_calls": float(len(each.passages) * estimated + (len(order) if read else 0)),

@@ -277,6 +277,8 @@ def test_re_rag_s_own_answers_are_what_the_strategy_answers(
         )
         for name in ("retriever_calls", "model_calls"):
             assert found.costs[name] == other.costs[name]
+        if found.text == "unanswerable":
+            assert found.costs["seconds/reading"] == 0  # a refused question is not read
     assert list(measured.systems) == ["rerag", "Baseline", "RE score", "RE context"]
 
 

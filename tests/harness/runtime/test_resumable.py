@@ -1,8 +1,10 @@
 """Kept work: the file that finished batches lie in, what they are made of, and how a system is known again."""
 
+import importlib
 import json
 import resource
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -179,3 +181,20 @@ def test_a_system_is_known_by_what_it_was_built_from(tmp_path: Path) -> None:
     assert configuration(fused(index, 2.0)) != reference
     assert configuration(fused(index, known=False)) is None
     assert configuration(Bm25Retriever(index)) is None
+
+
+def test_a_class_from_outside_is_known_by_its_file_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its author repairs it after a failed run: what the old code answered must not be reused."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "outside_system.py"
+    file.write_text("class System:\n    pass\n")
+    system = construct(importlib.import_module("outside_system").System)
+    before = configuration(system)
+    assert before == configuration(system)
+    file.write_text("class System:\n    repaired = True\n")
+    after = configuration(system)
+    assert before is not None
+    assert after is not None
+    assert after != before
+    assert after.keys() == before.keys() == {"class", "file"}
+    del sys.modules["outside_system"]
