@@ -5,7 +5,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -62,11 +62,22 @@ def _remove_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def write_errors(path: Path, cure: str = "Free space or choose another folder.") -> Iterator[None]:
-    """Turn the operating system's errors while `path` is written into ArtifactError, whose line ends with `cure`."""
+def write_errors(
+    path: Path, cure: str = "Free space or choose another folder.", about: Collection[Path] = ()
+) -> Iterator[None]:
+    """Turn the operating system's errors while `path` is written into ArtifactError, whose line ends with `cure`.
+
+    Args:
+        path: What is written.
+        cure: What to do.
+        about: If given, an error that names a file is turned only if the file is one of these paths or inside one.
+    """
     try:
         yield
     except OSError as error:
+        named = error.filename if isinstance(error.filename, str | Path) else None
+        if about and named is not None and not any(Path(named).absolute().is_relative_to(p.absolute()) for p in about):
+            raise
         raise ArtifactError(f"{path}: cannot write: {error.strerror or error}. {cure}") from error
 
 
@@ -160,6 +171,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
             create_parents(path)
             _remove_leftovers(path)
             temporary.mkdir()
+        # the caller may read other files meanwhile, whose errors are its own
+        with write_errors(path, about=(temporary, previous, path)):
             yield temporary
             for file in temporary.rglob("*"):
                 if file.is_file():

@@ -270,3 +270,11 @@ def test_read_json_names_the_cure(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
         with pytest.raises(ArtifactError, match=r"bad\.json .*Train first\."):
             files.read_json(tmp_path / "bad.json", "Train first.")
+
+
+def test_an_error_about_another_file_is_not_taken_for_a_failed_write(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="model"), files.whole_folder(tmp_path / "out"):
+        (tmp_path / "model").read_bytes()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ArtifactError, match="cannot write"), files.whole_folder(tmp_path / "out") as folder:
+        (folder / "missing" / "report.md").write_text("x")

@@ -100,7 +100,8 @@ class Study:
         findings.facts = [
             f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
             f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
-            + (f", matrix products in {dtype}" if dtype else "")
+            + (f", matrix products in {dtype}" if dtype else ""),
+            *_depth_fact(strategy, evaluation),
         ]
         findings.settings = {
             "classifier": {
@@ -202,6 +203,19 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
     if lexical is None:
         return {}
     return {"BM25": lexical, "BM25 + SM, fused": FusedRetriever([retriever, lexical])}
+
+
+def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
+    """That the rows' shared search is deeper than the candidates of a retriever that fuses or reranks, if so."""
+    candidates = getattr(strategy.retriever, "candidates", None)
+    options = [outcome.options for outcome in (*evaluation.outcomes, evaluation.own) if outcome and outcome.options]
+    depth = max(max(each.ranking_size, each.concatenated_size) for each in options)
+    if candidates is None or depth <= candidates:
+        return []
+    return [
+        f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its ranking may differ from "
+        f"that of an answer alone; set candidates to {depth} or more"
+    ]
 
 
 def _saved_answers(file: Path, reader: Reader, evaluation: Evaluation, outcomes: Sequence[Outcome]) -> ResumableBatches:
