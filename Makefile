@@ -26,7 +26,7 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
-quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (about 5 minutes on 2 cores with bf16)
+quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (4 to 6 minutes on 2 cores with bf16)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)

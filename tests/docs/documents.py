@@ -142,6 +142,7 @@ def parse(program: str, arguments: list[str]) -> None:
     saved = re.compile(r"checkpoints/([\w-]+)/config\.yaml")
     arguments = [config_of_run(m[1]) if (m := saved.fullmatch(word)) else word for word in arguments]
     systems = infer.systems_of(arguments) if program == "infer" else {}
+    evaluated = []
     for each in systems.values() or [arguments]:
         code, parsed = 0, None
         try:
@@ -150,15 +151,19 @@ def parse(program: str, arguments: list[str]) -> None:
             code = stop.code
         assert not code, f"{program} refuses {each}"
         if parsed is not None and program == "infer" and "evaluate" in parsed:
-            check_study_options(parsed.evaluate)
+            evaluated.append(parsed.evaluate)
+    check_study_options(evaluated)
 
 
-def check_study_options(options: jsonargparse.Namespace) -> None:
-    """Check that the study of the strategy of a parsed `infer.py evaluate` has the options `--study.*` that are given."""
-    module, _, name = options.strategy.class_path.rpartition(".")
-    study = study_class(StandIn(getattr(importlib.import_module(module), name), {}))
-    known = inspect.signature(study).parameters if study else {}
-    assert set(options.study or {}) <= set(known), f"{module}: its study has no such options: {options.study}"
+def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
+    """Check that a study of one of the systems of a parsed `infer.py evaluate` has the options `--study.*` that are given."""
+    known: set[str] = set()
+    for options in evaluated:
+        module, _, name = options.strategy.class_path.rpartition(".")
+        study = study_class(StandIn(getattr(importlib.import_module(module), name), {}))
+        known |= set(inspect.signature(study).parameters) if study else set()
+    for options in evaluated:
+        assert set(options.study or {}) <= known, f"no system's study has these options: {options.study}"
 
 
 def check_python(arguments: list[str]) -> None:

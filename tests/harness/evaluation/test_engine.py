@@ -89,9 +89,7 @@ def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, 
 def test_without_a_reader_there_is_no_figure_of_answers(index: Path, settings: Settings) -> None:
     measured = measure(RetrieveRead(Bm25Retriever(index), k=2), ASKED, None, settings)
     (answers,) = (table for table in measured.tables if table.name == "answers")
-    assert {cell.reason for cell in answers.rows["ours"] if cell} == {
-        "the strategy has no reader"
-    }
+    assert {cell.reason for cell in answers.rows["ours"] if cell} == {"the strategy has no reader"}
     assert np.isnan(measured.measures["retrieve_read"]["EM"]).all()
     assert values(measured, "evidence", "recall of gold passages") == [50, 66.667]
 
