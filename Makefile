@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag test test-gpu test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag test test-runs test-gpu test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -32,8 +32,11 @@ quickstart: install  ## DR-RAG on a generated world: data, indexes, training, ev
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
-test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
+test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 5 minutes on 2 cores
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "whole_run"
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL, peak memory; without one it names what it skips
 	@$(BIN)/python -m pytest -q -rs -m gpu

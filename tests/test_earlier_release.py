@@ -40,6 +40,7 @@ def folder(tmp_path: Path) -> Path:
     return shutil.copytree(RELEASE, tmp_path / "release")
 
 
+@pytest.mark.whole_run
 def test_the_saved_config_is_told_what_moved(folder: Path) -> None:
     shutil.copy(folder / "checkpoints/drrag/config.yaml", folder / "config.yaml")
     run = fit(folder, "--name", "again")
@@ -51,6 +52,7 @@ def test_the_saved_config_is_told_what_moved(folder: Path) -> None:
     )
 
 
+@pytest.mark.whole_run
 def test_a_checkpoint_resumes(folder: Path) -> None:
     config = (folder / "checkpoints/drrag/config.yaml").read_text()
     (folder / "config.yaml").write_text(

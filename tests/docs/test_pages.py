@@ -102,6 +102,7 @@ def test_named_options_exist(page: Path) -> None:
         assert name in of_studies, f"{page.name}: study.{name} is no option"
 
 
+@pytest.mark.whole_run
 def test_every_module_imports() -> None:
     modules = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts)

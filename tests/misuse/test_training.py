@@ -102,6 +102,7 @@ def test_a_taken_name_is_refused_until_it_is_resumed(place: Path) -> None:
     assert digests(place / "checkpoints/whole") == before
 
 
+@pytest.mark.whole_run
 def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
     first = subprocess.Popen([sys.executable, str(ROOT / "train.py"), *FIT, "--name", "shared", "--trainer.max_epochs", "2000"],
                              cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip

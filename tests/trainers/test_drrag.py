@@ -125,6 +125,7 @@ def test_a_longformer_trains_in_bf16_and_exports(workplace: Path, checkpoints: d
     assert not [name for name in first if torch.equal(after[f"longformer.{name}"], start[name])]
 
 
+@pytest.mark.whole_run
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     fit_here(workplace, "--name", "whole")
     fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
@@ -154,6 +155,7 @@ def test_a_run_shorter_than_the_logging_interval_logs_its_first_and_last_step(wo
 
 
 @pytest.mark.numeric
+@pytest.mark.whole_run
 def test_two_processes_and_accumulation_train_as_one(
     tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_two_processes_and_accumulation_train_as_one(
             assert ours == model_close(theirs), (name, key)
 
 
+@pytest.mark.whole_run
 def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     fit_here(workplace, "--name", "whole", "--trainer.max_epochs", "6")
     command = [sys.executable, str(ROOT / "train.py"), "fit", "--config", "config.yaml", "--trainer.max_epochs", "6"]
@@ -195,12 +198,14 @@ def test_a_run_told_to_stop_saves_and_says_so(workplace: Path) -> None:
     assert_repeated(weights(workplace, "tiny"), weights(workplace, "whole"))
 
 
+@pytest.mark.whole_run
 def test_a_metric_that_nobody_logs_stops_the_run(workplace: Path) -> None:
     run = fit(workplace, "--checkpoint.monitor", "val/acu")
     assert run.returncode != 0
     assert "val/acu" in run.stderr
 
 
+@pytest.mark.whole_run
 def test_validate_reads_a_checkpoint(workplace: Path) -> None:
     fit_here(workplace)
     done(fit(workplace, "--ckpt_path", "checkpoints/tiny/best.ckpt", command="validate"))
@@ -239,6 +244,7 @@ def test_a_mistake_is_one_line_and_a_code(
     assert not list(workplace.glob("checkpoints/**/*.ckpt"))
 
 
+@pytest.mark.whole_run
 def test_a_taken_name_is_refused_and_a_torn_checkpoint_too(workplace: Path) -> None:
     fit_here(workplace, "--trainer.max_epochs", "1")
     again = fit(workplace)

@@ -87,6 +87,7 @@ def test_a_run_learns_to_read_to_rank_and_exports(workplace: Path) -> None:
 
 
 @pytest.mark.numeric
+@pytest.mark.whole_run
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     fit_here(workplace, "--name", "whole")
     fit_here(workplace, "--name", "cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
@@ -98,6 +99,7 @@ def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
 
 
 @pytest.mark.numeric
+@pytest.mark.whole_run
 def test_two_processes_and_accumulation_train_as_one(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     write_config(tmp_path, checkpoints["t5"], dropout=0.0)
     options = (*RECORDED, "--model.learning_rate", HARDLY, "--model.schedule", "linear", "--model.warmup_steps", "2",

@@ -170,6 +170,7 @@ def test_a_run_learns_and_exports_a_t5_that_trainers_start_from(
 
 
 @pytest.mark.numeric
+@pytest.mark.whole_run
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
     whole = fit("whole")
     cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",

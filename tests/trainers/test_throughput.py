@@ -61,6 +61,7 @@ def rates(folder: Path, name: str) -> list[dict[str, float]]:
     return [row for row in metrics(folder, name) if "train/device/items_per_sec" in row]
 
 
+@pytest.mark.whole_run
 def test_rates_are_logged_at_every_logged_step(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     (tmp_path / "hotpot.json").write_text(json.dumps(hotpot_rows(40)))
     write_config(tmp_path, checkpoints["bert"], tmp_path / "hotpot.json")

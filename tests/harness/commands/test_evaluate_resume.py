@@ -128,6 +128,7 @@ def reading(monkeypatch: pytest.MonkeyPatch, at: int) -> Interrupt:
     return Interrupt(monkeypatch, candidates.MarginalReader, "matrices", at)
 
 
+@pytest.mark.whole_run
 def test_a_killed_process_goes_on_where_it_stopped(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
@@ -205,6 +206,7 @@ def stops_at_once(command: list[str], interrupted: Interrupt, capsys: pytest.Cap
 
 
 @pytest.mark.usefixtures("small_batches")
+@pytest.mark.whole_run
 def test_other_work_starts_over(
     folders: dict[str, Path],
     tmp_path: Path,

@@ -4,6 +4,8 @@ import random
 import re
 from pathlib import Path
 
+import pytest
+
 from common.records import Passage, Question
 from harness.evaluation.page import Case, page
 from harness.evaluation.tables import Table
@@ -154,6 +156,7 @@ def large_page() -> str:
 
 
 @needs_chromium
+@pytest.mark.whole_run
 def test_five_thousand_questions_open_and_filter_in_time(tmp_path: Path) -> None:
     script = """
     document.body.offsetHeight; // lays the page out

@@ -197,6 +197,7 @@ for folder in (taken, out):
 """
 
 
+@pytest.mark.whole_run
 def test_two_processes_build_the_bytes_of_one(tmp_path, encoder, encoder_folder, passages) -> None:
     rows = write_jsonl(tmp_path / "corpus.jsonl", passages)
     passages = list(read_passages("jsonl", [str(rows)]))  # with the ids of the file

@@ -12,6 +12,7 @@ from tests.helpers.tolerances import decide, model_tolerance
 pytestmark = pytest.mark.numeric
 
 
+@pytest.mark.whole_run
 def test_onnx_answers_as_the_folder_it_comes_from(checkpoints: dict[str, Path], tmp_path: Path) -> None:
     for package in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(package)
