@@ -1,7 +1,6 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -97,12 +96,10 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 
 
+@functools.wraps(check_evaluate)
 def check_compared(strategy: Strategy, study: dict[str, Any] | None, **options: Any) -> None:
     """As `check_evaluate`, for one of several systems: options of other systems' studies are not its own."""
     check_evaluate(strategy, study=_own_options(strategy, study), **options)
-
-
-check_compared.__signature__ = inspect.signature(check_evaluate)  # type: ignore[attr-defined]
 
 
 def _own_options(strategy: Strategy, study: dict[str, Any] | None) -> dict[str, Any]:

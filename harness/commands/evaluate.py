@@ -102,9 +102,9 @@ def settings_of(
 ) -> "Settings":
     """The settings of an evaluation that writes `out`; its resumable results lie beside it."""
     from harness.evaluation.answer_scores import Bootstrap
-    from harness.evaluation.study import Settings
+    from harness.evaluation.study import Settings, partial_folder
 
-    partial = out.with_name(out.name + ".partial")
+    partial = partial_folder(out)
     return Settings(layout, normalization, ks, paper, Bootstrap(resamples, seed), partial)
 
 

@@ -79,12 +79,18 @@ def _spread(values: Sequence[Any], places: Sequence[int], absent: Sequence[Any])
     return spread
 
 
+def partial_folder(out: Path) -> Path:
+    """The folder beside a report in which unfinished results are kept; removed with the finished report."""
+    return out.parent / f"{out.name}.partial"
+
+
 class Study(Protocol):
     """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in
     `harness/strategies/`, in `study.py` beside the strategy's file.
 
     The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, and `out`
-    (the report's folder) and `layout`; it is called before anything is loaded.
+    (the report's folder) and `layout`; it is called before anything is loaded.  A class attribute `needs_gold` that is true makes
+    an index without any of the gold passages an error; otherwise the report only says so.
     """
 
     def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:

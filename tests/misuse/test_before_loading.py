@@ -48,6 +48,7 @@ MISTAKES = [
     ("evaluate", ("--study.bm25", "empty"), 74, "empty is not a complete index"),
     ("evaluate", ("--study.scores", "out"), 2, "--study.scores out must be a folder outside --out out"),
     ("evaluate", ("--study.scores", "out/scores"), 2, "must be a folder outside --out"),
+    ("evaluate", ("--study.scores", "out.partial"), 2, "must be a folder outside --out out and out.partial"),
     ("evaluate", ("--study.scores", "questions.json"), 2, "must be a folder outside --out"),
     ("evaluate", ("--ks", "[5, 1]"), 2, "ks is [5, 1]; it must be"),
     ("evaluate", ("--limit=-1",), 2, "limit is -1"),

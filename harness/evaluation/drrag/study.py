@@ -20,7 +20,7 @@ from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.serialization import digest
-from harness.evaluation.study import Findings, Settings
+from harness.evaluation.study import Findings, Settings, partial_folder
 from harness.evaluation.tables import Table, not_measured
 from harness.indexing.index_folder import open_index
 from harness.interfaces import Reader, Retriever
@@ -66,9 +66,11 @@ class Study:
         _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
-        if scores is not None and (scores.is_file() or scores.resolve().is_relative_to(out.resolve())):
+        replaced = (out.resolve(), partial_folder(out).resolve())
+        if scores is not None and (scores.is_file() or any(scores.resolve().is_relative_to(each) for each in replaced)):
             raise UserError(
-                f"--study.scores {scores} must be a folder outside --out {out}, which is replaced at the end."
+                f"--study.scores {scores} must be a folder outside --out {out} and {partial_folder(out)}, which are replaced or removed "
+                "at the end."
             )
 
     def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
