@@ -9,5 +9,9 @@ setup(
     packages=["lightning_rag", *(f"{SOURCE}.{name}" for name in find_packages() if name.split(".")[0] in FOLDERS)],
     package_dir={SOURCE: "."},
     py_modules=[f"{SOURCE}.train", f"{SOURCE}.infer"],
-    package_data={"lightning_rag": ["py.typed"], f"{SOURCE}.harness.evaluation": ["page_template/*"]},
+    package_data={
+        "lightning_rag": ["py.typed"],
+        f"{SOURCE}.harness.evaluation": ["page_template/*"],
+        f"{SOURCE}.harness.llm": ["prompts/*"],
+    },
 )

@@ -39,6 +39,12 @@ class MemoryShortError(UserError):
     exit_code = 69
 
 
+class UnavailableError(UserError):
+    """A service, such as an LLM's endpoint, cannot be reached or answers no request."""
+
+    exit_code = 69
+
+
 class ArtifactError(UserError):
     """A file written by this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
 

@@ -4,6 +4,7 @@ All are batched.  Standard library only, so that the command line can show its h
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from common.chat import Chat, Reply
 from common.records import Answer, Passage, Question, Ranked
 
 if TYPE_CHECKING:
@@ -41,6 +42,29 @@ class Strategy(Protocol):
 
         `harness.runtime.answer_text` says in which form the answers' notes and costs are shown.
         """
+
+
+@runtime_checkable
+class LanguageModel(Protocol):
+    """A model that replies to chats: an endpoint, or a local model (`harness/llm/`)."""
+
+    name: str  # for reports, such as the model and the endpoint's address; holds no key
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        """One reply per chat, in order.  A chat that fails gets a `Reply` with `error`, the others are not affected.
+
+        Raises:
+            UserError: If no chat can succeed (wrong key, unknown model), or a chat asks for log-probabilities and this model
+                gives none.
+        """
+
+
+@runtime_checkable
+class ScoringModel(LanguageModel, Protocol):
+    """A language model that also scores given texts."""
+
+    def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
+        """Log-probability (nats, at most 0) of each text and its end as the reply to its chat, in order."""
 
 
 @runtime_checkable

@@ -22,7 +22,8 @@ SERVING = (
     "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
-    "harness.runtime", "harness.indexing", "harness.selection", "harness.retrievers", "harness.readers",
+    "harness.runtime", "harness.llm",
+    "harness.indexing", "harness.selection", "harness.retrievers", "harness.readers",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.commands",
     "infer",

@@ -1,0 +1,67 @@
+"""Records of a chat with a language model: messages, the request, the reply with its log-probability and costs.
+
+Standard library only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+Role = Literal["system", "user", "assistant"]
+Finish = Literal["stop", "length", ""]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A request: the messages so far and how the reply is generated.  Equal chats to one model are the same request."""
+
+    messages: tuple[Message, ...]
+    max_tokens: int = 32  # of the reply
+    temperature: float = 0.0  # 0: greedy
+    sample: int = 0  # number of the sample, where one chat is sampled several times; also the seed
+    logprobs: bool = False  # whether the reply needs its log-probability
+
+    @classmethod
+    def of(
+        cls, text: str, max_tokens: int = 32, temperature: float = 0.0, sample: int = 0, logprobs: bool = False
+    ) -> Self:
+        """A chat of one user message."""
+        return cls((Message("user", text),), max_tokens, temperature, sample, logprobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a language model replied to one chat, or why there is no reply."""
+
+    text: str
+    error: str = ""  # why there is no reply, in one line; empty if there is one
+    finish: Finish = "stop"  # `length`: cut at max_tokens; empty without a reply
+    logprob: float | None = None  # of the text and its end, nats, summed over the tokens; None if not asked for
+    prompt_tokens: int = 0  # read
+    reply_tokens: int = 0  # generated
+    usd: float | None = None  # None if no price is configured
+    seconds: float = 0.0  # from the first request to the reply, waits between attempts included
+    retries: int = 0  # further attempts
+    cached: bool = False  # stored by an earlier request, whose costs these are
+
+
+def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
+    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known."""
+    costs = {
+        "model_calls": float(len(replies)),
+        "tokens": float(sum(reply.prompt_tokens for reply in replies)),
+        "reply_tokens": float(sum(reply.reply_tokens for reply in replies)),
+        "retries": float(sum(reply.retries for reply in replies)),
+        "cached_calls": float(sum(reply.cached for reply in replies)),
+        "failed_calls": float(sum(bool(reply.error) for reply in replies)),
+    }
+    prices = [reply.usd for reply in replies if reply.usd is not None]
+    return {**costs, "usd": sum(prices)} if prices else costs

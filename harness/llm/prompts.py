@@ -1,0 +1,163 @@
+"""Prompts: YAML files with the messages of a chat, named by file, identified by a hash of what a model reads of them.
+
+    system: optional text of a system message
+    user: text of the user message, such as "${documents}\n\nQuestion: ${question}"
+    document: text of each document in ${documents}: ${number}, ${title}, ${text}
+    example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
+    examples: [{title: ..., text: ..., question: ..., answer: ...}]
+    answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
+    source: where the prompt was published; no model reads it
+
+`${name}` is a place for text; a dollar sign is `$$`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any, Self
+
+from common.chat import Message
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Passage, clean
+
+FOLDER = Path(__file__).parent / "prompts"
+_TEXTS = ("user", "system", "document", "example", "answer_after", "source")
+_EXAMPLE = ("title", "text", "question", "answer")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt.  `messages` fills it in."""
+
+    name: str
+    user: str
+    system: str = ""
+    document: str = ""
+    example: str = ""
+    examples: tuple[Mapping[str, str], ...] = ()
+    answer_after: str = ""
+    source: str = ""
+
+    @classmethod
+    def load(cls, name: str) -> Self:
+        """A prompt of this project by name, or a user's own by its file.
+
+        Raises:
+            UserError: If there is no prompt of that name.
+            MissingInputError: If the file does not exist.
+            DataError: If the file is no prompt.
+        """
+        own = Path(name).suffix in (".yaml", ".yml")
+        file = Path(name) if own else FOLDER / f"{name}.yaml"
+        if not file.is_file():
+            if own:
+                raise MissingInputError(
+                    f"prompt: {file} does not exist. Prompts of this project: {', '.join(names())}."
+                )
+            raise UserError(f"prompt is {name!r}; allowed: {', '.join(names())}, or a .yaml file.")
+        import yaml
+
+        try:
+            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise DataError(f"{file} is no YAML text: {' '.join(str(error).split())}") from error
+        if not isinstance(found, dict):
+            raise DataError(f"{file} must hold keys such as user: TEXT.")
+        return cls.of(file.stem, found, str(file))
+
+    @classmethod
+    def of(cls, name: str, found: Mapping[str, Any], where: str) -> Self:
+        """A prompt from the content of its file.
+
+        Args:
+            name: Of the prompt.
+            found: The keys of the file.
+            where: Named in errors.
+
+        Raises:
+            DataError: If a key is unknown, missing or of another type, or a text is no template.
+        """
+        unknown = [key for key in found if key not in (*_TEXTS, "examples")]
+        if unknown:
+            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join((*_TEXTS, 'examples'))}.")
+        wrong = [key for key in _TEXTS if not isinstance(found.get(key, ""), str)]
+        if wrong or not found.get("user"):
+            raise DataError(f"{where}: {wrong[0] if wrong else 'user'} must be a text.")
+        examples = found.get("examples", [])
+        if not isinstance(examples, list) or not all(_is_example(each) for each in examples):
+            raise DataError(f"{where}: examples must be a list of objects with the texts {', '.join(_EXAMPLE)}.")
+        bad = [key for key in ("user", "system", "document", "example") if not Template(found.get(key, "")).is_valid()]
+        if bad:
+            raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
+        texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
+        return cls(name=name, examples=tuple(examples), **texts)
+
+    @property
+    def hash(self) -> str:
+        """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer begins."""
+        read = [self.system, self.user, self.document, self.example, *map(dict, self.examples), self.answer_after]
+        return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def fact(self) -> str:
+        """Name and hash, for reports."""
+        return f"prompt {self.name}, {self.hash}"
+
+    def messages(self, documents: Sequence[Passage] = (), **texts: str) -> tuple[Message, ...]:
+        """The messages with all places filled in.
+
+        Args:
+            documents: For `${documents}`.
+            texts: For the other places, such as `question`.
+
+        Raises:
+            UserError: If the prompt has a place for which no text is given.
+        """
+        places: dict[str, str] = {
+            "documents": "\n\n".join(
+                self._document(number, each.title, each.text) for number, each in enumerate(documents, start=1)
+            ),
+            "examples": "\n\n".join(
+                Template(self.example).substitute(
+                    number=number,
+                    document=self._document(number, each["title"], each["text"]),
+                    question=each["question"],
+                    answer=each["answer"],
+                )
+                for number, each in enumerate(self.examples, start=1)
+            ),
+            **texts,
+        }
+        try:
+            user = Message("user", Template(self.user).substitute(places))
+            return (Message("system", Template(self.system).substitute(places)), user) if self.system else (user,)
+        except KeyError as error:
+            raise UserError(
+                f"prompt {self.name} has a place ${{{error.args[0]}}}; allowed here: {', '.join(sorted(places))}."
+            ) from error
+
+    def answer(self, reply: str) -> str:
+        """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon."""
+        text = reply
+        if self.answer_after:
+            start = reply.lower().rfind(self.answer_after.lower())
+            text = reply[start + len(self.answer_after) :] if start >= 0 else reply
+        text = clean(text).rstrip(";.").strip()
+        while len(text) > 1 and (text[0], text[-1]) in (("<", ">"), ('"', '"'), ("'", "'"), ("*", "*"), ("“", "”")):
+            text = text[1:-1].strip().rstrip(";.").strip()
+        return text
+
+    def _document(self, number: int, title: str, text: str) -> str:
+        return Template(self.document).substitute(number=number, title=title, text=text)
+
+
+def names() -> list[str]:
+    """The names of this project's prompts."""
+    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+
+
+def _is_example(each: object) -> bool:
+    return isinstance(each, dict) and set(each) == set(_EXAMPLE) and all(isinstance(v, str) for v in each.values())
