@@ -29,7 +29,8 @@ def configuration(instance: object) -> dict[str, Any] | None:
     """The class and the arguments that an object was built from, JSON types only; of an outside class also its file's sha256.
 
     Serving folders and indexes are represented by the sha256 of their manifest, other files and folders by sizes and
-    modification times.  None if the object, or one of its arguments, was not built by the command line.
+    modification times.  An object with an attribute `identity` is represented by it instead: arguments of a client, such as a
+    timeout or the folder of its cache, change no result.  None if the object, or one of its arguments, was not built by the command line.
     """
     try:
         return _describe(instance)
@@ -43,6 +44,7 @@ def _describe(instance: object) -> dict[str, Any]:
     except TypeError as error:  # as in `construct`
         raise LookupError(instance) from error
     kind = type(instance)
+    arguments = getattr(instance, "identity", arguments)
     return _class_record(kind) | {n: _to_json(value) for n, value in arguments.items()}
 
 
