@@ -123,7 +123,7 @@ def evaluate_into(
     """
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
-    from harness.evaluation.report import index_facts, write_report
+    from harness.evaluation.report import index_facts, reader_facts, write_report
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
     # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
@@ -143,7 +143,7 @@ def evaluate_into(
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
-    measured.facts, measured.asked = [*facts, *index_facts(strategy)], len(loaded)
+    measured.facts, measured.asked = [*facts, *index_facts(strategy), *reader_facts(strategy)], len(loaded)
     write_report(folder, measured, strategy, source, settings, absent)
     return measured
 

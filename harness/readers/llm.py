@@ -107,6 +107,11 @@ class LlmReader:
         """The model, and the prompts that were used with their hashes, for reports."""
         return [f"reader: {self.llm.name}", *self._used.values()]
 
+    @property
+    def recipe(self) -> dict[str, str]:
+        """What the replies depend on besides the options: the model, which the environment may choose, and the prompts' content."""
+        return {"llm": self.llm.name, "together": self.together.hash, "alone": self.alone.hash}
+
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question from all its passages in one prompt; empty without passages.
 
