@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MARGINALS = ("generated", "thorough", "fast")
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
+NO_READER = "llm takes the place of the strategy's reader, and {strategy} has none: omit --llm."
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
 
@@ -192,6 +193,24 @@ class LlmReader:
             shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_SHOWN_FAILURES))
             say(f"{self.llm.name}: {sum(reasons.values())} of {len(replies)} calls gave no answer: {shown}.")
         return replies
+
+
+def read_by(strategy: object, llm: LanguageModel | None) -> None:
+    """Let a language model read in the place of a strategy's reader; None changes nothing.
+
+    Raises:
+        UserError: If the strategy has no reader.
+    """
+    if llm is not None:
+        if not hasattr(strategy, "reader"):
+            raise UserError(NO_READER.format(strategy=type(strategy).__name__))
+        strategy.reader = LlmReader(llm)
+
+
+def llm_of(strategy: object) -> LanguageModel | None:
+    """The language model that a strategy reads with; None if its reader is another one."""
+    model: LanguageModel | None = getattr(getattr(strategy, "reader", None), "llm", None)
+    return model
 
 
 def _prompts(name: str | None, file: str | None, layout: str, shots: int | None) -> tuple[Prompt, Prompt]:

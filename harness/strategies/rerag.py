@@ -106,14 +106,20 @@ class ReRag:
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
         self.refuse, self.temperature, self.precision = refuse, temperature, precision
         self.reader = reader
-        # what reads the contexts, None if nothing does, and the temperature of the relevance logits as its weights
-        self.context_reader: PerContextReader | None = None
-        self.relevance_temperature = 1.0
-        if reader is not None:
-            assert isinstance(reader, PerContextReader)  # checked in check_options
-            self.context_reader = reader
-        elif model.generator is not None:
-            self.context_reader, self.relevance_temperature = generator_reader(model, marginal)
+        self._own = generator_reader(model, marginal) if model.generator is not None else None
+
+    @property
+    def context_reader(self) -> PerContextReader | None:
+        """What reads the contexts; None if nothing does."""
+        if self.reader is not None:
+            assert isinstance(self.reader, PerContextReader)  # checked in check_options
+            return self.reader
+        return self._own[0] if self._own else None
+
+    @property
+    def relevance_temperature(self) -> float:
+        """Divides the relevance logits as weights of the contexts; fitted for the generator."""
+        return self._own[1] if self._own and self.reader is None else 1.0
 
     @staticmethod
     def check_options(
