@@ -18,6 +18,7 @@ from common.records import Answer, Passage, Question, Ranked
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
+from harness.runtime.memory_needs import Load, Memory
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Matrix
@@ -102,6 +103,11 @@ class LlmReader:
                 "use a local model."
             )
         _prompts(prompt, examples, examples_layout, shots)
+
+    @staticmethod
+    def memory(load: Load) -> Memory:
+        """Nothing but the language model, which gets all of a question's passages in one chat, or each in its own."""
+        return Memory(parts=load)
 
     @property
     def facts(self) -> list[str]:
