@@ -32,6 +32,7 @@ from harness.commands.compare import check_compared, compare, systems_of
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
+from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import check_mine, mine
 from harness.commands.plan import check_plan, plan
 from harness.commands.score import check_score, score
@@ -56,6 +57,12 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
         "plan": check_plan,
     }  # fmt: skip
     unbuilt: ClassVar = ("plan",)
+
+    def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
+        """Build the objects of a configuration, a language model given by --llm as the strategy's reader."""
+        if getattr(self, "parent_parser", None) is None and (command := namespace.get("subcommand")):
+            move_to_reader(namespace[command])
+        return super().instantiate(namespace, *args, **kwargs)
 
 
 class ComparingParser(Parser):

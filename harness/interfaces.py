@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
     from models.rerag.estimator import RelevanceEstimator
     from models.rerag.generator import Generator
+    from models.rerag.marginal_reader import AnyMarginal, Matrix
     from models.rerag.model import Relevance
 
     Questions = Sequence[Question]
@@ -31,6 +32,18 @@ class Retriever(Protocol):
 class Reader(Protocol):
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question, generated from its evidence (best first)."""
+
+
+@runtime_checkable
+class PerContextReader(Protocol):
+    """A reader that reads each context alone, for a strategy that weighs the answers by the contexts' relevance."""
+
+    @property
+    def marginal(self) -> "AnyMarginal":
+        """How the answers are weighed, given the log-probabilities in `matrices`."""
+
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[Matrix]":
+        """The answer from each context, and log-probabilities of the distinct answers, for every question in order."""
 
 
 @runtime_checkable

@@ -31,6 +31,7 @@ from transformers import (
 
 from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.retrieval_world import write_encoder
+from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
 
 NAMES = [f"name{i}" for i in range(60)]
 WORDS = [
@@ -135,6 +136,18 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             LongformerForSequenceClassification(config).save_pretrained(folder)
         made[family] = folder
     return made
+
+
+@pytest.fixture(scope="session")
+def chat_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal LM with a chat template, trained on the task of `tests.helpers.tiny_lm`."""
+    return save_chat_lm(tmp_path_factory.mktemp("lm") / "chat")
+
+
+@pytest.fixture(scope="session")
+def plain_lm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A causal LM of another family without chat template and padding token, trained on the same task."""
+    return save_plain_lm(tmp_path_factory.mktemp("lm") / "plain")
 
 
 def hotpot_rows(count: int, seed: int = 0) -> list[dict]:

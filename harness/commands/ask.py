@@ -4,16 +4,19 @@ import json as json_format
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 
 from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.records import Question, clean
-from harness.interfaces import Strategy
+from harness.interfaces import LanguageModel, Strategy
+from harness.llm.conversation import Conversation, History
+from harness.readers.llm import llm_of, read_by
 from harness.runtime.answer_text import LEAST_WIDTH, answer_text
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
+HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}
 _QUESTIONS_AT_ONCE = 16  # of a file: answered together, which is faster, and printed
 
 
@@ -26,6 +29,9 @@ def ask(
     json: bool = False,
     width: int | None = None,
     characters: int | None = None,
+    llm: LanguageModel | None = None,
+    history: History = "none",
+    turns: int = 3,
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
 
@@ -41,17 +47,28 @@ def ask(
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
+        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
+        history: How earlier questions and answers enter a question that is typed in.  none: not at all.  prepend: put before
+            it.  rewrite: the reader's language model rewrites it so that it stands alone.
+        turns: How many earlier questions and answers `history` uses.
     """
-    check_ask(strategy, question, questions, layout, limit, width, characters)
+    check_ask(strategy, question, questions, layout, limit, width, characters, history, turns)
+    read_by(strategy, llm)
     width = width or shutil.get_terminal_size().columns
+    conversation = Conversation(history, llm_of(strategy), turns)
     printed = 0
-    for batch in _batches(strategy, question, questions, layout, limit):
-        for asked, answer in zip(batch, strategy.answer(batch), strict=True):
+    for typed in _batches(strategy, question, questions, layout, limit):
+        batch = [replace(each, text=conversation.standalone(each.text)) for each in typed]
+        for as_typed, asked, answer in zip(typed, batch, strategy.answer(batch), strict=True):
+            conversation.add(asked.text if history == "rewrite" else as_typed.text, answer.text)
             if json:
-                record = {"question": asked.text, **asdict(answer)}
+                changed = {"typed": as_typed.text, "history": history} if asked != as_typed else {}
+                record = {"question": asked.text, **changed, **asdict(answer)}
                 text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=False)
             else:
                 text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
+                if asked != as_typed:
+                    text = f"({HOW[history]}, typed: {as_typed.text})\n{text}"
             print(text, flush=True)
             printed += 1
 
@@ -64,6 +81,8 @@ def check_ask(
     limit: int | None,
     width: int | None,
     characters: int | None,
+    history: History = "none",
+    turns: int = 3,
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 
@@ -75,6 +94,8 @@ def check_ask(
         limit: As in `ask`.
         width: As in `ask`.
         characters: As in `ask`.
+        history: As in `ask`.
+        turns: As in `ask`.
 
     Raises:
         UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither a retriever
@@ -84,6 +105,15 @@ def check_ask(
     """
     check_at_least(LEAST_WIDTH, width=width)
     check_at_least(LEAST_WIDTH, characters=characters)
+    check_at_least(1, turns=turns)
+    if history != "none" and (question is not None or questions is not None):
+        raise UserError(
+            "--history is for questions that are typed in one after the other: omit --question and --questions."
+        )
+    if history == "rewrite" and llm_of(strategy) is None:
+        raise UserError(
+            "--history rewrite needs a language model: give --llm, e.g. --llm configs/llm/openai.yaml, or type prepend."
+        )
     if question is not None and questions is not None:
         raise UserError("Both --question and --questions are given: give only one of them.")
     if questions is None:

@@ -10,7 +10,8 @@ from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say, track
 from harness.evaluation.paper_figures import Paper
-from harness.interfaces import Strategy
+from harness.interfaces import LanguageModel, Strategy
+from harness.readers.llm import read_by
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -30,6 +31,7 @@ def evaluate(
     study: dict[str, Any] | None = None,
     resamples: int = 10_000,
     seed: int = 0,
+    llm: LanguageModel | None = None,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -51,7 +53,9 @@ def evaluate(
         study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists all.
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
+        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
     """
+    read_by(strategy, llm)
     check_evaluate(strategy, questions, out, layout, limit, normalization, ks, study, resamples)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
@@ -123,7 +127,7 @@ def evaluate_into(
     """
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
-    from harness.evaluation.report import index_facts, write_report
+    from harness.evaluation.report import index_facts, reader_facts, write_report
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
     # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
@@ -143,7 +147,7 @@ def evaluate_into(
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
-    measured.facts, measured.asked = [*facts, *index_facts(strategy)], len(loaded)
+    measured.facts, measured.asked = [*facts, *index_facts(strategy), *reader_facts(strategy)], len(loaded)
     write_report(folder, measured, strategy, source, settings, absent)
     return measured
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from common.checks import check_above, check_at_least
 from common.errors import MemoryShortError
 from common.progress import in_bytes
-from harness.interfaces import Strategy
+from harness.interfaces import LanguageModel, Strategy
+from harness.readers.llm import read_by
 
 if TYPE_CHECKING:
     from harness.runtime.memory_plan import Change, Plan
@@ -22,6 +23,7 @@ def plan(
     ram_gib: float | None = None,
     questions_at_once: int = 64,
     json: bool = False,
+    llm: LanguageModel | None = None,
 ) -> None:
     """Say what index, weights and activations will take in bytes, and what to change where that does not fit.
 
@@ -33,7 +35,9 @@ def plan(
         ram_gib: Main memory in GiB that the program may take, instead of what is free here.
         questions_at_once: Questions answered together: 64 by `evaluate`, 1 by `ask`.
         json: Print the plan as JSON.
+        llm: Language model that reads, in the place of the strategy's reader.
     """
+    read_by(strategy, llm)
     check_plan(gpu_memory_gib, ram_gib, questions_at_once)
     from harness.runtime.memory_needs import Machine
     from harness.runtime.memory_plan import plan_memory

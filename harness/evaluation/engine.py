@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,7 +140,9 @@ def _answers(
     system = configuration(strategy)
     saved = ResumableBatches()
     if system is not None and asked:
-        depends_on: Mapping[str, object] = {**system, "questions": digest(asked), "hardware": hardware()}
+        depends_on: dict[str, object] = {**system, "questions": digest(asked), "hardware": hardware()}
+        if recipe := getattr(getattr(strategy, "reader", None), "recipe", None):
+            depends_on |= {"reader recipe": recipe}
         saved = ResumableBatches(settings.partial / "answers.jsonl", depends_on)
     batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))

@@ -1,5 +1,6 @@
 """The papers' published results, for comparison in our tables."""
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from harness.evaluation.tables import Cell, Cells
@@ -121,6 +122,12 @@ _RE_RAG_5 = {
     "RE-RAG large": ((61.5, 57.9, 45.9), (80.4, 77.9, 39.0)),
 }
 
+# RE-RAG, Table 6: contexts -> ranker -> EM with gpt-3.5-turbo on NQ, TriviaQA
+_RE_RAG_6 = {
+    5: {"GPT w/ Retriever": (41.7, 67.3), "GPT w/ RE": (48.8, 70.7)},
+    10: {"GPT w/ Retriever": (42.9, 69.0), "GPT w/ RE": (49.3, 71.8)},
+}
+
 # RE-RAG, Table 7: EM with a generator trained without the estimator; in the last row both are trained jointly
 _RE_RAG_7 = {
     "Baseline": (39.5, 54.9),
@@ -172,6 +179,17 @@ def ablation(paper: Paper | None) -> dict[str, Cells]:
     """RE-RAG's Table 7: EM, `thorough`."""
     return {
         name: [Cell(row[RE_RAG.index(paper)]), None, None, None] for name, row in _RE_RAG_7.items() if paper in RE_RAG
+    }
+
+
+def language_model(paper: Paper | None, counts: Sequence[int]) -> dict[str, Cells]:
+    """RE-RAG's Table 6: EM with the first `counts` contexts."""
+    if paper not in RE_RAG:
+        return {}
+    place = RE_RAG.index(paper)
+    return {
+        name: [Cell(_RE_RAG_6[count][name][place]) if count in _RE_RAG_6 else None for count in counts]
+        for name in _RE_RAG_6[5]
     }
 
 

@@ -115,6 +115,12 @@ def index_facts(strategy: Strategy) -> list[str]:
     ]
 
 
+def reader_facts(strategy: Strategy) -> list[str]:
+    """What a system's reader says of itself: its model and its prompts, where it has any."""
+    facts: list[str] = getattr(getattr(strategy, "reader", None), "facts", [])
+    return facts
+
+
 def defined(measures: Measures) -> dict[str, list[float]]:
     """The measures that are defined for at least one question, for the page."""
     return {name: [*map(float, values)] for name, values in measures.items() if not np.isnan(values).all()}

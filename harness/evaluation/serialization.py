@@ -6,6 +6,7 @@ decimal that reads back equal, and a float32 is exact as a float64.  Shape legen
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from common.records import Answer, Passage, Question, Ranked
@@ -47,7 +48,11 @@ def pack_matrix(matrix: "Matrix | None") -> dict[str, Any] | None:
     return {
         "written": list(matrix.written),
         "candidates": list(matrix.candidates),
-        "answer_logp": None if logp_AN is None else logp_AN.tolist(),
+        # JSON has no infinity: null is -inf
+        "answer_logp": None
+        if logp_AN is None
+        else [[None if v == -inf else v for v in row] for row in logp_AN.tolist()],
+        **({"failed": list(matrix.failed)} if matrix.failed else {}),
     }
 
 
@@ -60,10 +65,14 @@ def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
     from models.rerag.marginal_reader import Matrix
 
     written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
+    failed = tuple(packed.get("failed", ()))
     if packed["answer_logp"] is None:
-        return Matrix(written, candidates, None)
-    logp_AN = torch.tensor(packed["answer_logp"], dtype=torch.float32)
-    return Matrix(written, candidates, logp_AN.reshape(len(candidates), len(written)))  # an empty list has no shape
+        return Matrix(written, candidates, None, failed)
+    rows = [[-inf if value is None else value for value in row] for row in packed["answer_logp"]]
+    logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(
+        len(candidates), len(written)
+    )  # an empty list has no shape
+    return Matrix(written, candidates, logp_AN, failed)
 
 
 def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:

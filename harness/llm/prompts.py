@@ -5,6 +5,7 @@
     document: text of each document in ${documents}: ${number}, ${title}, ${text}
     example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
+    max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
     source: where the prompt was published; no model reads it
 
@@ -25,6 +26,7 @@ from common.records import Passage, clean
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "source")
+_KEYS = (*_TEXTS, "examples", "max_tokens")
 _EXAMPLE = ("title", "text", "question", "answer")
 
 
@@ -40,6 +42,7 @@ class Prompt:
     examples: tuple[Mapping[str, str], ...] = ()
     answer_after: str = ""
     source: str = ""
+    max_tokens: int = 32
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -80,12 +83,15 @@ class Prompt:
         Raises:
             DataError: If a key is unknown, missing or of another type, or a text is no template.
         """
-        unknown = [key for key in found if key not in (*_TEXTS, "examples")]
+        unknown = [key for key in found if key not in _KEYS]
         if unknown:
-            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join((*_TEXTS, 'examples'))}.")
+            raise DataError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join(_KEYS)}.")
         wrong = [key for key in _TEXTS if not isinstance(found.get(key, ""), str)]
         if wrong or not found.get("user"):
             raise DataError(f"{where}: {wrong[0] if wrong else 'user'} must be a text.")
+        max_tokens = found.get("max_tokens", cls.max_tokens)
+        if not isinstance(max_tokens, int) or max_tokens < 1:
+            raise DataError(f"{where}: max_tokens must be a whole number of at least 1.")
         examples = found.get("examples", [])
         if not isinstance(examples, list) or not all(_is_example(each) for each in examples):
             raise DataError(f"{where}: examples must be a list of objects with the texts {', '.join(_EXAMPLE)}.")
@@ -93,7 +99,7 @@ class Prompt:
         if bad:
             raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
         texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
-        return cls(name=name, examples=tuple(examples), **texts)
+        return cls(name=name, examples=tuple(examples), max_tokens=max_tokens, **texts)
 
     @property
     def hash(self) -> str:

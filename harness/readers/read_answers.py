@@ -33,3 +33,15 @@ def read_answers(reader: Reader | None, questions: Sequence[Question], answers: 
 def sum_costs(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     """Sum of the costs of two steps, by name."""
     return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in [*one, *(n for n in other if n not in one)]}
+
+
+def costs_so_far(reader: object) -> dict[str, float]:
+    """The costs of all calls of a reader so far, without the number of calls, which strategies count themselves; empty for a
+    reader that counts none."""
+    spent: dict[str, float] = getattr(reader, "spent", {})
+    return {name: value for name, value in spent.items() if name != "model_calls"}
+
+
+def spent_since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
+    """The difference of two sums of costs, by name."""
+    return {name: value - before.get(name, 0.0) for name, value in now.items()}

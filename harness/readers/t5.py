@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from common.checks import Precision, check_at_least, check_choice
 from common.errors import UserError
 from common.records import Answer, Question, Ranked
-from harness.interfaces import RelevanceModel
+from harness.interfaces import PerContextReader, RelevanceModel
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.token_count import tokens_read
 
@@ -152,7 +152,8 @@ class ContextReader:
         texts = [question.text for question in questions]
         tokens = tokens_read(self.model.estimator, self.model.generator)
         ranked = rerank(self.model.estimator, texts, [[hit.passage for hit in hits] for hits in evidence])
-        readings = read_contexts(self.model, self.marginal, texts, ranked)
+        reader, temperature = generator_reader(self.model, self.marginal)
+        readings = read_contexts(reader, texts, ranked, temperature)
         tokens = tokens_read(self.model.estimator, self.model.generator) - tokens
         return [
             Answer(
@@ -171,34 +172,44 @@ class ContextReader:
 
 
 def read_contexts(
-    model: RelevanceModel,
-    marginal: Literal["thorough", "fast"],
+    reader: PerContextReader,
     questions: Sequence[str],
     contexts: Sequence[Sequence[Ranked]],
+    temperature: float = 1.0,
 ) -> "list[Reading | None]":
     """The marginalized answer to each question from its contexts; None without contexts.
 
-    The contexts' scores are the logits of their weights: relevance logits, or scaled retriever scores for a model without an
-    estimator.  The model's relevance temperature was fitted for `thorough` and is used only there.
+    The contexts' scores, divided by `temperature`, are the logits of their weights: relevance logits, or scaled retriever
+    scores for a model without an estimator.
     """
-    from models.rerag.marginal_reader import MarginalReader
+    import torch
 
-    assert model.generator is not None
-    use_temperature = marginal == "thorough" and model.estimator is not None
-    temperature = model.relevance_temperature if use_temperature else 1.0
-    reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
+    from models.rerag.marginal_reader import weigh
+
     readings: list[Reading | None] = [None] * len(questions)
     rows = [row for row, hits in enumerate(contexts) if hits]
     for start in range(0, len(rows), _QUESTIONS_AT_ONCE):
         chunk = rows[start : start + _QUESTIONS_AT_ONCE]
-        chunk_readings = reader.read(
-            [questions[row] for row in chunk],
-            [[hit.passage for hit in contexts[row]] for row in chunk],
-            [[hit.score / temperature for hit in contexts[row]] for row in chunk],
+        matrices = reader.matrices(
+            [questions[row] for row in chunk], [[hit.passage for hit in contexts[row]] for row in chunk]
         )
-        for row, reading in zip(chunk, chunk_readings, strict=True):
-            readings[row] = reading
+        for row, matrix in zip(chunk, matrices, strict=True):
+            logits = [hit.score / temperature for hit in contexts[row]]
+            readings[row] = weigh(matrix, torch.tensor(logits, dtype=torch.float32))
     return readings
+
+
+def generator_reader(model: RelevanceModel, marginal: Literal["thorough", "fast"]) -> tuple[PerContextReader, float]:
+    """The model's generator as a reader of contexts, and the temperature of the relevance logits.
+
+    The model's temperature was fitted for `thorough` and is used only there.
+    """
+    from models.rerag.marginal_reader import MarginalReader
+
+    assert model.generator is not None
+    fitted = marginal == "thorough" and model.estimator is not None
+    reader = MarginalReader(model.generator, marginal, model.max_answer_tokens)
+    return reader, model.relevance_temperature if fitted else 1.0
 
 
 def explanation(
@@ -207,7 +218,8 @@ def explanation(
     """Notes that explain a marginalized answer.
 
     contexts     per context: id, `probability` that it is relevant (calibrated; None without calibration), `share`: its
-                 share of the answer's probability (the shares sum to 1), `alone`: the answer generated from it alone
+                 share of the answer's probability (the shares sum to 1), `alone`: the answer generated from it alone, `error`:
+                 why there is none, only where the call failed
     candidates   probability of every distinct candidate answer, best first
     """
     from math import exp
@@ -218,6 +230,7 @@ def explanation(
             "probability": calibration(hit.score) if calibration else None,
             "share": reading.shares[place] if reading else None,
             "alone": reading.written[place] if reading else None,
+            **({"error": reading.failed[place]} if reading and reading.failed and reading.failed[place] else {}),
         }
         for place, hit in enumerate(contexts)
     ]

@@ -13,8 +13,9 @@ from common.checks import Precision, check_above, check_at_least, check_choice, 
 from common.errors import UserError
 from common.progress import say
 from common.records import Answer, Asked, Question, Ranked, as_questions
-from harness.interfaces import RelevanceModel, Retriever
-from harness.readers.t5 import CHANGES, MARGINALS, check_one_context, explanation, read_contexts
+from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
+from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
+from harness.readers.t5 import CHANGES, MARGINALS, check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
 from harness.runtime.memory_needs import Load, Machine, Memory
@@ -38,6 +39,8 @@ class ReRag:
     Notes: `contexts` and `candidates` as in `harness.readers.t5.explanation`; `answerable`: whether a context reaches
     `threshold`; None without a threshold or an estimator.
 
+    A reader, such as a language model, can take the generator's place (Section 5.4).
+
     Args:
         retriever: Retrieves the candidates; None: all passages that each question ships.
         serving: Folder that training exported, e.g. checkpoints/rerag-nq/serving.
@@ -53,6 +56,8 @@ class ReRag:
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
         precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such as
+            harness.readers.llm.LlmReader.
 
     Raises:
         UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
@@ -73,13 +78,15 @@ class ReRag:
         device: str = "auto",
         model: RelevanceModel | None = None,
         precision: Precision = "auto",
+        reader: Reader | None = None,
     ) -> None:
-        self.check_options(retriever, serving, candidates, contexts, marginal, threshold, temperature, model)
+        self.check_options(retriever, serving, candidates, contexts, marginal, threshold, temperature, model, reader)
         if model is None:
-            from models.rerag.model import ReRagModel
+            from models.rerag.model import GENERATOR, ReRagModel
 
             assert serving is not None
-            model = ReRagModel.load(Path(serving), device, precision=precision)
+            unneeded = (GENERATOR,) if reader is not None else ()
+            model = ReRagModel.load(Path(serving), device, precision=precision, unneeded=unneeded)
         if model.generator is not None:
             check_one_context(model.generator)
         if model.estimator is None and (refuse or threshold is not None):
@@ -98,6 +105,21 @@ class ReRag:
         self.retriever, self.serving, self.model = retriever, serving, model
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
         self.refuse, self.temperature, self.precision = refuse, temperature, precision
+        self.reader = reader
+        self._own = generator_reader(model, marginal) if model.generator is not None else None
+
+    @property
+    def context_reader(self) -> PerContextReader | None:
+        """What reads the contexts; None if nothing does."""
+        if self.reader is not None:
+            assert isinstance(self.reader, PerContextReader)  # checked in check_options
+            return self.reader
+        return self._own[0] if self._own else None
+
+    @property
+    def relevance_temperature(self) -> float:
+        """Divides the relevance logits as weights of the contexts; fitted for the generator."""
+        return self._own[1] if self._own and self.reader is None else 1.0
 
     @staticmethod
     def check_options(
@@ -109,8 +131,9 @@ class ReRag:
         threshold: float | None,
         temperature: float | None,
         model: RelevanceModel | None,
+        reader: Reader | None,
     ) -> None:
-        """Raise UserError if a value is not allowed, or the model is given twice or not at all."""
+        """Raise UserError if a value is not allowed, the model is given twice or not at all, or the reader reads all at once."""
         check_at_least(1, candidates=candidates, contexts=contexts)
         if retriever is not None and candidates < contexts:
             raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
@@ -120,6 +143,12 @@ class ReRag:
         if (serving is None) == (model is None):
             raise UserError(
                 "Name the trained model's folder with serving (checkpoints/<name>/serving), or give a model."
+            )
+        kind = getattr(reader, "class_type", type(reader))
+        if reader is not None and not hasattr(kind, "matrices"):
+            raise UserError(
+                f"reader is {kind.__name__}, which does not read each context alone: give harness.readers.llm.LlmReader, or omit "
+                "it for the generator of the serving folder."
             )
 
     @staticmethod
@@ -149,7 +178,7 @@ class ReRag:
         questions = as_questions(questions)
         if not questions:
             return []
-        times, tokens = [time.perf_counter()], tokens_read(self.model.estimator, self.model.generator)
+        times, before = [time.perf_counter()], self._spent()
         found = self.find(questions)
         times.append(time.perf_counter())
         ranked = self.rank(questions, found)
@@ -163,14 +192,20 @@ class ReRag:
             f"seconds/{stage}": (end - start) / len(questions)
             for stage, start, end in zip(("retrieval", "scoring", "reading"), times, times[1:], strict=False)
         }
-        tokens = tokens_read(self.model.estimator, self.model.generator) - tokens
-        shared = {"tokens": tokens / len(questions), **seconds}
+        spent = spent_since(before, self._spent())
+        shared = {**{name: value / len(questions) for name, value in spent.items()}, **seconds}
         return [
             self._answer(question, len(candidates), selected, can_answer, skip, reading, shared)
             for question, candidates, selected, can_answer, skip, reading in zip(
                 questions, found, contexts, answerable, refused, readings, strict=True
             )
         ]
+
+    def _spent(self) -> dict[str, float]:
+        """Costs of the models so far that are not counted for each question alone."""
+        return sum_costs(
+            {"tokens": float(tokens_read(self.model.estimator, self.model.generator))}, costs_so_far(self.reader)
+        )
 
     def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
         """Every question's candidates in the retriever's order.
@@ -214,11 +249,11 @@ class ReRag:
     def _read(
         self, questions: Sequence[Question], contexts: Sequence[Sequence[Ranked]], refused: Sequence[bool]
     ) -> "list[Reading | None]":
-        if self.model.generator is None:
+        if self.context_reader is None:
             return [None] * len(questions)
         texts = [question.text for question in questions]
         to_read = [() if skip else hits for hits, skip in zip(contexts, refused, strict=True)]
-        return read_contexts(self.model, self.marginal, texts, to_read)
+        return read_contexts(self.context_reader, texts, to_read, self.relevance_temperature)
 
     def _answer(
         self,

@@ -3,6 +3,8 @@
 Shape legend: B questions, N contexts per question, A distinct candidate answers.  Natural logarithms, nats.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -46,20 +48,24 @@ def log_mixture(relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor) -
     return torch.logsumexp(log_prior(relevance_BN, real_BN) + answer_logp_BN.masked_fill(~real_BN, 0.0), dim=1)
 
 
-def fast_marginal(relevance_N: Tensor, answers: list[str]) -> tuple[list[str], Tensor]:
-    """Distinct answers in order of appearance, and the log of the total P_RE of each one's contexts, (A,) (`fast`).
+def log_joint(relevance_N: Tensor, answer_logp_AN: Tensor, real_N: Tensor) -> Tensor:
+    """log P_RE(c_j | q) P(a | q, c_j) of every answer and context of one question, (A, N); its log-sum-exp over the contexts is
+    log P(a | q) (Eq. 6).
 
     Args:
-        relevance_N: Relevance logits of one question's contexts.
-        answers: The answer generated from each context.
+        relevance_N: Relevance logits of the contexts.
+        answer_logp_AN: log P(a | q, c_j): of the answer under every context (`thorough`), -inf under contexts that did not
+            generate it (`generated`), or `log_generated` (`fast`).
+        real_N: False for contexts that count as absent.
     """
-    distinct = list(dict.fromkeys(answers))
-    log_prior_N = relevance_N.log_softmax(dim=0)
-    wrote_AN = torch.tensor([[answer == candidate for answer in answers] for candidate in distinct])
-    return distinct, log_prior_N.masked_fill(~wrote_AN, -torch.inf).logsumexp(dim=1)
+    return (log_prior(relevance_N[None], real_N[None]) + answer_logp_AN).masked_fill(~real_N, -torch.inf)
 
 
-def thorough_marginal(relevance_N: Tensor, answer_logp_AN: Tensor) -> Tensor:
-    """log P(a | q) of every distinct answer, (A,); `answer_logp_AN` scores each under all N contexts (`thorough`)."""
-    relevance_AN = relevance_N.expand_as(answer_logp_AN)
-    return log_mixture(relevance_AN, answer_logp_AN, torch.ones_like(answer_logp_AN, dtype=torch.bool))
+def log_generated(written: Sequence[str], answers: Sequence[str]) -> Tensor:
+    """0 where a context generated the answer, -inf elsewhere, (A, N): `fast` takes each context's own answer as certain.
+
+    Args:
+        written: The answer generated from each context, N.
+        answers: The distinct answers, A.
+    """
+    return torch.tensor([[0.0 if own == answer else -torch.inf for own in written] for answer in answers])

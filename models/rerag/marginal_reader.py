@@ -6,7 +6,7 @@ context.  Each context is encoded once.  Shape legend: N contexts of a question,
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -18,9 +18,10 @@ from models.devices import autocast
 from models.length_batching import length_batches
 from models.rerag.estimator import TOKENS_PER_BATCH
 from models.rerag.generator import Encoded, Generator
-from models.rerag.marginal_likelihood import fast_marginal, log_prior, thorough_marginal
+from models.rerag.marginal_likelihood import log_generated, log_joint
 
-Marginal = Literal["thorough", "fast"]
+Marginal = Literal["thorough", "fast"]  # of a generator that scores given answers
+AnyMarginal = Literal["thorough", "generated", "fast"]  # `generated`: each answer is scored only under its own contexts
 TOKENS_PER_GROUP = 131_072  # context tokens whose encoder states are in memory at once
 
 
@@ -33,6 +34,7 @@ class Reading:
     shares: tuple[float, ...]  # P(c_j | text, q): contribution of each context to the answer; sums to 1
     candidates: dict[str, float]  # distinct candidate -> its log-probability, nats
     written: tuple[str, ...]  # the answer generated from each context alone
+    failed: tuple[str, ...] = ()  # per context why there is no answer, empty if there is one; empty if none failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +43,26 @@ class Matrix:
 
     written: tuple[str, ...]  # N: the answer generated from each context alone
     candidates: tuple[str, ...]  # A: the distinct answers, in order of appearance
-    answer_logp_AN: Tensor | None  # log P_G(candidate | q, context), nats; None when `fast`
+    answer_logp_AN: (
+        Tensor | None
+    )  # log P_G(candidate | q, context), nats, -inf where `generated` has none; None when `fast`
+    failed: tuple[str, ...] = ()  # as in `Reading`: the prior is over the other contexts
 
     def subset(self, contexts: Sequence[int]) -> "Matrix":
         """The matrix restricted to the contexts with the given indices."""
-        written = tuple(self.written[i] for i in contexts)
-        candidates = tuple(dict.fromkeys(written))
+        failed = tuple(self.failed[i] for i in contexts) if self.failed else ()
+        matrix = Matrix.of(tuple(self.written[i] for i in contexts), None, failed)
         if self.answer_logp_AN is None:
-            return Matrix(written, candidates, None)
-        rows = [self.candidates.index(text) for text in candidates]
-        return Matrix(written, candidates, self.answer_logp_AN[rows][:, list(contexts)])
+            return matrix
+        rows = [self.candidates.index(text) for text in matrix.candidates]
+        return replace(matrix, answer_logp_AN=self.answer_logp_AN[rows][:, list(contexts)])
+
+    @classmethod
+    def of(cls, written: tuple[str, ...], answer_logp_AN: Tensor | None, failed: tuple[str, ...] = ()) -> "Matrix":
+        """A matrix whose candidates are the distinct answers of the contexts that did not fail, in order of appearance."""
+        why = failed or ("",) * len(written)
+        candidates = tuple(dict.fromkeys(text for text, error in zip(written, why, strict=True) if not error))
+        return cls(written, candidates, answer_logp_AN, failed if any(failed) else ())
 
 
 class MarginalReader:
@@ -139,10 +151,7 @@ class MarginalReader:
         per_question = [written[a:b] for a, b in itertools.pairwise(bounds)]
         distinct = [list(dict.fromkeys(texts)) for texts in per_question]
         scored = self._score(batches, sizes, distinct) if self.marginal == "thorough" else [None] * len(sizes)
-        return [
-            Matrix(tuple(texts), tuple(candidates), answer_logp_AN)
-            for texts, candidates, answer_logp_AN in zip(per_question, distinct, scored, strict=True)
-        ]
+        return [Matrix.of(tuple(texts), scores_AN) for texts, scores_AN in zip(per_question, scored, strict=True)]
 
     def _score(
         self, batches: Sequence[tuple[list[int], Encoded]], sizes: Sequence[int], distinct: Sequence[list[str]]
@@ -167,29 +176,26 @@ class MarginalReader:
 
 
 def weigh(matrix: Matrix, relevance_N: Tensor) -> Reading:
-    """Marginalize over contexts and choose the best candidate: `thorough` if the candidates are scored, else `fast`.
+    """Marginalize over contexts and choose the best candidate: `fast` if the candidates are not scored.
 
     Args:
         matrix: The generator's answers and scores.
         relevance_N: Relevance logits of the contexts, fp32.
     """
-    written = list(matrix.written)
-    if not written:
-        return Reading("", 0.0, (), {}, ())
-    distinct, fast_A = fast_marginal(relevance_N, written)
-    log_prior_N = log_prior(relevance_N[None], torch.ones(1, len(written), dtype=torch.bool))[0]
-    if matrix.answer_logp_AN is None:
-        marginal_A = fast_A
-        wrote_AN = torch.tensor([[text == candidate for text in written] for candidate in distinct])
-        joint_AN = log_prior_N.masked_fill(~wrote_AN, -torch.inf)
-    else:
-        marginal_A = thorough_marginal(relevance_N, matrix.answer_logp_AN)
-        joint_AN = log_prior_N + matrix.answer_logp_AN
+    if not matrix.candidates:
+        return Reading("", 0.0, (0.0,) * len(matrix.written), {}, matrix.written, matrix.failed)
+    read_N = torch.tensor([not error for error in matrix.failed or ("",) * len(matrix.written)])
+    answer_logp_AN = matrix.answer_logp_AN
+    if answer_logp_AN is None:
+        answer_logp_AN = log_generated(matrix.written, matrix.candidates)
+    joint_AN = log_joint(relevance_N, answer_logp_AN, read_N)
+    marginal_A = joint_AN.logsumexp(dim=1)
     best = int(marginal_A.argmax())
     return Reading(
-        distinct[best],
+        matrix.candidates[best],
         float(marginal_A[best]),
         tuple(joint_AN[best].softmax(dim=0).tolist()),
-        dict(zip(distinct, marginal_A.tolist(), strict=True)),
-        tuple(written),
+        dict(zip(matrix.candidates, marginal_A.tolist(), strict=True)),
+        matrix.written,
+        matrix.failed,
     )

@@ -109,7 +109,12 @@ class ReRagModel:
 
     @classmethod
     def load(
-        cls, serving: Path, device: str = "auto", needs: tuple[str, ...] = (), precision: Precision = "auto"
+        cls,
+        serving: Path,
+        device: str = "auto",
+        needs: tuple[str, ...] = (),
+        precision: Precision = "auto",
+        unneeded: tuple[str, ...] = (),
     ) -> Self:
         """Load the model of a serving folder; the files' checksums are verified.
 
@@ -118,6 +123,7 @@ class ReRagModel:
             device: auto, cpu, cuda or cuda:N.
             needs: Required parts: ESTIMATOR, GENERATOR.
             precision: Of scoring and reading: auto, fp32 or bf16; see `models.devices.compute_dtype`.
+            unneeded: Parts that are not loaded: ESTIMATOR, GENERATOR.
 
         Raises:
             UserError: If the device is not possible here, or the precision is unknown.
@@ -128,7 +134,7 @@ class ReRagModel:
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
         manifest = read_model_manifest(serving, needs)
-        parts = manifest["parts"]
+        parts = {name: part for name, part in manifest["parts"].items() if name not in unneeded}
         estimator = generator = None
         if ESTIMATOR in parts:
             estimator = RelevanceEstimator.build(

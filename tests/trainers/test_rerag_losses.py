@@ -7,11 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.rerag.marginal_likelihood import fast_marginal, log_mixture, log_prior, thorough_marginal
+from models.rerag.marginal_likelihood import log_generated, log_joint, log_mixture, log_prior
 from tests.helpers.loss_cases import ALL2, LN2, LN3, LOSSES, Sets, batches, every_loss, row, sets, tensors
 from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, token_loss
 
 pytestmark = pytest.mark.numeric
+ALL3 = torch.ones(3, dtype=torch.bool)
 
 # --- hand-worked values: P_RE = (3/4, 1/4), P_G = (1/2, 1/6), so Q_G = (3/4, 1/4) too
 
@@ -52,11 +53,14 @@ def test_token_and_label_losses_by_hand() -> None:
 
 def test_mixtures_by_hand() -> None:
     relevance = torch.tensor([LN3, 0.0, 0.0])  # P_RE = 3/5, 1/5, 1/5
-    distinct, mass = fast_marginal(relevance, ["b", "a", "b"])
-    assert distinct == ["b", "a"]
+    mass = log_joint(relevance, log_generated(["b", "a", "b"], ["b", "a"]), ALL3).logsumexp(dim=1)
     torch.testing.assert_close(mass.exp(), torch.tensor([0.8, 0.2]))
     scored = torch.tensor([[0.5, 0.5, 1.0], [0.125, 0.5, 0.5]]).log()
-    torch.testing.assert_close(thorough_marginal(relevance, scored).exp(), torch.tensor([0.6, 0.275]))
+    torch.testing.assert_close(log_joint(relevance, scored, ALL3).logsumexp(1).exp(), torch.tensor([0.6, 0.275]))
+    generated = torch.tensor([[0.5, 0.0, 1.0], [0.0, 0.5, 0.0]]).log()  # b from contexts 1 and 3, a from context 2
+    torch.testing.assert_close(log_joint(relevance, generated, ALL3).logsumexp(1).exp(), torch.tensor([0.5, 0.1]))
+    absent = log_joint(relevance, generated, torch.tensor([True, True, False])).logsumexp(1)
+    torch.testing.assert_close(absent.exp(), torch.tensor([0.375, 0.125]))
     torch.testing.assert_close(log_prior(relevance[None], torch.tensor([[True, False, True]])).exp()[0, ::2],
                                torch.tensor([0.75, 0.25]))  # fmt: skip
 
@@ -116,15 +120,15 @@ def test_marginals_equal_plain_loops(contexts: list[tuple[float, float]], data: 
     relevance = torch.tensor([score for score, _ in contexts], dtype=torch.float64)
     prior = softmax(relevance.tolist())
     answers = [data.draw(st.sampled_from(["a", "b", "", "a b"])) for _ in contexts]
-    distinct, mass = fast_marginal(relevance, answers)
+    distinct, every = list(dict.fromkeys(answers)), torch.ones(len(contexts), dtype=torch.bool)
+    mass = log_joint(relevance, log_generated(answers, distinct), every).logsumexp(dim=1)
     expected: dict[str, float] = {}
     for answer, share in zip(answers, prior, strict=True):
         expected[answer] = expected.get(answer, 0) + share
     assert dict(zip(distinct, mass.exp().tolist(), strict=True)) == pytest.approx(expected, rel=1e-9)
-    assert distinct == list(expected)
     scored = torch.randn(3, len(contexts), dtype=torch.float64).sigmoid().log()
     sums = [sum(p * math.exp(a) for p, a in zip(prior, scores, strict=True)) for scores in scored.tolist()]
-    assert thorough_marginal(relevance, scored).exp().tolist() == pytest.approx(sums, rel=1e-9)
+    assert log_joint(relevance, scored, every).logsumexp(1).exp().tolist() == pytest.approx(sums, rel=1e-9)
 
 
 # --- errors

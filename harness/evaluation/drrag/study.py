@@ -228,4 +228,6 @@ def _saved_answers(file: Path, reader: Reader, evaluation: Evaluation, outcomes:
     selected = [[outcome.name, outcome.k, outcome.documents] for outcome in outcomes]
     choices = hashlib.sha256(json.dumps(selected).encode()).hexdigest()
     depends_on = {"questions": digest(evaluation.questions), "choices": choices, "hardware": hardware()}
+    if recipe := getattr(reader, "recipe", None):
+        depends_on["reader recipe"] = recipe
     return ResumableBatches(file, {"reader": configured, **depends_on})

@@ -50,6 +50,7 @@ def setting_answers(
             "passages_scored": float(len(each.passages) * estimated),
             "contexts_read": float(len(order) if read else 0),
             "tokens": sum(each.tokens.get(stage, 0.0) * share for stage, share in shares.items()),
+            **{name: value * shares["reading"] for name, value in each.reading_costs.items()},
             **{f"seconds/{s}": value * shares.get(s, 1.0) / len(candidate_sets) for s, value in seconds.items()},
         }
         notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)

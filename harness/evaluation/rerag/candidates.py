@@ -17,10 +17,11 @@ from common.records import Passage, Question
 from harness.evaluation.rerag.retrieval import Source, batches_of, has_answer_labels, retrieve, source_of
 from harness.evaluation.serialization import pack_matrix, pack_passages, unpack_matrix, unpack_passages
 from harness.indexing.sentence_encoder import SentenceEncoder
-from harness.interfaces import RelevanceModel, Retriever
+from harness.interfaces import PerContextReader, RelevanceModel, Retriever
+from harness.readers.read_answers import costs_so_far, spent_since
 from harness.retrievers.rerank import relevance
 from harness.runtime.resumable import ResumableBatches
-from models.rerag.marginal_reader import Marginal, MarginalReader, Matrix, Reading, weigh
+from models.rerag.marginal_reader import AnyMarginal, Matrix, Reading, weigh
 from models.token_count import tokens_read
 
 Ranker = Literal["retriever", "estimator"]
@@ -42,6 +43,7 @@ class CandidateSet:
     source: Source = "retriever"  # of the retriever scores
     retriever_temperature: float = 1.0  # that `retriever_C` was divided by
     tokens: dict[str, float] = field(default_factory=dict)  # read by the models per stage, mean of its batch
+    reading_costs: dict[str, float] = field(default_factory=dict)  # further costs of reading, mean of its batch
 
     def order(self, by: Ranker) -> list[int]:
         """Candidates, best first; the retriever's order breaks ties."""
@@ -49,13 +51,13 @@ class CandidateSet:
             return list(range(len(self.passages)))
         return _best_first(self.relevance_C)
 
-    def weights(self, by: Ranker, marginal: Marginal) -> NDArray[np.float64]:
+    def weights(self, by: Ranker, marginal: AnyMarginal) -> NDArray[np.float64]:
         """Logits of the prior over contexts."""
         if by == "retriever":
             return self.retriever_C
         return self.relevance_C / (self.relevance_temperature if marginal == "thorough" else 1.0)
 
-    def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: Marginal) -> Reading:
+    def read(self, contexts: Ranker, weights: Ranker, count: int, marginal: AnyMarginal) -> Reading:
         """The answer from the first `count` contexts of the ranker `contexts`, weighted by the ranker `weights`.
 
         Raises:
@@ -72,31 +74,34 @@ class CandidateSet:
 def collect_candidates(
     questions: Sequence[Question],
     model: RelevanceModel,
+    reader: PerContextReader | None,
     retriever: Retriever | None,
     encoder: SentenceEncoder | None,
     candidates: int,
     contexts: int,
     temperatures: Mapping[Source, float] | None = None,
     saved: ResumableBatches | None = None,
+    relevance_temperature: float = 1.0,
 ) -> tuple[list[CandidateSet], dict[str, float]]:
     """Score every candidate once; read every context that is among the first of either ranker once.
 
     Args:
         questions: All with answers.
-        model: With an estimator; without a generator nothing is read.
+        model: With an estimator.
+        reader: Reads the contexts; None reads nothing.
         retriever: None for the questions' shipped passages.
         encoder: Ranks the shipped passages of questions without given scores; None if there are none.
         candidates: Number of passages to retrieve.
         contexts: Number of contexts read per ranker.
         temperatures: Divide the retriever scores, by their source; 1 for a source that is not in it.
         saved: Resumable batches for the results; must depend on everything but the temperatures.
+        relevance_temperature: Divides the estimator's logits when `thorough` uses them as weights.
 
     Returns:
         The candidate sets, and seconds per stage over all questions.
     """
     assert model.estimator is not None
     estimator = model.estimator
-    reader = MarginalReader(model.generator, "thorough", model.max_answer_tokens) if model.generator else None
 
     def work(batch: Sequence[Question]) -> dict[str, Any]:
         times, tokens = [time.perf_counter()], [tokens_read(estimator, model.generator)]
@@ -106,6 +111,7 @@ def collect_candidates(
         scores = relevance(estimator, texts, [each.passages for each in retrieved])
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
+        before = costs_so_far(reader)
         matrices: list[Matrix | None] = [None] * len(batch)
         if reader is not None:
             to_read = [_first_of_either(np.array(logits), contexts) for logits in scores]
@@ -113,9 +119,13 @@ def collect_candidates(
             matrices[:] = reader.matrices(texts, read)
         times.append(time.perf_counter())
         tokens.append(tokens_read(estimator, model.generator))
+        spent = spent_since(before, costs_so_far(reader))
+        of_stages: dict[str, float] = dict(zip(STAGES[1:], np.diff(tokens).tolist(), strict=True))
+        of_stages["reading"] += spent.pop("tokens", 0.0)
         return {
             "seconds": dict(zip(STAGES, np.diff(times).tolist(), strict=True)),
-            "tokens": dict(zip(STAGES[1:], np.diff(tokens).tolist(), strict=True)),
+            "tokens": of_stages,
+            "reading costs": spent,
             "passages": [pack_passages(q, each.passages) for q, each in zip(batch, retrieved, strict=True)],
             "retriever": [each.scores_C.tolist() for each in retrieved],
             "relevance": scores,
@@ -141,9 +151,10 @@ def collect_candidates(
                 np.array(logits, float),
                 has_answer_labels(question, passages),
                 matrix=unpack_matrix(matrix),
-                relevance_temperature=model.relevance_temperature,
+                relevance_temperature=relevance_temperature,
                 source=source,
                 tokens={stage: count / len(batch) for stage, count in result["tokens"].items()},
+                reading_costs={name: value / len(batch) for name, value in result["reading costs"].items()},
                 retriever_temperature=temperature,
             )
             if candidate_set.matrix is not None:

@@ -24,16 +24,17 @@ from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, r
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.interfaces import PerContextReader
+from harness.readers.t5 import generator_reader
 from harness.runtime.provenance import computed_in, configuration
 from harness.runtime.resumable import ResumableBatches
 from harness.strategies.rerag import ReRag
 from models.pretrained import MINILM
+from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
 _SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
-_NO_GENERATOR = (
-    "not measured without a generator: answers, ablation, EM by contexts and quality, refusal, risk and coverage"
-)
+_NO_GENERATOR = "not measured without a generator or a reader: answers, ablation, EM by contexts and quality, refusal, risk and coverage"
 
 
 class Study:
@@ -88,7 +89,7 @@ class Study:
             if self.baseline_serving is not None:
                 raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
             return Findings()
-        if self.baseline_serving is not None and model.generator is None:
+        if self.baseline_serving is not None and (model.generator is None or strategy.reader is not None):
             raise UserError("study.baseline_serving is for RE-RAG with an estimator and a generator only: omit it.")
         places = [place for place, question in enumerate(questions) if question.answers]
         if not places:
@@ -137,13 +138,17 @@ def _findings(
         strategy, questions, training, encoder, settings.partial, baseline
     )
     candidates, contexts = strategy.candidates, strategy.contexts
+    # fitted for the generator's `thorough`, which the tables have also where the strategy answers by `fast`
+    temperature = strategy.model.relevance_temperature if strategy.reader is None else 1.0
     temperatures: dict[Source, float] = {}
     if training is not None:
         temperatures = fit_temperatures(sources, training, strategy.retriever, encoder, candidates, of_training)
     candidate_sets, seconds = collect_candidates(
-        questions, strategy.model, strategy.retriever, encoder, candidates, contexts, temperatures, of_questions
-    )
-    scoring = rerag_tables.Scoring(settings.normalization, bootstrap)
+        questions, strategy.model, _reader(strategy), strategy.retriever, encoder, candidates, contexts, temperatures,
+        of_questions, temperature,
+    )  # fmt: skip
+    marginals = _marginals(strategy)
+    scoring = rerag_tables.Scoring(settings.normalization, bootstrap, marginals)
     others: dict[str, rerag_tables.Orders] = {}
     if strategy.retriever is None:
         lexical = bm25_of_shipped(questions)
@@ -159,19 +164,22 @@ def _findings(
     }
     exact: dict[Ranker, NDArray[np.float64]] = {}
     readings: rerag_tables.Readings = {}
-    if strategy.model.generator is not None:
-        readings = rerag_tables.read_settings(candidate_sets, strategy.contexts)
+    own: AnyMarginal = marginals[0] if strategy.reader is not None else strategy.marginal
+    if strategy.context_reader is not None:
+        readings = rerag_tables.read_settings(candidate_sets, strategy.contexts, marginals)
         if baseline is not None:
             others_sets = baseline.read(candidate_sets, of_baseline)
-            readings |= rerag_tables.read_settings(others_sets, strategy.contexts, rerag_tables.BASELINE)
+            readings |= rerag_tables.read_settings(others_sets, strategy.contexts, marginals, rerag_tables.BASELINE)
             report.seconds_before += of_baseline.seconds
         exact = {
-            "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, strategy.marginal]),
-            "retriever": scoring.exact(candidate_sets, readings["Baseline", strategy.marginal]),
+            "estimator": scoring.exact(candidate_sets, readings[rerag_tables.FULL, own]),
+            "retriever": scoring.exact(candidate_sets, readings["Baseline", own]),
         }
         by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
         by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
         ablation = rerag_tables.ablation_table(candidate_sets, readings, scoring, strategy.contexts, paper)
+        if strategy.reader is not None:
+            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, strategy.contexts, paper))
         report.tables += [ablation, by_contexts, by_quality]
         report.plots = {
             "contexts.png": partial(plot_contexts, by_contexts), "quality.png": partial(plot_quality, by_quality),
@@ -189,16 +197,14 @@ def _findings(
             f"probability of the answer, {marginal}": np.array(
                 [r.logprob if r.written else -np.inf for r in readings[rerag_tables.FULL, marginal]]
             )
-            for marginal in rerag_tables.MARGINALS
+            for marginal in marginals
         }
         certainty |= {f"greatest confidence, {system.name}": system.max_N for system in systems}
         curves, table = coverage_curves(certainty, exact["estimator"])
         report.tables.append(table)
         report.plots["risk_coverage.png"] = partial(plot_coverage, curves)
         answers = {
-            name: setting_answers(
-                strategy, candidate_sets, name, readings[name, strategy.marginal], systems[0], seconds
-            )
+            name: setting_answers(strategy, candidate_sets, name, readings[name, own], systems[0], seconds)
             for name in rerag_tables.ABLATION
         }
         report.answers = [*answers.pop(rerag_tables.FULL)]
@@ -207,13 +213,13 @@ def _findings(
     report.records = [candidates_record(strategy, each, readings, number) for number, each in enumerate(candidate_sets)]
     report.facts = [
         *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
-        f"temperature of the estimator's weights for `thorough`: {strategy.model.relevance_temperature:g}",
+        *[f"temperature of the estimator's weights for `thorough`: {temperature:g}"] * (strategy.reader is None),
         f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker"
         + _SAME_CONTEXTS * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
         *_threshold_facts(strategy),
         *[f"matrix products of the models in {computed_in(strategy.model.estimator)}"]
         * (computed_in(strategy.model.estimator) is not None),
-        *[_NO_GENERATOR] * (strategy.model.generator is None),
+        *[_NO_GENERATOR] * (strategy.context_reader is None),
         "seconds: " + ", ".join(f"{stage} {value:.1f}" for stage, value in seconds.items()),
     ]
     if baseline is not None:
@@ -226,17 +232,32 @@ def _findings(
         "computed in": computed_in(strategy.model.estimator),
         "candidates": strategy.candidates,
         "contexts": strategy.contexts,
-        "marginal": strategy.marginal,
+        "marginal": own,
         "threshold": strategy.threshold,
         "threshold_source": strategy.threshold_source,
         "refuse": strategy.refuse,
         "temperature": next((temperatures[source] for source in sources if source in temperatures), 1.0),
         "temperatures": temperatures,
-        "relevance_temperature": strategy.model.relevance_temperature,
+        "relevance_temperature": temperature,
         "baseline": {"serving": str(baseline.serving), "temperature": baseline.temperature} if baseline else None,
         "seconds": seconds,
     }
     return report
+
+
+def _reader(strategy: ReRag) -> PerContextReader | None:
+    """What reads the contexts; the generator scores every answer under every context, for `thorough` and for `fast`."""
+    if strategy.reader is None and strategy.model.generator is not None:
+        return generator_reader(strategy.model, "thorough")[0]
+    return strategy.context_reader
+
+
+def _marginals(strategy: ReRag) -> tuple[AnyMarginal, ...]:
+    """How answers are marginalized in the tables: `fast` needs no more than every other way."""
+    if strategy.reader is None or strategy.context_reader is None:
+        return rerag_tables.BY_GENERATOR
+    own = strategy.context_reader.marginal
+    return (own,) if own == "fast" else (own, "fast")
 
 
 def _threshold_facts(strategy: ReRag) -> list[str]:
@@ -264,7 +285,8 @@ def _saved_batches(
     """Resumable batches for training questions, for questions, and for the baseline; nothing is saved if the strategy's parts
     are unknown."""
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
-    if folder is None or retriever is None or strategy.serving is None:
+    reader = configuration(strategy.reader) if strategy.reader is not None else {}
+    if folder is None or retriever is None or strategy.serving is None or reader is None:
         return ResumableBatches(), ResumableBatches(), ResumableBatches()
     assert strategy.model.estimator is not None
     estimator = strategy.model.estimator
@@ -272,6 +294,7 @@ def _saved_batches(
     candidates = strategy.candidates
     source = {"retriever": retriever, "encoder": encoder and encoder.recipe, "candidates": candidates, "device": device}
     model = {"serving folder": sha256(Path(strategy.serving) / MANIFEST), "contexts": strategy.contexts}
+    model |= {"reader": reader, "recipe": getattr(strategy.reader, "recipe", None)} if reader else {}
     of_questions = {"questions": digest(questions), **source, **model}
     of_training = {"training questions": digest(training or ()), **source}
     of_baseline = {**of_questions, "baseline": baseline.digest if baseline else None}

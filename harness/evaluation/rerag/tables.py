@@ -18,7 +18,7 @@ from harness.evaluation.rerag.candidates import CandidateSet, Ranker
 from harness.evaluation.rerag.retrieval import Source
 from harness.evaluation.tables import Cell, Cells, Table, not_measured
 from models.rerag.calibration import Calibration
-from models.rerag.marginal_reader import Marginal, Reading
+from models.rerag.marginal_reader import AnyMarginal, Marginal, Reading
 
 QUALITY_BINS = 10  # of the share of relevant contexts, besides the bin "none"
 RELEVANT = 0.5  # a context is relevant if its calibrated P(relevant) is at least this (Section 5.1)
@@ -41,15 +41,17 @@ ABLATION = {
 RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ranker -> its name in the tables
 FULL = "RE context, score"
 BASELINE = "generator without RE: "  # before the name of a setting: read by the baseline's generator
-MARGINALS: tuple[Marginal, ...] = get_args(Marginal)
+BY_GENERATOR: tuple[AnyMarginal, ...] = get_args(Marginal)  # the columns of the generator's answers
+LLM_COUNTS = (5, 10)  # contexts of Table 6
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Normalization of answers and bootstrap options."""
+    """Normalization of answers, bootstrap options, and how answers are marginalized: a column each."""
 
     normalization: Normalization
     bootstrap: Bootstrap
+    marginals: Sequence[AnyMarginal] = BY_GENERATOR
 
     def exact(self, candidate_sets: Sequence[CandidateSet], readings: Sequence[Reading]) -> NDArray[np.float64]:
         """Exact match of every question, (N,)."""
@@ -57,17 +59,19 @@ class Scoring:
         return score_answers([reading.text for reading in readings], questions, self.normalization).exact_N
 
 
-Readings = dict[tuple[str, Marginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
+Readings = dict[tuple[str, AnyMarginal], list[Reading]]  # (row of the ablation, marginal) -> one per question
 
 
-def read_settings(candidate_sets: Sequence[CandidateSet], contexts: int, prefix: str = "") -> Readings:
+def read_settings(
+    candidate_sets: Sequence[CandidateSet], contexts: int, marginals: Sequence[AnyMarginal], prefix: str = ""
+) -> Readings:
     """Every question's answer for every setting of the ablation; `prefix` names another generator."""
     return {
         (prefix + name, marginal): [
             each.read(setting.contexts, setting.weights, contexts, marginal) for each in candidate_sets
         ]
         for name, setting in ABLATION.items()
-        for marginal in MARGINALS
+        for marginal in marginals
     }
 
 
@@ -140,12 +144,12 @@ def ablation_table(
         paper: Adds this paper's published results.
     """
     exact = {key: scoring.exact(candidate_sets, each) for key, each in readings.items()}
-    prefixes = (BASELINE, "") if (BASELINE + FULL, MARGINALS[0]) in exact else ("",)
+    prefixes = (BASELINE, "") if (BASELINE + FULL, scoring.marginals[0]) in exact else ("",)
     rows: dict[str, Cells] = {}
     for prefix in prefixes:
         for name in ABLATION:
             values = []
-            for marginal in MARGINALS:
+            for marginal in scoring.marginals:
                 found_N = exact[prefix + name, marginal]
                 values += [found_N, found_N - exact[prefix + "Baseline", marginal]]
             rows[prefix + name] = percent_cells(np.stack(values), scoring.bootstrap)
@@ -153,10 +157,10 @@ def ablation_table(
         rows[prefix + "Baseline"] = [cell if place % 2 == 0 else None for place, cell in enumerate(baseline)]
     gains = [(name, BASELINE + name) for name in ABLATION] + [(FULL, BASELINE + "Baseline")]
     for name, other in gains if len(prefixes) > 1 else ():
-        differences = np.stack([exact[name, marginal] - exact[other, marginal] for marginal in MARGINALS])
+        differences = np.stack([exact[name, marginal] - exact[other, marginal] for marginal in scoring.marginals])
         cells = percent_cells(differences, scoring.bootstrap)
         rows[f"{name} - {other}"] = [part for cell in cells for part in (cell, None)]
-    columns = tuple(text for m in MARGINALS for text in (f"EM %, {m}", f"points to Baseline, {m}"))
+    columns = tuple(text for m in scoring.marginals for text in (f"EM %, {m}", f"points to Baseline, {m}"))
     note = (
         "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. The "
         "paper's first four rows have a generator trained without the estimator under the retriever's weights: "
@@ -179,6 +183,39 @@ def ablation_table(
     )
 
 
+def llm_table(
+    candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: paper_figures.Paper | None
+) -> Table:
+    """Table 6: EM of a language model's answers with the retriever's and with the estimator's contexts and weights.
+
+    Args:
+        candidate_sets: One per question, read by the language model.
+        scoring: Normalization and bootstrap; the first marginal is used.
+        contexts: Number of contexts read.
+        paper: Adds this paper's published results.
+    """
+    counts = sorted({min(count, contexts) for count in LLM_COUNTS})
+    exact: dict[str, list[NDArray[np.float64]]] = {}
+    for ranker, name in reversed(RANKERS.items()):
+        exact[f"LLM w/ {name}"] = [
+            scoring.exact(candidate_sets, [e.read(ranker, ranker, count, scoring.marginals[0]) for e in candidate_sets])
+            for count in counts
+        ]
+    without, with_re = exact.values()
+    exact["RE - retriever"] = [one - other for one, other in zip(with_re, without, strict=True)]
+    columns = tuple(f"EM %, top-{count}" for count in counts)
+    return Table(
+        "language model",
+        f"RE plugged into a language model, {scoring.marginals[0]} (Table 6)",
+        columns,
+        {name: percent_cells(np.stack(values), scoring.bootstrap) for name, values in exact.items()},
+        paper_figures.language_model(paper, counts),
+        "Each ranker's first contexts with its own weights, one call per context. The paper's language model is gpt-3.5-turbo-0125, its "
+        "retriever FiD-KD's, its temperature of sampling 0.8.",
+        signed=frozenset(["RE - retriever"]),
+    )
+
+
 def context_counts(contexts: int) -> list[int]:
     """1, 2, 5, 10, then in steps of five up to `contexts`."""
     return [*(k for k in (1, 2, 5) if k < contexts), *range(10, contexts, 5), contexts]
@@ -188,8 +225,8 @@ def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, con
     """Figure 2: EM by number of contexts, each ranker with its own weights."""
     most = max((len(each.passages) for each in candidate_sets), default=0)
     counts = context_counts(max(1, min(contexts, most)))  # more contexts than any question has change nothing
-    systems: list[tuple[str, Ranker, Marginal]] = [
-        (f"{name}, {marginal}", ranker, marginal) for ranker, name in RANKERS.items() for marginal in MARGINALS
+    systems: list[tuple[str, Ranker, AnyMarginal]] = [
+        (f"{name}, {marginal}", ranker, marginal) for ranker, name in RANKERS.items() for marginal in scoring.marginals
     ]
     rows: dict[str, Cells] = {}
     for count in counts:

@@ -18,6 +18,7 @@ from harness.evaluation.rerag import tables as rerag_tables
 from harness.evaluation.rerag.candidates import collect_candidates
 from harness.evaluation.rerag.retrieval import has_answer_labels
 from harness.evaluation.rerag.unanswerable import Confidence
+from harness.readers.t5 import generator_reader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
@@ -135,11 +136,14 @@ def test_every_setting_equals_a_reader_that_reads_those_contexts_alone(folders: 
     asked = [q for q in read_questions("hotpotqa", str(folders["dev"])) if q.answers]
     build_bm25([p for q in asked for p in q.passages], folders["root"] / "bm25")
     retriever, model = Bm25Retriever(folders["root"] / "bm25"), ReRagModel.load(folders["serving"], "cpu")
+    reader, temperature = generator_reader(model, "thorough")
+    assert temperature == 0.5  # the folder's
     pools, seconds = collect_candidates(
-        asked, model, retriever, None, candidates=7, contexts=3, temperatures={"retriever": 2.0}
-    )
+        asked, model, reader, retriever, None, candidates=7, contexts=3, temperatures={"retriever": 2.0},
+        relevance_temperature=temperature,
+    )  # fmt: skip
     assert set(seconds) == {"retrieval", "scoring", "reading"}
-    (nothing,), _ = collect_candidates([Question("q", "zebra", ("x",))], model, retriever, None, 7, 3)
+    (nothing,), _ = collect_candidates([Question("q", "zebra", ("x",))], model, reader, retriever, None, 7, 3)
     assert nothing.read("estimator", "retriever", 3, "thorough").text == ""
     rerag_tables.quality_table(
         [nothing],

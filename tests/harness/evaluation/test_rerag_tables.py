@@ -71,7 +71,9 @@ def test_bm25_of_own_passages_is_that_of_an_index_of_all(tmp_path: Path) -> None
 def test_ablation_by_hand() -> None:
     scoring = rerag_tables.Scoring("squad", FEW)
     # of two contexts; question 0 needs the estimator's contexts and weights, 1 the estimator's weights or two contexts
-    table = rerag_tables.ablation_table(POOLS, rerag_tables.read_settings(POOLS, 2), scoring, 2, "triviaqa")
+    table = rerag_tables.ablation_table(
+        POOLS, rerag_tables.read_settings(POOLS, 2, rerag_tables.BY_GENERATOR), scoring, 2, "triviaqa"
+    )
     exact = {name: [c.value if c else None for c in table.rows[name]][::2] for name in rerag_tables.ABLATION}
     # question 0: the estimator keeps 2, 1; the retriever's weights (1 against 2) then prefer the wrong one
     # question 1: gold and one wrong: gold wins by 1.0 against 0.9; question 3: the estimator keeps the wrong ones
@@ -87,7 +89,7 @@ def test_ablation_by_hand() -> None:
 
 def test_ablation_with_a_generator_trained_without_the_estimator() -> None:
     scoring = rerag_tables.Scoring("squad", FEW)
-    joint = rerag_tables.read_settings(POOLS, 2)
+    joint = rerag_tables.read_settings(POOLS, 2, rerag_tables.BY_GENERATOR)
     alone = rerag_tables.ablation_table(POOLS, joint, scoring, 2, "nq")
     assert "jointly trained generator, under other weights than it was trained with" in alone.note
     assert not [name for name in alone.rows if name.startswith(rerag_tables.BASELINE)]
@@ -100,7 +102,7 @@ def test_ablation_with_a_generator_trained_without_the_estimator() -> None:
         )
         for p in POOLS[:3]
     ]
-    baseline = rerag_tables.read_settings([*wrong, POOLS[3]], 2, rerag_tables.BASELINE)
+    baseline = rerag_tables.read_settings([*wrong, POOLS[3]], 2, rerag_tables.BY_GENERATOR, rerag_tables.BASELINE)
     table = rerag_tables.ablation_table(POOLS, joint | baseline, scoring, 2, "nq")
     own = [rerag_tables.BASELINE + name for name in rerag_tables.ABLATION]
     assert list(table.rows)[:8] == [*own, *rerag_tables.ABLATION]

@@ -1,0 +1,264 @@
+"""A language model as reader: all passages in one prompt (DR-RAG, Table 9), or one prompt per passage, whose answers are
+marginalized over passages by the estimator's relevance (RE-RAG, Section 5.4 and Appendix C; REPLUG).
+
+Shape legend: N contexts of a question, A distinct answers.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from common.chat import Chat, Reply, reply_costs
+from common.checks import check_at_least, check_choice
+from common.errors import UserError
+from common.progress import say
+from common.records import Answer, Passage, Question, Ranked
+from harness.interfaces import LanguageModel
+from harness.llm.prompts import Prompt
+from harness.readers.read_answers import sum_costs
+from harness.runtime.memory_needs import Load, Memory
+
+if TYPE_CHECKING:
+    from models.rerag.marginal_reader import Matrix
+
+MARGINALS = ("generated", "thorough", "fast")
+TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
+NO_READER = "llm takes the place of the strategy's reader, and {strategy} has none: omit --llm."
+_SHOWN_FAILURES = 3  # different reasons that one line names
+
+
+class LlmReader:
+    """Answers with a language model.
+
+    `read` shows it all passages of a question in one prompt.  A strategy that weighs passages by relevance uses `matrices`: one
+    prompt per passage.
+
+    Args:
+        llm: The language model.
+        prompt: Name of a prompt in harness/llm/prompts, or a .yaml file in its form; when omitted drrag for all passages in one prompt, and
+            rerag_nq for one passage.
+        marginal: Of answers from one passage each.  `generated`: the sum of relevance times probability over the passages from
+            which the answer was generated (RE-RAG's released code).  `thorough`: every answer is scored under every
+            passage; local models only.  `fast`: the sum of relevance alone, for an endpoint without log-probabilities.
+        max_passages: Only this many of the best passages are read; all when omitted.
+        passage_words: Only the first words of each passage; all when omitted.
+        max_answer_tokens: Most tokens of a reply; the prompt's when omitted.
+        temperature: 0 is greedy; the paper's figures are with 0.8.
+        examples: Data-set file with answers and passages: further examples for the prompt.
+        examples_layout: Its layout.
+        shots: Number of examples in the prompt: its own ones, then those of the file.
+
+    Raises:
+        UserError: If a value is not allowed, or `thorough` is asked of a model that cannot score given texts.
+        MissingInputError: If a file does not exist.
+        DataError: If a file does not match its form, or holds too few examples.
+    """
+
+    def __init__(
+        self,
+        llm: LanguageModel,
+        prompt: str | None = None,
+        marginal: Literal["generated", "thorough", "fast"] = "generated",
+        max_passages: int | None = None,
+        passage_words: int | None = None,
+        max_answer_tokens: int | None = None,
+        temperature: float = 0.0,
+        examples: str | None = None,
+        examples_layout: str = "fid",
+        shots: int | None = None,
+    ) -> None:
+        self.check_options(
+            llm, prompt, marginal, max_passages, passage_words, max_answer_tokens, temperature, examples,
+            examples_layout, shots,
+        )  # fmt: skip
+        self.llm, self.marginal, self.max_passages, self.passage_words = llm, marginal, max_passages, passage_words
+        self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
+        self.together, self.alone = _prompts(prompt, examples, examples_layout, shots)
+        self.spent: dict[str, float] = {}  # costs of all replies so far
+        self._used: dict[str, str] = {}  # facts of the prompts that were used, by name
+
+    @staticmethod
+    def check_options(
+        llm: LanguageModel,
+        prompt: str | None,
+        marginal: str,
+        max_passages: int | None,
+        passage_words: int | None,
+        max_answer_tokens: int | None,
+        temperature: float,
+        examples: str | None,
+        examples_layout: str,
+        shots: int | None,
+    ) -> None:
+        """Check values and files.  Raises UserError or a subclass.  `llm` may stand for a model that is not built."""
+        check_choice(MARGINALS, marginal=marginal)
+        check_at_least(1, max_passages=max_passages, passage_words=passage_words, max_answer_tokens=max_answer_tokens)
+        check_at_least(0, temperature=temperature, shots=shots)
+        kind = getattr(llm, "class_type", type(llm))
+        if marginal == "thorough" and not hasattr(kind, "logprobs"):
+            raise UserError(
+                f"marginal thorough scores given answers, which {kind.__name__} cannot: set marginal to generated or fast, or "
+                "use a local model."
+            )
+        _prompts(prompt, examples, examples_layout, shots)
+
+    @staticmethod
+    def memory(load: Load) -> Memory:
+        """Nothing but the language model, which gets all of a question's passages in one chat, or each in its own."""
+        return Memory(parts=load)
+
+    @property
+    def facts(self) -> list[str]:
+        """The model, and the prompts that were used with their hashes, for reports."""
+        return [f"reader: {self.llm.name}", *self._used.values()]
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """What the replies depend on besides the options: the model, which the environment may choose, and the prompts' content."""
+        return {"llm": self.llm.name, "together": self.together.hash, "alone": self.alone.hash}
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question from all its passages in one prompt; empty without passages.
+
+        The answer to a question whose call fails is empty; the note `error` says why.
+        """
+        contexts = [tuple(hits[: self.max_passages]) for hits in evidence]
+        rows = [row for row, hits in enumerate(contexts) if hits]
+        chats = [self._chat(self.together, questions[row].text, [hit.passage for hit in contexts[row]]) for row in rows]
+        answers = [
+            Answer(question.id, "", hits, costs=reply_costs(()))
+            for question, hits in zip(questions, contexts, strict=True)
+        ]
+        for row, reply in zip(rows, self._ask(chats, self.together), strict=True):
+            notes: dict[str, object] = {"error": reply.error} if reply.error else {}
+            text = self.together.answer(reply.text)
+            answers[row] = Answer(questions[row].id, text, contexts[row], reply.logprob, reply_costs((reply,)), notes)
+        return answers
+
+    def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[Matrix]":
+        """The answer generated from each context alone, and its log-probability, for every question in order.
+
+        Args:
+            questions: Question texts.
+            contexts: Passages of each question, any number.
+        """
+        logprobs = self.marginal == "generated"
+        asked = [
+            (question, passage) for question, passages in zip(questions, contexts, strict=True) for passage in passages
+        ]
+        chats = [self._chat(self.alone, question, [passage], logprobs) for question, passage in asked]
+        replies = iter(zip(chats, self._ask(chats, self.alone), strict=True))
+        return [self._matrix(list(islice(replies, len(passages)))) for passages in contexts]
+
+    def _matrix(self, replies: Sequence[tuple[Chat, Reply]]) -> "Matrix":
+        """The answers to one question from each of its contexts."""
+        import torch
+
+        from models.rerag.marginal_reader import Matrix
+
+        written = tuple(self.alone.answer(reply.text) for _, reply in replies)
+        matrix = Matrix.of(written, None, tuple(reply.error for _, reply in replies))
+        if self.marginal == "fast" or not matrix.candidates:
+            return matrix
+        logp_AN = torch.full((len(matrix.candidates), len(replies)), -torch.inf)
+        if self.marginal == "generated":
+            for place, (text, (_, reply)) in enumerate(zip(written, replies, strict=True)):
+                if not reply.error:
+                    assert reply.logprob is not None  # asked for
+                    logp_AN[matrix.candidates.index(text), place] = reply.logprob
+        else:
+            places = [place for place, (_, reply) in enumerate(replies) if not reply.error]
+            pairs = [(a, place) for a in range(len(matrix.candidates)) for place in places]
+            scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in check_options
+                [replies[place][0] for _, place in pairs], [matrix.candidates[a] for a, _ in pairs]
+            )
+            for (a, place), score in zip(pairs, scores, strict=True):
+                logp_AN[a, place] = score
+        return Matrix(written, matrix.candidates, logp_AN, matrix.failed)
+
+    def _chat(self, prompt: Prompt, question: str, passages: Sequence[Passage], logprobs: bool = False) -> Chat:
+        messages = prompt.messages([self._shortened(each) for each in passages], question=question)
+        return Chat(messages, self.max_answer_tokens or prompt.max_tokens, self.temperature, logprobs=logprobs)
+
+    def _shortened(self, passage: Passage) -> Passage:
+        if self.passage_words is None:
+            return passage
+        return Passage(passage.id, " ".join(passage.text.split()[: self.passage_words]), passage.title)
+
+    def _ask(self, chats: Sequence[Chat], prompt: Prompt) -> list[Reply]:
+        """The replies; their costs are counted, failures are told in one line."""
+        if not chats:
+            return []
+        self._used[prompt.name] = prompt.fact
+        replies = self.llm.reply(chats)
+        self.spent = sum_costs(self.spent, reply_costs(replies))
+        reasons = Counter(reply.error for reply in replies if reply.error)
+        if reasons:
+            shown = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common(_SHOWN_FAILURES))
+            say(f"{self.llm.name}: {sum(reasons.values())} of {len(replies)} calls gave no answer: {shown}.")
+        return replies
+
+
+def read_by(strategy: object, llm: LanguageModel | None) -> None:
+    """Let a language model read in the place of a strategy's reader; None changes nothing.
+
+    Raises:
+        UserError: If the strategy has no reader.
+    """
+    if llm is not None:
+        if not hasattr(strategy, "reader"):
+            raise UserError(NO_READER.format(strategy=type(strategy).__name__))
+        strategy.reader = LlmReader(llm)
+
+
+def llm_of(strategy: object) -> LanguageModel | None:
+    """The language model that a strategy reads with; None if its reader is another one."""
+    model: LanguageModel | None = getattr(getattr(strategy, "reader", None), "llm", None)
+    return model
+
+
+def _prompts(name: str | None, file: str | None, layout: str, shots: int | None) -> tuple[Prompt, Prompt]:
+    """The prompts for all passages together and for one alone, with their examples."""
+    if name is None:
+        return Prompt.load(TOGETHER), _with_shots(Prompt.load(ALONE), file, layout, shots)
+    prompt = _with_shots(Prompt.load(name), file, layout, shots)
+    return prompt, prompt
+
+
+def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None) -> Prompt:
+    """The prompt with `shots` examples: its own ones, then those of a file; only its own when `shots` is None.
+
+    Raises:
+        UserError: If there are too few examples, or the prompt has no place for any.
+    """
+    if shots is None and file is None:
+        return prompt
+    if shots is None or not prompt.example:
+        missing = (
+            "has no place for examples: name another one, such as rerag_nq" if shots is not None else "needs shots"
+        )
+        raise UserError(f"prompt {prompt.name} {missing}, or omit shots and examples.")
+    own = prompt.examples[:shots]
+    further = list(islice(_examples(file, layout), shots - len(own))) if file else []
+    if len(own) + len(further) < shots:
+        given = f"and {file} gives {len(further)}" if file else "and no file gives further ones"
+        raise UserError(
+            f"shots is {shots}, but prompt {prompt.name} has {len(own)} examples {given}: name a file of questions with answers and "
+            "passages by examples, or lower shots."
+        )
+    return replace(prompt, examples=(*own, *further))
+
+
+def _examples(file: str, layout: str) -> Iterator[dict[str, str]]:
+    """Examples from a data-set file: each question that has an answer in one of its passages, with the first such passage."""
+    from common.answer_metrics import has_answer
+    from datamodules.formats.reading import read_questions
+
+    for question in read_questions(layout, file):
+        for passage in question.gold or question.passages:
+            if question.answers and has_answer(passage.text, question.answers):
+                texts = {"title": passage.title, "text": passage.text}
+                yield {**texts, "question": question.text, "answer": question.answers[0]}
+                break

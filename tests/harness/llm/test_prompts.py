@@ -1,0 +1,116 @@
+"""Prompts: places, documents and examples, answers in replies, hashes, refusals."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Passage
+from harness.llm.prompts import Prompt, names
+
+BEARS = Passage.of("Bears", "A bear costs $5 and eats {honey}.")
+LEFT = "\n\nQuestion: Who?"
+
+
+def prompt(**texts: object) -> Prompt:
+    return Prompt.of("own", {"user": "${documents}\n\nQuestion: ${question}", "document": "[${number}] ${title}: ${text}",
+                             **texts}, "own.yaml")  # fmt: skip
+
+
+def test_places_documents_and_examples_are_filled_in_order() -> None:
+    own = prompt(
+        system="Be brief.", example="E${number} ${document} | ${question} | ${answer}",
+        user="${examples}\n${documents}\n${question}",
+        examples=[{"title": "T", "text": "x", "question": "q?", "answer": "a"}] * 2,
+    )  # fmt: skip
+    system, user = own.messages([BEARS, BEARS], question="Who ${answer}?")
+    assert (system.role, system.content, user.role) == ("system", "Be brief.", "user")
+    assert user.content == (
+        "E1 [1] T: x | q? | a\n\nE2 [2] T: x | q? | a\n"
+        "[1] Bears: A bear costs $5 and eats {honey}.\n\n[2] Bears: A bear costs $5 and eats {honey}.\nWho ${answer}?"
+    )
+
+
+@given(st.text(), st.text())
+def test_text_of_users_is_never_read_as_a_place(title: str, question: str) -> None:
+    (user,) = prompt().messages([Passage("id", question, title)], question=question)
+    assert user.content == f"[1] {title}: {question}\n\nQuestion: {question}"
+
+
+def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins() -> None:
+    nq, tqa, drrag = (Prompt.load(name) for name in ("rerag_nq", "rerag_tqa", "drrag"))
+    assert [each["answer"] for each in nq.examples] == ["Kobe Bryant", "July 5, 2018", "2008"]
+    assert [each["answer"] for each in tqa.examples] == ["Chicago", "Francis Ford Coppola"]
+    (user,) = nq.messages([BEARS], question="Who?")
+    assert "Context: 'title': King Kong, 'text': and the subsequent appeal." in user.content
+    assert user.content.endswith(
+        "###Context: 'title': Bears, 'text': A bear costs $5 and eats {honey}.\n\n###Question: Who?\n\n###Answer:"
+    )
+    (user,) = drrag.messages([BEARS, BEARS], question="Who?")
+    assert "**Document 2:**\n\nBears\nA bear" in user.content
+    assert drrag.max_tokens > nq.max_tokens
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Both are films. Answer: <Douglas Sirk>;", "Douglas Sirk"),
+        ("Answer: no. Then again,\nanswer: 'Paris'.", "Paris"),
+        ("Paris.", "Paris"),
+        ("Answer: <>", ""),
+        ("", ""),
+        ("Answer: 5 < 6", "5 < 6"),
+    ],
+)
+def test_the_answer_is_what_follows_the_last_mark(reply: str, answer: str) -> None:
+    assert prompt(answer_after="Answer:").answer(reply) == answer
+
+
+def test_a_hash_changes_with_what_a_model_reads_and_with_nothing_else() -> None:
+    own = prompt()
+    assert own.hash == prompt(source="somewhere").hash
+    others = [
+        prompt(system="x"), prompt(document="${text}"), prompt(answer_after="A:"), prompt(user="${question}"),
+        prompt(examples=[dict.fromkeys(("title", "text", "question", "answer"), "x")]),
+    ]  # fmt: skip
+    assert len({own.hash, *(other.hash for other in others)}) == 6
+    assert own.fact == f"prompt own, {own.hash}"
+
+
+def test_every_prompt_of_the_project_loads() -> None:
+    assert {"drrag", "rerag_nq", "rerag_tqa", "rewrite_turn"} <= set(names())
+    assert len({Prompt.load(name).hash for name in names()}) == len(names())
+    assert all(Prompt.load(name).source for name in names())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("user: [", "is no YAML text"),
+        ("- a", "must hold keys"),
+        ("system: x", "user must be a text"),
+        ("user: 5", "user must be a text"),
+        ("user: x\nusr: y", "unknown key 'usr'; allowed: user, system,"),
+        ("user: costs 5 $", "write $$ for a dollar sign"),
+        ("user: x\nmax_tokens: 0", "max_tokens must be a whole number of at least 1"),
+        ("user: x\nexamples: [{title: a}]", "examples must be a list of objects with the texts title, text"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_fault(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "own.yaml").write_text(content)
+    with pytest.raises(DataError) as raised:
+        Prompt.load(str(tmp_path / "own.yaml"))
+    assert message in str(raised.value)
+    assert "own.yaml" in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_unknown_names_places_and_files() -> None:
+    with pytest.raises(UserError, match=r"allowed: drrag, .*rerag_nq"):
+        Prompt.load("no_such")
+    with pytest.raises(MissingInputError, match=r"no_such.yaml does not exist"):
+        Prompt.load("no_such.yaml")
+    with pytest.raises(UserError, match=r"place \$\{date\}; allowed here: documents, examples, question"):
+        prompt(user="${date} ${question}").messages(question="Who?")

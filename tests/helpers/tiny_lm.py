@@ -1,0 +1,213 @@
+"""Tiny causal LMs, trained in a few seconds to answer from the document in the prompt: with a chat template, and without.
+
+The task, as the text of a chat's user message, and the reply: the value in the last document, or "unknown" without one.
+
+    The river of delta is amber . The stone of lima is opal . Question: What is the stone of lima ?     opal
+    Question: What is the stone of lima ?                                                               unknown
+"""
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import (
+    GenerationConfig,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPT2Tokenizer,
+    PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen2Tokenizer,
+)
+
+from models.length_batching import IGNORE, pad
+from models.loading import save_network
+
+ATTRIBUTES = ("river", "stone")
+PLACES = tuple(
+    [
+        "alfa",
+        "bravo",
+        "delta",
+        "echo",
+        "hotel",
+        "india",
+        "kilo",
+        "lima",
+        "oscar",
+        "papa",
+        "quebec",
+        "romeo",
+        "sierra",
+        "tango",
+        "victor",
+        "zulu",
+    ]
+)
+VALUES = tuple(
+    [
+        "amber",
+        "azure",
+        "coral",
+        "ebony",
+        "gold",
+        "green",
+        "ivory",
+        "jade",
+        "lilac",
+        "olive",
+        "opal",
+        "pearl",
+        "ruby",
+        "silver",
+        "teal",
+        "topaz",
+    ]
+)
+UNKNOWN = "unknown"
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+CONTEXT = 2048  # tokens that the chat model reads and writes together; the model without template: PLAIN_CONTEXT
+PLAIN_CONTEXT = 128
+STEPS, BATCH, LEARNING_RATE = 80, 32, 4e-3
+
+Case = tuple[str, str]  # text of the user message, and the reply
+
+
+def document(attribute: str, place: str, value: str) -> str:
+    """A document of the task."""
+    return f"The {attribute} of {place} is {value} ."
+
+
+def question(attribute: str, place: str) -> str:
+    """A question of the task."""
+    return f"What is the {attribute} of {place} ?"
+
+
+def case(rng: random.Random, documents: int | None = None) -> Case:
+    """A user message with `documents` documents, at most 16 (0 to 3 when None), and its reply."""
+    count = rng.randint(0, 3) if documents is None else documents
+    facts = [
+        (rng.choice(ATTRIBUTES), place, value)
+        for place, value in zip(rng.sample(PLACES, count), rng.sample(VALUES, count), strict=True)
+    ]
+    attribute, place, reply = facts[-1] if facts else (rng.choice(ATTRIBUTES), rng.choice(PLACES), UNKNOWN)
+    return " ".join([*(document(*fact) for fact in facts), f"Question: {question(attribute, place)}"]), reply
+
+
+def cases(count: int, seed: int = 0, documents: int | None = None) -> list[Case]:
+    """Several cases, the same ones for a seed."""
+    rng = random.Random(seed)
+    return [case(rng, documents) for _ in range(count)]
+
+
+def byte_pairs(texts: Sequence[str], specials: Sequence[str], vocabulary: int) -> dict[str, Any]:
+    """Vocabulary and merges of a byte-level BPE, which has tokens for any text, as arguments of a tokenizer."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary, special_tokens=list(specials), show_progress=False,
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+    )  # fmt: skip
+    tokenizer.train_from_iterator(texts, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
+    return {"vocab": model["vocab"], "merges": [tuple(pair) for pair in model["merges"]]}
+
+
+def save_chat_lm(folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS) -> Path:
+    """A Qwen2 of two layers with ChatML's template; a reply ends with <|im_end|> or <|endoftext|>.
+
+    Args:
+        folder: To be written.
+        learned: Cases that it is trained on; those of the task above when None.
+        steps: Of training, with 32 cases each.
+    """
+    known = list(learned or cases(2000, seed=1))
+    texts = [f"user\n{user}\nassistant\n{reply} {reply}\nsystem\n" for user, reply in known]
+    tokenizer = Qwen2Tokenizer(
+        **byte_pairs(texts, SPECIALS, 640), pad_token=SPECIALS[0], eos_token=SPECIALS[2],
+        extra_special_tokens=[SPECIALS[1]], chat_template=CHATML, model_max_length=CONTEXT,
+    )  # fmt: skip
+    pad_id, _, end_id = tokenizer.convert_tokens_to_ids(list(SPECIALS))
+    torch.manual_seed(0)
+    network = Qwen2ForCausalLM(
+        Qwen2Config(
+            vocab_size=len(tokenizer), hidden_size=64, intermediate_size=128, num_hidden_layers=2,
+            num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
+            initializer_range=0.05, pad_token_id=pad_id, eos_token_id=end_id, bos_token_id=None,
+        )
+    )  # fmt: skip
+    rows = [
+        (
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": user}], add_generation_prompt=True, return_dict=False
+            ),
+            tokenizer(f"{reply}{SPECIALS[2]}")["input_ids"],
+        )
+        for user, reply in known
+    ]
+    train(network, rows, pad_id, steps)
+    network.generation_config = GenerationConfig(eos_token_id=[end_id, pad_id], pad_token_id=pad_id)
+    save_network(network, folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_plain_lm(folder: Path, learned: Sequence[Case] | None = None, steps: int = STEPS) -> Path:
+    """A GPT-2 of two layers without chat template and without padding token; arguments as in `save_chat_lm`.
+
+    The reply follows the text of the message and a line break; it ends with <|endoftext|>.
+    """
+    known = list(learned or cases(2000, seed=2))
+    end = SPECIALS[0]
+    pairs = byte_pairs([f"{user}\n{reply} {reply}" for user, reply in known], [end], 512)
+    tokenizer = GPT2Tokenizer(**pairs, model_max_length=PLAIN_CONTEXT)
+    end_id = tokenizer.eos_token_id
+    torch.manual_seed(0)
+    network = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=len(tokenizer), n_embd=64, n_layer=2, n_head=4, n_positions=PLAIN_CONTEXT, initializer_range=0.05,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=end_id, eos_token_id=end_id,
+        )
+    )  # fmt: skip
+    train(
+        network,
+        [(tokenizer(f"{u}\n")["input_ids"], tokenizer(f"{r}{end}")["input_ids"]) for u, r in known],
+        end_id,
+        steps,
+    )
+    save_network(network, folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def train(network: PreTrainedModel, rows: Sequence[tuple[list[int], list[int]]], pad_id: int, steps: int) -> None:
+    """Train on the replies of (prompt ids, reply ids), in place; the network is in evaluation mode afterwards."""
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.2)
+    network.train()
+    for batch in _batches(rows, steps):
+        ids_PT, attention_PT = pad([prompt + reply for prompt, reply in batch], pad_id, 10**6)
+        labels_PT = ids_PT.masked_fill(attention_PT == 0, IGNORE)
+        for row, (prompt, _) in enumerate(batch):
+            labels_PT[row, : len(prompt)] = IGNORE
+        network(input_ids=ids_PT, attention_mask=attention_PT, labels=labels_PT).loss.backward()
+        torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    network.eval()
+
+
+def _batches(rows: Sequence[tuple[list[int], list[int]]], steps: int) -> Iterator[list[tuple[list[int], list[int]]]]:
+    rng = random.Random(0)
+    for _ in range(steps):
+        yield rng.sample(list(rows), min(BATCH, len(rows)))
