@@ -68,7 +68,7 @@ def score_alone(folder: Path, text: str, reply: str) -> float:
 
 
 @pytest.mark.parametrize("marginal", ["generated", "thorough", "fast"])
-def test_marginals_equal_brute_force(llm: CausalLm, prompt: str, checkpoints: dict[str, Path], marginal: str) -> None:
+def test_marginals_equal_brute_force(llm: CausalLm, prompt: str, chat_lm: Path, marginal: str) -> None:
     folder, question = chat_lm, QUESTIONS[0]
     logits = [0.3, -1.0, 2.0, 0.5]
     contexts = [Ranked(passage, logit) for passage, logit in zip(question.passages, logits, strict=True)]
