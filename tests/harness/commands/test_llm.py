@@ -1,0 +1,138 @@
+"""`--llm` and language-model readers on the command line: ask with several turns, evaluate, compare with local readers."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common.errors import UserError
+from datamodules.formats.reading import read_questions
+from harness.llm.prompts import Prompt
+from harness.retrievers.bm25 import build_bm25
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.llm_world import write_prompt, write_rows
+from tests.helpers.reports import cells, questions, report
+from tests.helpers.rerag_world import write_serving
+
+LLM = "harness.llm.local.CausalLm"
+BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
+PACKED = {"class_path": "harness.readers.t5.PackedReader", "init_args": {"serving": "packed", "device": "cpu"}}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path], chat_lm: Path) -> Path:
+    """Questions that the tiny language model can answer, an index of their passages, served models, and configs."""
+    root = tmp_path_factory.mktemp("llm")
+    write_rows(root / "dev.json", count=8)
+    passages = [p for question in read_questions("hotpotqa", str(root / "dev.json")) for p in question.passages]
+    build_bm25(passages, root / "index")
+    prompt = str(write_prompt(root))
+    write_serving(checkpoints["t5"], root / "both", max_tokens=96)
+    write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=96)
+    llm = {"class_path": LLM, "init_args": {"model": str(chat_lm), "device": "cpu"}}
+    (root / "llm.yaml").write_text(yaml.safe_dump(llm))
+    reader = {"class_path": "harness.readers.llm.LlmReader", "init_args": {"llm": llm, "prompt": prompt}}
+    rerag = {"retriever": None, "serving": "both", "contexts": 3, "device": "cpu"}
+    plain = {"retriever": BM25, "k": 2}
+    configs = {
+        "plain": strategy("retrieve_read.RetrieveRead", **plain, reader=PACKED),
+        "plain_llm": strategy("retrieve_read.RetrieveRead", **plain, reader=reader),
+        "rerag": strategy("rerag.ReRag", **rerag),
+        "rerag_llm": strategy("rerag.ReRag", **rerag, reader=reader),
+        "drrag_llm": strategy("drrag.DrRag", retriever=BM25, selection={"method": "qdc", "k": 2}, reader=reader),
+    }
+    for name, config in configs.items():
+        (root / f"{name}.yaml").write_text(yaml.safe_dump(config))
+    return root
+
+
+def strategy(class_path: str, **options: Any) -> dict[str, Any]:
+    return {"strategy": {"class_path": f"harness.strategies.{class_path}", "init_args": options}}
+
+
+def evaluate(place: Path, out: str, *configs: str, more: tuple[str, ...] = ()) -> Ended:
+    given = [word for name in configs for word in ("--config", f"{name}.yaml")]
+    ended = command(
+        place, "infer.py", "evaluate", *given, "--questions", "dev.json", "--out", out, "--resamples", "100", *more
+    )
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
+def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
+    evaluate(place, "rerag_out", "rerag_llm", more=("--layout", "hotpotqa", "--paper", "nq"))
+    text = (place / "rerag_out" / "report.md").read_text()
+    assert "RE plugged into a language model, generated (Table 6)" in text
+    assert f"prompt tiny, {Prompt.load(str(place / 'tiny.yaml')).hash}" in text
+    rows = {row for table, row, _ in cells(place / "rerag_out") if table == "language model"}
+    assert rows == {"LLM w/ RE", "LLM w/ retriever", "RE - retriever"}
+    found = questions(place / "rerag_out")
+    written = {c["title"]: c["written"] for q in found for c in q["candidates"] if c["written"] is not None}
+    values = {
+        p.title: p.text.split()[-2] for q in read_questions("hotpotqa", str(place / "dev.json")) for p in q.passages
+    }
+    assert sum(written[title] == values[title] for title in written) > 0.8 * len(written)
+    assert found[0]["costs"]["reply_tokens"] > 0
+    assert found[0]["settings"].keys() == {"Baseline", "RE score", "RE context", "RE context, score"}
+    assert found[0]["settings"]["Baseline"].keys() == {"generated", "fast"}
+
+
+def test_local_readers_and_language_models_are_compared_by_one_command(place: Path) -> None:
+    evaluate(place, "compared", "plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm")
+    found = report(place / "compared")
+    assert list(found["systems"]) == ["plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm"]
+    for name in ("plain_llm", "rerag_llm", "drrag_llm"):
+        assert "reader: " in (place / "compared" / name / "report.md").read_text()
+    assert "reader: " not in (place / "compared" / "plain" / "report.md").read_text()
+
+
+def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path) -> None:
+    """It equals the strategy with an LlmReader in its config; its other reader is neither needed nor loaded."""
+    evaluate(place, "option", "plain", more=("--llm", "llm.yaml"))
+    config = yaml.safe_load((place / "plain.yaml").read_text())
+    config["strategy"]["init_args"]["reader"]["init_args"]["serving"] = "no-such-folder"
+    (place / "missing.yaml").write_text(yaml.safe_dump(config))
+    evaluate(place, "option_missing", "missing", more=("--llm", "llm.yaml"))
+    answers = [[q["answer"] for q in questions(place / out)] for out in ("option", "option_missing")]
+    assert answers[0] == answers[1]
+    assert "prompt drrag, " in (place / "option" / "report.md").read_text()
+    evaluate(place, "option_own", "plain_llm", more=("--llm", "llm.yaml"))  # its prompt stays
+    assert "prompt tiny, " in (place / "option_own" / "report.md").read_text()
+
+
+def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> None:
+    ask = ("ask", "--config", "plain_llm.yaml")
+    refused(command(place, "infer.py", *ask, "--question", "x", "--history", "prepend"), UserError.exit_code,
+            "--history is for questions that are typed in")  # fmt: skip
+    refused(command(place, "infer.py", "ask", "--config", "plain.yaml", "--history", "rewrite"), UserError.exit_code,
+            "--history rewrite needs a language model")  # fmt: skip
+    refused(command(place, "infer.py", *ask, "--question", "x", "--llm", "harness.llm.local.CausalLm"), 2, "model")
+    refused(command(place, "infer.py", *ask, "--question", "x", "--strategy.init_args.reader.init_args.prompt", "nun"), 2,
+            "prompt is 'nun'; allowed: drrag")  # fmt: skip
+    (place / "t5.yaml").write_text(
+        (place / "rerag.yaml").read_text().replace("serving: both", "serving: both\n    reader: " + json.dumps(PACKED))
+    )
+    refused(command(place, "infer.py", "ask", "--config", "t5.yaml", "--questions", "dev.json"), 2,
+            "PackedReader, which does not read each context alone")  # fmt: skip
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, place: Path, lines: str, *more: str) -> list[dict]:
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    ended = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--json", *more)
+    assert ended.code == 0, ended.err[-3000:]
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_several_turns_are_prepended(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "What is the river of alpha ?\nAnd the stone ?\nAnd then ?\nAgain ?\n"
+    alone = typed(monkeypatch, place, lines)
+    assert all("typed" not in each for each in alone)
+    turns = typed(monkeypatch, place, lines, "--history", "prepend", "--turns", "2")
+    assert turns[0]["question"] == "What is the river of alpha ?"
+    assert "typed" not in turns[0]
+    assert turns[1]["question"] == f"What is the river of alpha ? {turns[0]['text']} And the stone ?"
+    assert (turns[1]["typed"], turns[1]["history"]) == ("And the stone ?", "prepend")
+    assert turns[3]["question"] == f"And the stone ? {turns[1]['text']} And then ? {turns[2]['text']} Again ?"

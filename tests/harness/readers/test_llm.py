@@ -1,0 +1,176 @@
+"""The language model as reader, with a real tiny causal LM: answers, marginals against brute force, failures, refusals."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from harness.llm.local import CausalLm
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from common.errors import UserError
+from common.records import Passage, Question, Ranked
+from harness.readers.llm import LlmReader
+from harness.readers.t5 import PackedReader, read_contexts
+from harness.strategies.rerag import ReRag
+from tests.helpers.llm_world import asked, write_prompt, write_rows
+from tests.helpers.rerag_world import write_serving
+
+pytestmark = pytest.mark.numeric
+QUESTIONS = asked()
+
+
+@pytest.fixture(scope="module")
+def llm(chat_lm: Path) -> CausalLm:
+    return CausalLm(str(chat_lm), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def prompt(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_prompt(tmp_path_factory.mktemp("prompt")))
+
+
+def evidence(question: Question) -> list[Ranked]:
+    return [Ranked(passage, float(-place)) for place, passage in enumerate(question.passages)]
+
+
+def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None:
+    hits = [evidence(question)[::-1] for question in QUESTIONS]  # the tiny model answers from the last document
+    reader = LlmReader(llm, prompt)
+    answers = reader.read([*QUESTIONS, Question("none", "What ?")], [*hits, []])
+    assert answers[-1].text == ""
+    assert answers[-1].costs["model_calls"] == 0
+    right = [answer.text == question.answers[0] for answer, question in zip(answers, QUESTIONS, strict=False)]
+    assert sum(right) >= 7
+    for answer, question in zip(answers, QUESTIONS, strict=False):
+        assert answer.question_id == question.id
+        assert answer.costs["model_calls"] == 1
+        assert answer.costs["tokens"] > 4 * 6
+        assert [hit.passage for hit in answer.evidence] == list(question.passages[::-1])
+    (one,) = LlmReader(llm, prompt, max_passages=1, passage_words=3).read(QUESTIONS[:1], [evidence(QUESTIONS[0])])
+    assert len(one.evidence) == 1
+    assert one.evidence[0].passage.text == QUESTIONS[0].passages[0].text  # shortened for the model alone
+    assert one.costs["tokens"] < answers[0].costs["tokens"] / 2
+    assert reader.facts[0] == f"reader: {llm.name}"
+    assert reader.facts[1].startswith("prompt tiny, ")
+
+
+def score_alone(folder: Path, text: str, reply: str) -> float:
+    """log P(reply and its end | text) by transformers alone, one text at a time."""
+    tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()
+    chat = [{"role": "user", "content": text}]
+    head = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=False)
+    tail = tokenizer(reply)["input_ids"] + [tokenizer.eos_token_id]
+    with torch.no_grad():
+        logp = network(torch.tensor([head + tail])).logits[0].log_softmax(dim=-1)
+    return sum(float(logp[len(head) + place - 1, token]) for place, token in enumerate(tail))
+
+
+@pytest.mark.parametrize("marginal", ["generated", "thorough", "fast"])
+def test_marginals_equal_brute_force(llm: CausalLm, prompt: str, chat_lm: Path, marginal: str) -> None:
+    folder, question = chat_lm, QUESTIONS[0]
+    logits = [0.3, -1.0, 2.0, 0.5]
+    contexts = [Ranked(passage, logit) for passage, logit in zip(question.passages, logits, strict=True)]
+    (reading,) = read_contexts(LlmReader(llm, prompt, marginal), [question.text], [contexts])
+    total = sum(math.exp(logit) for logit in logits)
+    texts = [f"{passage.text} Question: {question.text}" for passage in question.passages]
+    expected: dict[str, float] = {}
+    assert len(set(reading.written)) > 1
+    for candidate in dict.fromkeys(reading.written):
+        for place, logit in enumerate(logits):
+            wrote = reading.written[place] == candidate
+            if marginal == "thorough" or wrote:
+                p = 1.0 if marginal == "fast" else math.exp(score_alone(folder, texts[place], candidate))
+                expected[candidate] = expected.get(candidate, 0.0) + math.exp(logit) / total * p
+    assert {text: math.exp(logp) for text, logp in reading.candidates.items()} == pytest.approx(expected, abs=1e-5)
+    best = max(expected, key=expected.__getitem__)
+    assert (reading.text, math.exp(reading.logprob)) == (best, pytest.approx(expected[best], abs=1e-5))
+    assert sum(reading.shares) == pytest.approx(1, abs=1e-6)
+
+
+def test_a_context_that_fails_counts_as_absent(llm: CausalLm, prompt: str) -> None:
+    question = QUESTIONS[1]
+    long = Passage.of("long", "amber " * 4000)
+    reader = LlmReader(llm, prompt)
+    hits = [Ranked(question.passages[0], 0.0), Ranked(long, 9.0), Ranked(question.passages[1], 1.0)]
+    kept = [hits[0], hits[2]]
+    (reading, without, nothing) = read_contexts(reader, [question.text] * 3, [hits, kept, [hits[1]]])
+    assert reading.candidates == pytest.approx(without.candidates)
+    assert reading.shares[1] == 0
+    assert reading.failed[0] == reading.failed[2] == ""
+    assert "tokens" in reading.failed[1]
+    assert (nothing.text, nothing.candidates) == ("", {})
+    assert reader.spent["failed_calls"] == 2
+    (answer,) = reader.read([question], [[hits[1]]])
+    assert answer.text == ""
+    assert "tokens" in str(answer.notes["error"])
+    assert answer.costs["failed_calls"] == 1
+
+
+def test_a_strategy_reads_with_it_in_the_place_of_its_generator(
+    llm: CausalLm, prompt: str, checkpoints: dict[str, Path], tmp_path: Path
+) -> None:
+    serving = write_serving(checkpoints["t5"], tmp_path / "both", max_tokens=96, temperature=3.0)
+    system = ReRag(None, serving, contexts=3, reader=LlmReader(llm, prompt), device="cpu")
+    assert system.model.generator is None  # not loaded
+    assert system.relevance_temperature == 1  # that of the folder was fitted for its generator
+    for question, answer in zip(QUESTIONS, system.answer(QUESTIONS), strict=True):
+        own = [hit.passage.text.split()[-2] for hit in answer.evidence]
+        contexts = answer.notes["contexts"]
+        assert sum(context["alone"] == value for context, value in zip(contexts, own, strict=True)) >= 2
+        assert answer.text in own
+        assert answer.logprob <= 0
+        assert answer.costs["model_calls"] == 4 + 3
+        assert answer.costs["reply_tokens"] > 0
+        assert answer.question_id == question.id
+    with pytest.raises(UserError, match="PackedReader, which does not read each context alone"):
+        ReRag(None, serving, reader=PackedReader.__new__(PackedReader))
+
+
+def test_examples_of_a_file_follow_those_of_the_prompt(llm: CausalLm, tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "train.json")
+    reader = LlmReader(llm, "rerag_nq", examples=str(file), examples_layout="hotpotqa", shots=8)
+    answers = [example["answer"] for example in reader.alone.examples]
+    assert answers[:3] == ["Kobe Bryant", "July 5, 2018", "2008"]
+    assert answers[3:] == [question.answers[0] for question in QUESTIONS[:5]]
+    assert reader.alone.examples[3]["text"] == QUESTIONS[0].passages[0].text
+    assert [each["answer"] for each in LlmReader(llm, shots=1).alone.examples] == ["Kobe Bryant"]
+    assert LlmReader(llm, shots=1).together.examples == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"shots": 8}, "shots is 8, but prompt rerag_nq has 3 examples and no file gives further ones"),
+        ({"prompt": "drrag", "shots": 1}, "prompt drrag has no place for examples"),
+        ({"examples": "train.json"}, "prompt rerag_nq needs shots"),
+        ({"prompt": "none"}, "prompt is 'none'; allowed: drrag"),
+        ({"marginal": "best"}, "marginal 'best' is unknown; allowed: generated, thorough, fast"),
+        ({"temperature": -1}, "temperature must be at least 0"),
+        ({"passage_words": 0}, "passage_words must be at least 1"),
+    ],
+)
+def test_wrong_options_are_refused(llm: CausalLm, options: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        LlmReader(llm, **options)
+
+
+def test_thorough_needs_a_model_that_scores() -> None:
+    class Replies:
+        name = "replies"
+
+        def reply(self, chats: object) -> list:
+            raise AssertionError(chats)
+
+    with pytest.raises(UserError, match="marginal thorough scores given answers, which Replies cannot"):
+        LlmReader(Replies(), marginal="thorough")
+
+
+def test_too_few_examples_in_a_file(llm: CausalLm, tmp_path: Path) -> None:
+    file = tmp_path / "few.json"
+    rows = json.loads(write_rows(file, count=2).read_text())
+    rows[0]["answer"] = "nowhere"  # in none of its passages
+    file.write_text(json.dumps(rows))
+    with pytest.raises(UserError, match=r"has 3 examples and .*few.json gives 1"):
+        LlmReader(llm, "rerag_nq", examples=str(file), examples_layout="hotpotqa", shots=8)
