@@ -130,8 +130,8 @@ class Connection:
             return "the account has no credit left; add some, then run the same command again."
         return f"check model ({self.model}) and base_url ({self.base_url}), which usually ends in /v1."
 
-    def request(self, chat: Chat) -> dict[str, Any]:
-        """The body of the request for a chat, without the fields of streaming."""
+    def request(self, chat: Chat, stream: bool = False) -> dict[str, Any]:
+        """The body of the request for a chat."""
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": each.role, "content": valid_text(each.content)} for each in chat.messages],
@@ -142,6 +142,8 @@ class Connection:
             body["seed"] = chat.sample
         if chat.logprobs:
             body["logprobs"] = True
+        if stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in (body | dict(self.options)).items() if value is not None}
 
 

@@ -198,10 +198,10 @@ class ChatEndpoint:
             UnavailableError: If the endpoint cannot be reached, or too many chats in a row have failed.
         """
         began = monotonic()
-        request = self.connection.request(chat)
+        request = self.connection.request(chat, self.stream)
         for number in range(self.max_retries + 1):
             await asyncio.sleep(self._not_before - monotonic())
-            outcome = await attempt(client, request, self.stream, self.timeout_seconds)
+            outcome = await attempt(client, request, self.timeout_seconds)
             if isinstance(outcome, Reply):
                 self._answered = True
                 self._gave_logprobs |= outcome.logprob is not None

@@ -1,0 +1,241 @@
+"""The client of chat endpoints against real servers: deadlines, refusals, the cache, costs, log-probabilities, secrets."""
+
+import asyncio
+import math
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.chat import Chat
+from common.errors import UnavailableError, UserError
+from tests.helpers.fault_server import SLOW
+from tests.helpers.llm_servers import KEY, FaultServer, fault_server, files_with, transformers_serve
+
+Replies = dict[str, dict[str, Any]]
+pytestmark = pytest.mark.usefixtures("_key")
+streams = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def server(replies: Replies, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A server without faults before its replies."""
+    with fault_server(tmp_path_factory.mktemp("server") / "plan.json", replies) as running:
+        yield running
+
+
+def texts(replies: Replies, first: int, count: int) -> list[str]:
+    """Chats of its own for each test."""
+    return list(replies)[first : first + count]
+
+
+@streams
+def test_no_server_holds_up_an_attempt(stream: bool, replies: Replies, tmp_path: Path) -> None:
+    """Neither by silence nor by a byte now and then, in the headers or in the body."""
+    chats = texts(replies, 0, len(SLOW))
+    faults = {chat: [kind] for chat, kind in zip(chats, SLOW, strict=True)}
+    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        began = time.monotonic()
+        client = server.client(None, timeout_seconds=0.5, max_retries=0, stream=stream)
+        found = client.reply([Chat.of(chat) for chat in chats])
+        assert time.monotonic() - began < 3
+    assert [reply.error for reply in found] == ["no complete reply within 0.5 s (0 retries)"] * len(SLOW)
+    assert all(0.5 <= reply.seconds < 2 for reply in found)
+
+
+def test_what_no_chat_can_pass_ends_the_run_at_once(
+    replies: Replies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbidden, quota, *others = texts(replies, 0, 30)
+    faults = {forbidden: ["403", "always"], quota: ["quota", "always"]}
+    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        cases = [
+            ({}, forbidden, r"refuses all requests \(403: no luck with Bearer \[key\]\): export a valid key as TEST_LLM_KEY\."),
+            ({}, quota, r"You exceeded your current quota\): the account has no credit left"),
+            ({"base_url": server.base_url[:-3]}, others[0], r"404: Not Found\): check model \(tiny\) and base_url .* /v1\."),
+            ({"key_variable": None}, others[1], r"401: .*: name the environment variable .* with the option key_variable\."),
+        ]  # fmt: skip
+        for options, chat, message in cases:
+            with pytest.raises(UserError, match=message) as raised:
+                server.client(tmp_path, **options).reply([Chat.of(chat)])
+            check_nowhere(raised.value, tmp_path)
+        monkeypatch.setenv("TEST_LLM_KEY", "sk-wrong-0123456789abcdef")
+        with pytest.raises(UserError, match=r"Incorrect API key provided: Bearer \[key\]\. You can find") as raised:
+            server.client(tmp_path, concurrency=1).reply([Chat.of(chat) for chat in others[2:10]])
+        check_nowhere(raised.value, tmp_path, "sk-wrong-0123456789abcdef")
+        requests = server.counts()["requests"]
+        assert requests[forbidden] == requests[quota] == requests[others[2]] == 1
+        assert others[3] not in requests
+
+
+def check_nowhere(error: BaseException, folder: Path, key: str = KEY) -> None:
+    """A key is in no file, and in no text of an error or of those that led to it."""
+    assert not files_with(key, folder)
+    seen: BaseException | None = error
+    while seen is not None:
+        assert key not in repr(seen)
+        assert "\n" not in str(seen)
+        seen = seen.__cause__ or seen.__context__
+
+
+def test_an_unreachable_server_is_named_within_seconds(tmp_path: Path) -> None:
+    nowhere = FaultServer("http://127.0.0.1:9/v1", None)  # type: ignore[arg-type]
+    began = time.monotonic()
+    with pytest.raises(
+        UnavailableError, match=r"tiny at 127\.0\.0\.1:9 cannot be reached \(no connection: .*\): start the server"
+    ):
+        nowhere.client(tmp_path).reply([Chat.of("x"), Chat.of("y")])
+    assert time.monotonic() - began < 5
+
+
+def test_a_chat_that_is_refused_is_recorded_and_a_run_of_such_chats_ends(replies: Replies, tmp_path: Path) -> None:
+    chats = texts(replies, 0, 30)
+    long, *refused = chats[:15]
+    faults = {chat: ["413", "always"] for chat in chats[:15]}
+    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        first, second = server.client(tmp_path, concurrency=1).reply([Chat.of(long), Chat.of(chats[20])])
+        assert first.error == "413: no luck with Bearer [key]"
+        assert (second.error, second.text) == ("", replies[chats[20]]["text"])
+        with pytest.raises(UserError, match="refused the first 10 chats, the last with: 413"):
+            server.client(tmp_path, concurrency=1).reply([Chat.of(chat) for chat in refused])
+        after_a_success = server.client(None, concurrency=1).reply([Chat.of(chat) for chat in [chats[21], *refused]])
+        assert sum(bool(reply.error) for reply in after_a_success) == len(refused)
+
+
+def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(
+    server: FaultServer, replies: Replies, tmp_path: Path
+) -> None:
+    (text,) = texts(replies, 100, 1)
+    client = server.client(tmp_path, usd_per_million_prompt_tokens=2.0, usd_per_million_reply_tokens=8.0)
+    first, second = client.reply([Chat.of(text), Chat.of(text)])
+    assert not first.cached
+    assert second.cached
+    assert first.usd == second.usd == pytest.approx((first.prompt_tokens * 2 + first.reply_tokens * 8) / 1e6)
+    assert client.totals["usd"] == first.usd
+    different = [Chat.of(text, 33), Chat.of(text, temperature=0.5), Chat.of(text, temperature=0.5, sample=1),
+                 Chat.of(text, logprobs=True), Chat.of(text, sample=1)]  # fmt: skip
+    assert not any(reply.cached for reply in client.reply(different))
+    assert all(reply.cached for reply in client.reply([Chat.of(text), *different]))
+    for options in (
+        {"options": {"top_p": 0.5}},
+        {"reasoning_tokens": 5},
+        {"token_limit_field": "max_completion_tokens"},
+    ):
+        (reply,) = server.client(tmp_path, **options).reply([Chat.of(text)])
+        assert not reply.cached, options
+    for options in ({"stream": True}, {"timeout_seconds": 5.0}, {"concurrency": 1}, {"max_retries": 0}):
+        (reply,) = server.client(tmp_path, **options).reply([Chat.of(text)])
+        assert reply.cached, options
+        assert reply.usd == first.usd
+    for _ in range(2):
+        (reply,) = server.client(None).reply([Chat.of(text)])
+        assert not reply.cached
+    assert server.counts()["requests"][text] == 1 + len(different) + 3 + 2
+
+
+def test_a_price_given_later_prices_stored_replies(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+    chat = Chat.of(texts(replies, 110, 1)[0])
+    assert server.client(tmp_path).reply([chat])[0].usd is None
+    prices = {"usd_per_million_prompt_tokens": 1.0, "usd_per_million_reply_tokens": 0.0}
+    (reply,) = server.client(tmp_path, **prices).reply([chat])
+    assert reply.cached
+    assert reply.usd == reply.prompt_tokens / 1e6
+
+
+def test_a_server_without_key_gets_none(replies: Replies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_LLM_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)  # of another service: not sent where it is not named
+    (text,) = texts(replies, 0, 1)
+    with fault_server(tmp_path / "plan.json", replies, key="", faults={text: ["400", "always"]}) as server:
+        for options in ({}, {"key_variable": None}):
+            (reply,) = server.client(None, **options).reply([Chat.of(text)])
+            assert reply.error == "400: no luck with None"
+
+
+def test_a_key_in_a_reply_is_not_stored(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+    made = {"Echo": {**replies[texts(replies, 0, 1)[0]], "text": f"It is {KEY}."}}
+    with fault_server(tmp_path / "elsewhere.json", made) as echo:
+        (tmp_path / "elsewhere.json").unlink()
+        assert echo.client(tmp_path / "cache").reply([Chat.of("Echo")])[0].text == "It is [key]."
+    assert not files_with(KEY, tmp_path)
+
+
+@streams
+def test_an_endpoint_without_log_probabilities_is_refused_by_name(
+    stream: bool, replies: Replies, tmp_path: Path
+) -> None:
+    chats = [Chat.of(text, logprobs=True) for text in texts(replies, 0, 20)]
+    with fault_server(tmp_path / "plan.json", replies, logprobs=False) as server:
+        with pytest.raises(UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*`marginal: fast`"):
+            server.client(tmp_path, stream=stream).reply(chats)
+        assert sum(server.counts()["requests"].values()) <= 8
+        found = server.client(tmp_path, stream=stream).reply([Chat.of(text) for text in texts(replies, 0, 2)])
+        assert [reply.logprob for reply in found] == [None, None]
+
+
+def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> None:
+    """The server that comes with transformers: same replies as the model, no log-probabilities, refused models."""
+    from harness.llm.endpoint import ChatEndpoint
+
+    chats = texts(replies, 0, 6)
+    with transformers_serve(chat_lm, tmp_path / "log") as base_url:
+        for stream in (False, True):
+            options: dict[str, Any] = {"base_url": base_url, "cache": tmp_path / f"cache-{stream}", "stream": stream}
+            client = ChatEndpoint(str(chat_lm), **options)
+            found = client.reply([Chat.of(chat, max_tokens=8) for chat in chats])
+            assert [reply.text for reply in found] == [replies[chat]["text"] for chat in chats]
+            assert [reply.prompt_tokens for reply in found] == [replies[chat]["prompt_tokens"] for chat in chats]
+            with pytest.raises(UserError, match="gives no log-probabilities"):
+                client.reply([Chat.of(chats[0], logprobs=True)])
+        (reply,) = ChatEndpoint("another/model", base_url, cache=None).reply([Chat.of("x")])
+        assert reply.error.startswith("400: Server is pinned to ")
+
+
+def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:
+    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.02) as server:
+        server.client(None, concurrency=3).reply([Chat.of(text) for text in texts(replies, 0, 20)])
+        assert server.counts()["most_at_once"] == 3
+
+
+def test_within_a_running_event_loop(server: FaultServer, replies: Replies) -> None:
+    """As in a notebook."""
+    (text,) = texts(replies, 120, 1)
+
+    async def notebook() -> str:
+        return server.client(None).reply([Chat.of(text)])[0].text
+
+    assert asyncio.run(notebook()) == replies[text]["text"]
+
+
+@pytest.mark.parametrize("notebook", [False, True])
+def test_ctrl_c_ends_the_run_and_the_replies_are_kept(notebook: bool, replies: Replies, tmp_path: Path) -> None:
+    chats = [Chat.of(text) for text in texts(replies, 0, 200)]
+    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
+        client = server.client(tmp_path, concurrency=2)
+
+        async def in_a_loop() -> None:
+            client.reply(chats)
+
+        loop = asyncio.new_event_loop()  # it leaves SIGINT to Python, as a notebook's and unlike asyncio.run
+        timer = threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(in_a_loop()) if notebook else client.reply(chats)
+        loop.close()
+        assert time.monotonic() - began < 3
+        before = server.counts()
+        done = [chat for chat in chats if before["answered"].get(chat.messages[0].content)]
+        again = server.client(tmp_path).reply(done)
+    assert 0 < len(done) < 30
+    assert sum(reply.cached for reply in again) >= len(done) - 2
+
+
+def test_the_sum_of_the_log_probabilities(server: FaultServer, replies: Replies) -> None:
+    (text,) = texts(replies, 130, 1)
+    (reply,) = server.client(None).reply([Chat.of(text, logprobs=True)])
+    assert reply.logprob == math.fsum(replies[text]["logprobs"])

@@ -1,0 +1,171 @@
+"""Many questions to a server that fails in every way: each ends in an exact reply or a recorded failure, none is paid for twice."""
+
+import itertools
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from common.chat import Chat, Reply
+from common.errors import UnavailableError
+from tests.harness.llm.conftest import QUESTIONS
+from tests.helpers.fault_server import PASSING, SLOW
+from tests.helpers.llm_servers import FOREIGN, KEY, LONG, ROOT, fault_server, files_with, token_logprobs
+
+Replies = dict[str, dict[str, Any]]
+RETRIES = 2
+CONCURRENCY = 16
+counts = pytest.mark.parametrize("count", [60, pytest.param(QUESTIONS, marks=pytest.mark.whole_run)])
+streams = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+pytestmark = pytest.mark.usefixtures("_key")
+
+
+def some(replies: Replies, count: int) -> Replies:
+    """The first chats, and those in other languages."""
+    return {
+        **dict(itertools.islice(replies.items(), count - len(FOREIGN))),
+        **{chat: replies[chat] for chat in FOREIGN},
+    }
+
+
+def plan(chats: list[str]) -> dict[str, list[str]]:
+    """Faults before the replies: every kind, several in a row, without end."""
+    faults = {chat: [kind] for chat, kind in zip(chats[10::3], itertools.cycle(k for k in PASSING if k != "429 date"))}
+    faults |= {chat: [kind] for chat, kind in zip(chats, (*SLOW, "429 date"), strict=False)}
+    faults |= {chats[4]: ["500", "cut"], chats[5]: ["429", "half"]}
+    return faults | {chats[6]: ["500", "always"], chats[7]: ["400", "always"], chats[8]: ["cut", "always"]}
+
+
+def retries(faults: list[str]) -> int:
+    """How many retries faults cost."""
+    if faults[1:] == ["always"]:
+        return 0 if faults[0] == "400" else RETRIES
+    return len(faults)
+
+
+@counts
+@streams
+def test_every_question_ends_in_a_reply_or_a_recorded_failure(
+    count: int, stream: bool, replies: Replies, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wanted = some(replies, count)
+    faults = plan(list(wanted))
+    lost = [chat for chat, kinds in faults.items() if kinds[1:] == ["always"]]
+    chats = [Chat.of(text, logprobs=True) for text in wanted]
+    options = {"timeout_seconds": 1.5, "max_retries": RETRIES, "concurrency": CONCURRENCY, "stream": stream}
+    with fault_server(tmp_path / "plan.json", wanted, faults=faults) as server:
+        client = server.client(tmp_path / "cache", **options)
+        found = dict(zip(wanted, client.reply(chats), strict=True))
+        seen = server.counts()
+        for chat, reply in found.items():
+            assert reply.retries == retries(faults.get(chat, [])), (chat, faults.get(chat), reply)
+            assert seen["requests"][chat] == 1 + reply.retries
+            if chat in lost:
+                assert (reply.text, reply.finish, reply.logprob) == ("", "", None)
+                assert reply.error
+                assert "\n" not in reply.error
+            else:
+                check_exact(reply, wanted[chat])
+        assert 2 <= seen["most_at_once"] <= CONCURRENCY
+        done = [reply for reply in found.values() if not reply.error]
+        assert client.totals["calls"] == count
+        assert client.totals["failures"] == len(lost) == 3
+        assert client.totals["retries"] == sum(reply.retries for reply in found.values())
+        assert client.totals["reply_tokens"] == sum(reply.reply_tokens for reply in done)
+
+        again = server.client(tmp_path / "cache", **options).reply(chats)
+        for chat, reply in zip(wanted, again, strict=True):
+            assert reply.cached == (chat not in lost)
+            if reply.cached:
+                assert (reply.text, reply.logprob, reply.retries) == (
+                    found[chat].text, found[chat].logprob, found[chat].retries,
+                )  # fmt: skip
+        after = server.counts()["requests"]
+        assert {chat for chat in wanted if after[chat] != seen["requests"][chat]} == set(lost)
+    assert not files_with(KEY, tmp_path)
+    assert KEY not in "".join(capfd.readouterr())
+
+
+def check_exact(reply: Reply, wanted: dict[str, Any]) -> None:
+    """A reply is the model's, to the last digit of its log-probability."""
+    assert (reply.text, reply.finish, reply.error) == (wanted["text"], wanted["finish"], "")
+    assert (reply.prompt_tokens, reply.reply_tokens) == (wanted["prompt_tokens"], len(wanted["logprobs"]))
+    assert reply.logprob == math.fsum(wanted["logprobs"])
+
+
+@streams
+def test_ten_thousand_tokens(stream: bool, replies: Replies, tmp_path: Path) -> None:
+    with fault_server(tmp_path / "plan.json", {LONG: replies[LONG]}, faults={LONG: ["half"]}) as server:
+        (reply,) = server.client(tmp_path / "cache", stream=stream).reply([Chat.of(LONG, 20_000, logprobs=True)])
+    assert reply.reply_tokens > 10_000
+    assert reply.retries == 1
+    check_exact(reply, replies[LONG])
+
+
+def test_the_server_s_log_probabilities_are_the_model_s(replies: Replies, chat_lm: Path) -> None:
+    """Each reply alone, without padding, scored by the model."""
+    tokenizer, network = AutoTokenizer.from_pretrained(chat_lm), AutoModelForCausalLM.from_pretrained(chat_lm).eval()
+    for chat, reply in itertools.islice(replies.items(), 20):
+        prompt = tokenizer.apply_chat_template(
+            [{"role": "user", "content": chat}], add_generation_prompt=True, return_dict=False
+        )
+        ids = tokenizer(reply["text"])["input_ids"] + [tokenizer.eos_token_id] * (reply["finish"] == "stop")
+        expected = token_logprobs(network, prompt, ids)
+        torch.testing.assert_close(torch.tensor(reply["logprobs"]), torch.tensor(expected), atol=1e-5, rtol=0)
+
+
+@counts
+def test_after_a_kill_at_most_the_requests_under_way_are_repeated(count: int, replies: Replies, tmp_path: Path) -> None:
+    wanted = some(replies, count)
+    with fault_server(tmp_path / "plan.json", wanted, delay_seconds=0.05) as server:
+        code = (
+            "import json, sys; from pathlib import Path; from common.chat import Chat; "
+            "from harness.llm.endpoint import ChatEndpoint; "
+            f"client = ChatEndpoint('tiny', {server.base_url!r}, 'TEST_LLM_KEY', concurrency=8, cache=Path('cache')); "
+            "client.reply([Chat.of(each) for each in json.load(sys.stdin)])"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, text=True, cwd=tmp_path, env=environment
+        ) as run:
+            assert run.stdin is not None
+            json.dump(list(wanted), run.stdin)
+            run.stdin.close()
+            while sum(server.counts()["answered"].values()) < count // 3:
+                assert run.poll() is None
+                time.sleep(0.02)
+            run.send_signal(signal.SIGKILL)
+        before = server.counts()
+        assert count // 3 <= sum(before["answered"].values()) < count
+        found = server.client(tmp_path / "cache", concurrency=8).reply([Chat.of(chat) for chat in wanted])
+        after = server.counts()
+    assert [reply.text for reply in found] == [wanted[chat]["text"] for chat in wanted]
+    assert sum(reply.cached for reply in found) >= sum(before["answered"].values()) - 8
+    repeated = sum(after["requests"].values()) - count
+    assert 0 <= repeated <= 8
+    assert set(after["requests"].values()) <= {1, 2}
+    assert not files_with(KEY, tmp_path)
+
+
+def test_a_server_that_dies_ends_the_run_and_the_replies_are_kept(replies: Replies, tmp_path: Path) -> None:
+    wanted = some(replies, 60)
+    chats = [Chat.of(chat) for chat in wanted]
+    with fault_server(tmp_path / "plan.json", wanted) as server:
+        client = server.client(tmp_path / "cache", concurrency=4, max_retries=1)
+        first = client.reply(chats[:20])
+        server.process.kill()
+        server.process.wait()
+        with pytest.raises(
+            UnavailableError, match=r"10 chats in a row failed, the last with: no connection: .* kept in .*cache"
+        ):
+            client.reply(chats)
+        assert [reply.text for reply in client.reply(chats[:20])] == [reply.text for reply in first]
