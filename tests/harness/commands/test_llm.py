@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 import yaml
+from harness.llm.local import CausalLm
 
+from common.chat import Chat
 from common.errors import UserError
 from datamodules.formats.reading import read_questions
+from harness.llm.conversation import Conversation
 from harness.llm.prompts import Prompt
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command, refused
@@ -136,3 +139,29 @@ def test_several_turns_are_prepended(place: Path, monkeypatch: pytest.MonkeyPatc
     assert turns[1]["question"] == f"What is the river of alpha ? {turns[0]['text']} And the stone ?"
     assert (turns[1]["typed"], turns[1]["history"]) == ("And the stone ?", "prepend")
     assert turns[3]["question"] == f"And the stone ? {turns[1]['text']} And then ? {turns[2]['text']} Again ?"
+
+
+def test_several_turns_are_rewritten_by_the_reader_s_model(
+    place: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, then = "What is the river of alpha ?", "And its stone ?"
+    turns = typed(monkeypatch, place, f"{first}\n{then}\n", "--history", "rewrite")
+    assert "typed" not in turns[0]
+    prompt = Prompt.load("rewrite_turn")
+    history = f"Question: {first}\nAnswer: {turns[0]['text']}"
+    (reply,) = CausalLm(str(chat_lm), device="cpu").reply(
+        [Chat(prompt.messages(history=history, question=then), prompt.max_tokens)]
+    )
+    assert (turns[1]["question"], turns[1]["typed"]) == (prompt.answer(reply.text), then)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n{then}\n"))
+    shown = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--history", "rewrite")
+    assert f"(Rewritten by the language model, typed: {then})\nQuestion: {turns[1]['question']}" in shown.out
+
+
+def test_a_question_that_cannot_be_rewritten_is_asked_as_it_stands(
+    chat_lm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation = Conversation("rewrite", CausalLm(str(chat_lm), device="cpu"), turns=2)
+    conversation.add("What is the river of alpha ?", "amber " * 4000)
+    assert conversation.standalone("And its stone ?") == "And its stone ?"
+    assert "The question was not rewritten (" in capsys.readouterr().err
