@@ -11,6 +11,7 @@ from harness.llm.local import CausalLm
 
 from common.chat import Chat
 from common.errors import UserError
+from common.records import clean
 from datamodules.formats.reading import read_questions
 from harness.llm.conversation import Conversation
 from harness.llm.prompts import Prompt
