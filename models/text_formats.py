@@ -38,6 +38,16 @@ def special_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     return sorted({*tokenizer.all_special_tokens, *plain}, key=len, reverse=True)
 
 
+def marker_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Texts that a tokenizer reads as one token that it was given later, such as <|im_start|>: special or not, longest first.
+
+    Among them are the marks between the messages of a chat.  Added blanks and single characters are ordinary text.
+    """
+    added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
+    texts = {*special_texts(tokenizer), *added}
+    return sorted((text for text in texts if len(text.strip()) > 1), key=lambda text: (-len(text), text))
+
+
 def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word: str) -> tuple[int, int]:
     """Token ids of the words that a generative relevance estimator says of relevant and of irrelevant passages.
 
