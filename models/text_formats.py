@@ -1,11 +1,10 @@
-"""Helpers shared by all input formats: passage text, escaping of special tokens, words of the relevance labels."""
+"""Helpers shared by all input formats: escaping of special tokens, words of the relevance labels."""
 
 from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
-from common.records import Passage
 
 WORD_START = "▁"  # SentencePiece's mark
 SENTINELS = 100  # of T5's vocabulary: <extra_id_0> to <extra_id_99>
@@ -13,11 +12,6 @@ LABEL_WORDS = (  # proposed where "true" or "false" is several tokens
     ("true", "false"), ("yes", "no"), ("True", "False"), ("Yes", "No"), ("right", "wrong"), ("good", "bad"), ("A", "B"),
     ("1", "0"), ("+", "-"),
 )  # fmt: skip
-
-
-def passage_text(passage: Passage) -> str:
-    """A passage as model input: "title. text", or the text alone if it has no title."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
 def neutralize(text: str, specials: Sequence[str]) -> str:

@@ -1,15 +1,14 @@
 """A local causal LM under the interface of language models: chat template, replies with log-probabilities, scores of texts."""
 
 import hashlib
-import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import astuple
 from pathlib import Path
 
 from common.chat import Chat, Reply
 from common.checks import Precision, check_at_least
+from harness.llm.chat_seed import seed_of
 from harness.runtime.memory_needs import Load, Machine, Memory
 
 _MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
@@ -115,7 +114,7 @@ class CausalLm:
                 int(min(chats[row].max_tokens, (self.context_tokens or math.inf) - len(ids)))
                 for row, ids in read.items()
             ],
-            [Choice(chats[row].temperature, _seed(chats[row])) for row in read],
+            [Choice(chats[row].temperature, seed_of(chats[row])) for row in read],
             self.batch_tokens,
         )
         seconds = time.perf_counter() - started
@@ -184,12 +183,6 @@ class CausalLm:
             f"the chat has {tokens} tokens, and {self.name} reads and writes at most {self.context_tokens} together: shorten "
             "the passages, or raise context_tokens if it is set"
         )
-
-
-def _seed(chat: Chat) -> int:
-    """Of sampling: it depends on the messages and the number of the sample."""
-    content = json.dumps([[astuple(message) for message in chat.messages], chat.sample])
-    return int.from_bytes(hashlib.sha256(content.encode()).digest()[:7], "big")
 
 
 def _digest(folder: Path) -> str:
