@@ -127,8 +127,9 @@ class Prompt:
                 self._document(number, each.title, each.text) for number, each in enumerate(documents, start=1)
             ),
             "examples": "\n\n".join(
-                Template(self.example).substitute(
-                    number=number,
+                self._filled(
+                    "example",
+                    number=str(number),
                     document=self._document(number, each["title"], each["text"]),
                     question=each["question"],
                     answer=each["answer"],
@@ -137,13 +138,8 @@ class Prompt:
             ),
             **texts,
         }
-        try:
-            user = Message("user", Template(self.user).substitute(places))
-            return (Message("system", Template(self.system).substitute(places)), user) if self.system else (user,)
-        except KeyError as error:
-            raise UserError(
-                f"prompt {self.name} has a place ${{{error.args[0]}}}; allowed here: {', '.join(sorted(places))}."
-            ) from error
+        user = Message("user", self._filled("user", **places))
+        return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
 
     def answer(self, reply: str) -> str:
         """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon."""
@@ -157,7 +153,17 @@ class Prompt:
         return text
 
     def _document(self, number: int, title: str, text: str) -> str:
-        return Template(self.document).substitute(number=number, title=title, text=text)
+        return self._filled("document", number=str(number), title=title, text=text)
+
+    def _filled(self, key: str, **places: str) -> str:
+        """The text of a key with all places filled in."""
+        try:
+            return Template(getattr(self, key)).substitute(places)
+        except KeyError as error:
+            allowed = ", ".join(sorted(places))
+            raise UserError(
+                f"prompt {self.name}: {key} has a place ${{{error.args[0]}}}; allowed there: {allowed}."
+            ) from error
 
 
 def names() -> list[str]:

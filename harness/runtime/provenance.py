@@ -17,7 +17,14 @@ _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
-    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name."""
+    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name.
+
+    A language model that is in use is not built again with the same arguments: several systems and a judge share it.
+    """
+    if not args and hasattr(class_type, "reply"):
+        for built, arguments in _ARGUMENTS.items():
+            if type(built) is class_type and arguments == kwargs:
+                return built
     instance = class_type(*args, **kwargs)
     if not args:
         with suppress(TypeError):  # not hashable or no weak references: its configuration stays unknown
