@@ -65,9 +65,9 @@ def evaluate(
 
     settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
     own = build_study(strategy, study, out, layout)
-    if judge is not None:
-        judge.keep_in(settings.partial)
     with OUTPUT.locked(out):
+        if judge is not None:
+            judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
             evaluate_into(folder, strategy, own, questions, limit, settings, judge)
         remove_partial(settings.partial)

@@ -38,6 +38,8 @@ CRITERIA = (  # DMQR-RAG, Appendix B; 0 to 5 each
 CREDIT = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}  # HiQA's accuracy, Appendix B.2
 LARGEST_CRITERION = 5
 REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
+_NEEDED = ("answer", "documents", "answer", "answers")  # places of the prompts, in the order of KINDS
+_OTHERS = (("question", "gold"), ("question",), ("question", "gold"), ("question", "form"))
 _FORMAT = 1  # version of the saved lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is saving
 
@@ -121,11 +123,13 @@ class Judge:
             )
         check_at_least(1, passages=passages, read_passages=read_passages)
         check_at_least(0, known_answers=known_answers, repairs=repairs)
-        passage = [Passage("", "")]  # places that a prompt has beside these are refused
-        Prompt.load(answer_prompt).messages(question="", gold="", answer="")
-        Prompt.load(passage_prompt).messages(passage, question="")
-        Prompt.load(criteria_prompt).messages(passage, question="", gold="", answer="")
-        Prompt.load(ranking_prompt).messages(question="", answers="", form="")
+        files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
+        for file, needed, others in zip(files, _NEEDED, _OTHERS, strict=True):
+            prompt = Prompt.load(file)
+            places = dict.fromkeys({needed, *others} - {"documents"}, "")
+            prompt.messages([Passage("", "")], **places)  # refuses other places
+            if f"${{{needed}}}" not in prompt.user + prompt.system:
+                raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}, in which the judge is shown it.")
 
     @property
     def facts(self) -> list[str]:
