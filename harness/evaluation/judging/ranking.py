@@ -6,6 +6,7 @@ Shape legend: K systems, N questions.
 import hashlib
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from common.records import Question
 from harness.evaluation.engine import Measured, has_read
 from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judged import Judged
+from harness.evaluation.judging.agreement import COLUMNS
 from harness.evaluation.judging.system import judge_record
 from harness.evaluation.judging.tables import ADEQUACY, compared_tables, costs_table, not_judged
 from harness.evaluation.page import Case
@@ -46,7 +48,10 @@ def judge_several(judge: Judge | None, measured: Mapping[str, Measured], setting
     if ranked := [each for each in verdicts if each]:
         every["order of answers"] = ranked
     whole = Judged([], judge.facts, verdicts=every, cases=cases)
-    whole.tables = [*compared_tables(judged, settings.bootstrap), costs_table(every)]
+    tables = {name: table for name, each in judged.items() for table in each.tables if table.columns == COLUMNS}
+    rows = {f"{name}: {row}": cells for name, table in tables.items() for row, cells in table.rows.items()}
+    agreement = replace(next(iter(tables.values())), rows=rows)
+    whole.tables = [*compared_tables(judged, settings.bootstrap), agreement, costs_table(every)]
     means = {name: judge_record(judge, each)["means"] for name, each in judged.items()}
     whole.record = judge_record(judge, whole) | {"means": means}
     return whole

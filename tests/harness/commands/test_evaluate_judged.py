@@ -211,6 +211,8 @@ def test_several_systems_have_one_judge(compared: Path, single: Path, loop: Loop
     both_costs = found["judge costs", "passages", "verdicts"]
     assert both_costs == cells(compared / "first")["judge costs", "passages", "verdicts"]
     assert set(report(compared)["judge"]["means"]) == {"first", "last"}
+    kappa = ("judge agreement", "last: passages, by gold passages", "kappa")
+    assert found[kappa] == alone["judge agreement", "passages, by gold passages", "kappa"]
 
 
 def test_adequacy_is_the_inverted_rank_of_the_answers(compared: Path) -> None:
