@@ -36,7 +36,7 @@ from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import check_mine, mine
 from harness.commands.plan import check_plan, plan
 from harness.commands.score import check_score, score
-from harness.runtime.provenance import construct
+from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, score, plan, ask, evaluate, export)}
 
@@ -80,10 +80,11 @@ class CheckingParser(ComparingParser):
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
-    if systems := systems_of(given):
-        compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
-    else:
-        call(Parser, COMMANDS, given)
+    with shared_models():
+        if systems := systems_of(given):
+            compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
+        else:
+            call(Parser, COMMANDS, given)
 
 
 def call(parser: type[Parser], commands: dict[str, Any], args: list[str]) -> Any:

@@ -25,7 +25,8 @@ SERVING = (
     "harness.runtime", "harness.llm",
     "harness.indexing", "harness.selection", "harness.retrievers", "harness.readers",
     "harness.strategies", "harness.serving",
-    "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.commands",
+    "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
+    "harness.commands",
     "infer",
 )  # fmt: skip
 LAYERS = ("common", "models", "datamodules", "trainers", "harness")

@@ -131,8 +131,9 @@ class Prompt:
         places: dict[str, str] = {
             "documents": "\n\n".join(self._document(number, each) for number, each in enumerate(documents, start=1)),
             "examples": "\n\n".join(
-                Template(self.example).substitute(
-                    number=number,
+                self._filled(
+                    "example",
+                    number=str(number),
                     document=self._document(number, Passage("", each["text"], each["title"])),
                     question=each["question"],
                     answer=each["answer"],
@@ -141,13 +142,8 @@ class Prompt:
             ),
             **texts,
         }
-        try:
-            user = Message("user", Template(self.user).substitute(places))
-            return (Message("system", Template(self.system).substitute(places)), user) if self.system else (user,)
-        except KeyError as error:
-            raise UserError(
-                f"prompt {self.name} has a place ${{{error.args[0]}}}; allowed here: {', '.join(sorted(places))}."
-            ) from error
+        user = Message("user", self._filled("user", **places))
+        return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
 
     def answer(self, reply: str) -> str:
         """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon
@@ -164,9 +160,18 @@ class Prompt:
         return text
 
     def _document(self, number: int, each: Passage) -> str:
-        return Template(self.document).substitute(
-            number=number, title=each.title, text=each.text, passage=passage_text(each)
-        )
+        passage = passage_text(each)
+        return self._filled("document", number=str(number), title=each.title, text=each.text, passage=passage)
+
+    def _filled(self, key: str, **places: str) -> str:
+        """The text of a key with all places filled in."""
+        try:
+            return Template(getattr(self, key)).substitute(places)
+        except KeyError as error:
+            allowed = ", ".join(sorted(places))
+            raise UserError(
+                f"prompt {self.name}: {key} has a place ${{{error.args[0]}}}; allowed there: {allowed}."
+            ) from error
 
 
 def names() -> list[str]:

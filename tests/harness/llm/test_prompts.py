@@ -125,5 +125,5 @@ def test_unknown_names_places_and_files() -> None:
         Prompt.load("no_such")
     with pytest.raises(MissingInputError, match=r"no_such.yaml does not exist"):
         Prompt.load("no_such.yaml")
-    with pytest.raises(UserError, match=r"place \$\{date\}; allowed here: documents, examples, question"):
+    with pytest.raises(UserError, match=r"user has a place \$\{date\}; allowed there: documents, examples, question"):
         prompt(user="${date} ${question}").messages(question="Who?")
