@@ -16,8 +16,8 @@ class ExportedGenerator:
     """RE-RAG's generator, or DR-RAG's reader, as a language model.
 
     It knows no instructions: a chat is one user message in the generator's text format, as the prompts generator_fid,
-    generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts).  With them and greedy
-    replies it answers as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question
+    generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts).  `prompt` is the name of
+    its own one, which a language-model reader takes if it is told no other.  With it and greedy replies it answers as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question
     never is.  Only documents in `packed` whose text has an empty line before "document 2: " may be cut at another place.  A
     message in another form is read as it is; if it exceeds the generator's maximum length, it gets an error, because it is not
     known where the question is.
@@ -38,23 +38,28 @@ class ExportedGenerator:
 
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
         from common.files import sha256
-        from models.rerag.model import GENERATOR, ReRagModel
+        from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
         from models.serving_manifest import MANIFEST
 
-        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
+        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision, unneeded=(ESTIMATOR,))
         assert model.generator is not None  # required above
         self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
+        self.prompt = f"generator_{model.generator.encode.format}"
         # The manifest holds the checksums of all files: the same name is the same generator.
         self.name = f"generator of {serving}, {sha256(Path(serving) / MANIFEST)[:12]}"
 
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
         """The generator, with as many inputs as there are passages."""
+        from models.rerag.model import ESTIMATOR, GENERATOR
         from models.rerag.model_memory import model_memory
 
         needs = machine.networks(
             serving, device, precision,
-            lambda compute: model_memory(Path(serving), compute, load.questions, read=load.passages, scored=True),
+            lambda compute: model_memory(
+                Path(serving), compute, load.questions, read=load.passages, scored=True, needs=(GENERATOR,),
+                unneeded=(ESTIMATOR,),
+            ),
         )  # fmt: skip
         return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
 

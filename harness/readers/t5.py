@@ -64,12 +64,14 @@ class PackedReader:
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
         """The generator."""
+        from models.rerag.model import GENERATOR
         from models.rerag.model_memory import model_memory
 
         questions = min(load.questions, _QUESTIONS_AT_ONCE)
         needs = machine.networks(
-            serving, device, precision, lambda compute: model_memory(serving, compute, questions, read=1, scored=True)
-        )
+            serving, device, precision,
+            lambda compute: model_memory(serving, compute, questions, read=1, scored=True, needs=(GENERATOR,)),
+        )  # fmt: skip
         return Memory(needs, CHANGES)
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
@@ -135,12 +137,15 @@ class ContextReader:
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, marginal: str, device: str, precision: Precision) -> Memory:
         """Estimator and generator."""
+        from models.rerag.model import ESTIMATOR, GENERATOR
         from models.rerag.model_memory import model_memory
 
         questions, contexts = min(load.questions, _QUESTIONS_AT_ONCE), load.passages
         needs = machine.networks(
             serving, device, precision,
-            lambda compute: model_memory(serving, compute, questions, contexts, contexts, marginal == "thorough"),
+            lambda compute: model_memory(
+                serving, compute, questions, contexts, contexts, marginal == "thorough", (ESTIMATOR, GENERATOR)
+            ),
         )  # fmt: skip
         return Memory(needs, (*CHANGES, ("marginal", "fast")))
 

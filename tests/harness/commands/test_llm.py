@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import yaml
-from harness.llm.local import CausalLm
 
 from common.chat import Chat
 from common.errors import UserError
 from common.records import clean
 from datamodules.formats.reading import read_questions
 from harness.llm.conversation import Conversation
+from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
