@@ -9,11 +9,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 import yaml
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from common.chat import Chat, Reply
 from common.records import Answer, Question, Ranked
 from harness.evaluation.judge import CRITERIA
 from tests.helpers.tiny_lm import PLACES, VALUES, Case, document, question, save_chat_lm
@@ -46,40 +43,6 @@ class LastPassage(FirstPassage):
         return super().read(questions, [hits[::-1] for hits in evidence])
 
 
-class TinyLm:
-    """The tiny model as a language model, one chat at a time, greedy.
-
-    Args:
-        folder: Of `save_judge`.
-        usd_per_call: Its price.
-    """
-
-    def __init__(self, folder: Path, usd_per_call: float = 0.25) -> None:
-        self.name = f"tiny {Path(folder).name}"
-        self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.network = AutoModelForCausalLM.from_pretrained(folder).eval()
-        self.usd_per_call = usd_per_call
-
-    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-        """Greedy replies."""
-        return [self._reply(chat) for chat in chats]
-
-    def _reply(self, chat: Chat) -> Reply:
-        messages = [{"role": each.role, "content": each.content} for each in chat.messages]
-        ids_1T = self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
-        )["input_ids"]
-        with torch.no_grad():
-            both_1T = self.network.generate(ids_1T, max_new_tokens=chat.max_tokens, do_sample=False)
-        new_T = both_1T[0, ids_1T.shape[1] :]
-        text = self.tokenizer.decode(new_T, skip_special_tokens=True)
-        cut = len(new_T) == chat.max_tokens
-        return Reply(
-            text, finish="length" if cut else "stop", prompt_tokens=ids_1T.shape[1], reply_tokens=len(new_T),
-            usd=self.usd_per_call,
-        )  # fmt: skip
-
-
 def judge_cases() -> list[Case]:
     """What the judge learns."""
     cases: list[Case] = []
@@ -110,4 +73,12 @@ def save_judge(folder: Path, steps: int = 120) -> Path:
 def judge_options(folder: Path) -> list[str]:
     """The options of a command line that name the model and its prompts."""
     prompts = [word for option in PROMPTS for word in (f"--judge.{option}", str(folder / f"{option}.yaml"))]
-    return ["--judge.llm", "tests.helpers.judge_lm.TinyLm", "--judge.llm.folder", str(folder), *prompts]
+    return [
+        "--judge.llm",
+        "harness.llm.local.CausalLm",
+        "--judge.llm.model",
+        str(folder),
+        "--judge.llm.device",
+        "cpu",
+        *prompts,
+    ]

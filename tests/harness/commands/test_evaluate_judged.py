@@ -14,11 +14,12 @@ from common.chat import Chat, Reply
 from common.errors import INTERRUPTED
 from common.records import Passage
 from harness.evaluation.judge import CREDIT, CRITERIA
+from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.llm.structured import json_object
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command, refused
-from tests.helpers.judge_lm import JUDGED, TinyLm, judge_options, save_judge
+from tests.helpers.judge_lm import JUDGED, judge_options, save_judge
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.tiny_lm import PLACES, document, question
 
@@ -82,7 +83,7 @@ class Loop:
 
     def __init__(self, place: Path) -> None:
         self.folder = place / "judge"
-        self.lm = TinyLm(self.folder)
+        self.lm = CausalLm(str(self.folder), device="cpu")
         self.asked: set[str] = set()
 
     def fields(self, option: str, valid: Any, documents: Sequence[Passage] = (), **texts: str) -> dict[str, Any] | None:
@@ -177,16 +178,16 @@ def test_agreement_is_counted_over_known_truth(single: Path, loop: Loop) -> None
 def test_the_report_carries_verdicts_prompts_failures_and_costs(single: Path, place: Path) -> None:
     record = report(single)["judge"]
     prompt = Prompt.load(str(place / "judge" / "answer_prompt.yaml"))
-    assert record["model"] == "tiny judge"
+    assert record["model"] == CausalLm(str(place / "judge"), device="cpu").name
     assert record["prompts"]["answers"] == {"name": "answer_prompt", "hash": prompt.hash}
     found = cells(single)
     assert record["verdicts"] == found["judge costs", "all", "verdicts"]
     assert sum(record["failures"].values()) == found["judge costs", "all", "failed"]
-    assert found["judge costs", "all", "US dollars"] == 0.25 * found["judge costs", "all", "calls"]
+    assert ("judge costs", "all", "US dollars") not in found  # a local model has no price
     assert found["judge costs", "all", "calls"] == record["verdicts"]  # no repairs
     assert found["judge costs", "all", "tokens written"] > 0
     text = (single / "report.md").read_text()
-    assert f"judge: tiny judge; answers: prompt answer_prompt, {prompt.hash}; passages: " in text
+    assert f"judge: {record['model']}; answers: prompt answer_prompt, {prompt.hash}; passages: " in text
     page = (single / "report.html").read_text()
     assert all(part in page for part in ("Judged by a language model", "Agreement of the judge", '"not relevant"'))
     first = questions(single)[0]["judge"]
@@ -245,26 +246,26 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
     place: Path, single: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Chat] = []
-    reply = TinyLm.reply
+    reply = CausalLm.reply
 
-    def stops(self: TinyLm, chats: Sequence[Chat]) -> list[Reply]:
+    def stops(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
         if len(counted) + len(chats) > 20:
             raise KeyboardInterrupt
         counted.extend(chats)
         return reply(self, chats)
 
     monkeypatch.setattr("harness.evaluation.judge.REQUESTS_AT_ONCE", 4)
-    monkeypatch.setattr(TinyLm, "reply", stops)
+    monkeypatch.setattr(CausalLm, "reply", stops)
     assert evaluate(place, "stopped").code == INTERRUPTED
     assert 16 < len(counted) <= 20
     assert (place / "stopped.partial" / "verdicts.jsonl").is_file()
     again: list[Chat] = []
 
-    def counts(self: TinyLm, chats: Sequence[Chat]) -> list[Reply]:
+    def counts(self: CausalLm, chats: Sequence[Chat]) -> list[Reply]:
         again.extend(chats)
         return reply(self, chats)
 
-    monkeypatch.setattr(TinyLm, "reply", counts)
+    monkeypatch.setattr(CausalLm, "reply", counts)
     ended = evaluate(place, "stopped")
     assert ended.code == 0, ended.err
     assert f"reusing {len(counted)} verdicts from an earlier run" in ended.err
@@ -277,15 +278,15 @@ def test_an_interrupted_evaluation_asks_only_what_is_missing(
 
 def test_one_language_model_is_loaded_for_all_systems(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    load = TinyLm.__init__
+    load = CausalLm.__init__
 
-    def counts(self: TinyLm, *args: Any, **kwargs: Any) -> None:
+    def counts(self: CausalLm, *args: Any, **kwargs: Any) -> None:
         loaded.append("once")
         load(self, *args, **kwargs)
 
-    monkeypatch.setattr(TinyLm, "__init__", wraps(load)(counts))
+    monkeypatch.setattr(CausalLm, "__init__", wraps(load)(counts))
     ended = evaluate(
-        place, "loaded", "--judge.llm.usd_per_call", "1", "--judge.verdicts", "[passages]", systems=("first", "last")
+        place, "loaded", "--judge.llm.batch_tokens", "512", "--judge.verdicts", "[passages]", systems=("first", "last")
     )
     assert ended.code == 0, ended.err
     assert loaded == ["once"]
@@ -306,10 +307,10 @@ def test_one_language_model_is_loaded_for_all_systems(place: Path, monkeypatch: 
 def test_its_options_are_checked_before_anything_is_loaded(
     place: Path, options: tuple[str, str], parts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def loads(self: TinyLm, *args: Any, **kwargs: Any) -> None:
+    def loads(self: CausalLm, *args: Any, **kwargs: Any) -> None:
         raise AssertionError("loaded")
 
-    monkeypatch.setattr(TinyLm, "__init__", wraps(TinyLm.__init__)(loads))
+    monkeypatch.setattr(CausalLm, "__init__", wraps(CausalLm.__init__)(loads))
     refused(evaluate(place, "refused", *options), 2, *parts)
     assert not (place / "refused").exists()
 
@@ -320,7 +321,7 @@ def test_a_judge_without_a_language_model_is_refused(place: Path) -> None:
 
 def test_systems_with_different_judges_are_refused(place: Path) -> None:
     config = yaml.safe_load((place / "last.yaml").read_text())
-    config["judge"] = {"llm": {"class_path": "tests.helpers.judge_lm.TinyLm", "init_args": {"folder": "judge"}}}
+    config["judge"] = {"llm": {"class_path": "harness.llm.local.CausalLm", "init_args": {"model": "judge"}}}
     (place / "own.yaml").write_text(yaml.safe_dump(config))
     refused(
         evaluate(place, "refused", judge=False, systems=("first", "own")), 2, "judge is None for first and", "for own",

@@ -16,7 +16,9 @@ from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.agreement import COLUMNS, Case, agreement_cells, known_answers
 from harness.evaluation.judging.ranking import adequacy, inverted_ranks
+from harness.evaluation.judging.tables import costs_table
 
+VALID = '{"reason": "so", "relevant": true}'
 BOOTSTRAP = Bootstrap(200, 0)
 
 
@@ -181,7 +183,7 @@ def test_equal_requests_are_asked_once() -> None:
 
         def reply(self, chats: Sequence[Chat]) -> list[Reply]:
             self.asked += len(chats)
-            return [Reply('{"reason": "so", "relevant": true}') for _ in chats]
+            return [Reply(VALID) for _ in chats]
 
     model = Counts()
     judge, passage = Judge(model), Passage.of("t", "x")
@@ -190,3 +192,31 @@ def test_equal_requests_are_asked_once() -> None:
     judge.on_passages([(asked(0), passage), (asked(1), passage)])
     assert model.asked == 2
     assert len({each.key for each in verdicts}) == 1
+
+
+def test_costs_of_all_rounds_are_summed_and_equal_requests_are_charged_once() -> None:
+    class Priced(Alphabet):
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            texts = ["nothing" if "3" in c.messages[0].content + c.messages[1].content else VALID for c in chats]
+            return [Reply(text, usd=0.5, prompt_tokens=7, reply_tokens=2, retries=1) for text in texts]
+
+    judge, passage = Judge(Priced(), repairs=2), Passage.of("t", "x")
+    verdicts = judge.on_passages([(asked(number), passage) for number in (1, 2, 3, 1)])
+    table = costs_table({"passages": verdicts, "again": verdicts[:2]})
+    rows = {
+        name: {column: cell.value for column, cell in zip(table.columns, cells, strict=True) if cell}
+        for name, cells in table.rows.items()
+    }
+    assert verdicts[2].fields is None
+    assert rows["all"] == rows["passages"]
+    expected = {
+        "verdicts": 3,
+        "failed": 1,
+        "calls": 5,
+        "repairs": 2,
+        "tokens read": 35,
+        "tokens written": 10,
+        "US dollars": 2.5,
+    }
+    assert {name: rows["passages"][name] for name in expected} == expected
+    assert rows["again"]["calls"] == 2
