@@ -101,8 +101,8 @@ def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settin
 
 
 def has_read(answers: Sequence[Answer]) -> bool:
-    """Whether a reader gave one of the answers; it may have given an empty text."""
-    return any(answer.text or answer.logprob is not None for answer in answers)
+    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
+    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
 
 
 def _answer_tables(

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from common.progress import Progress, say, track
 from harness.runtime.journal import Journal
 
-_FORMAT = 2  # version of the lines; increase it when the meaning of a result changes
+_FORMAT = 3  # version of the lines; increase it when the meaning of a result changes
 _LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
 _Batch = TypeVar("_Batch", bound=Sequence)
 

@@ -125,7 +125,7 @@ class Interrupt:
 
 
 def reading(monkeypatch: pytest.MonkeyPatch, at: int) -> Interrupt:
-    return Interrupt(monkeypatch, candidates.MarginalReader, "matrices", at)
+    return Interrupt(monkeypatch, MarginalReader, "matrices", at)
 
 
 @pytest.mark.whole_run

@@ -168,3 +168,19 @@ def test_a_question_that_cannot_be_rewritten_is_asked_as_it_stands(
     conversation.add("What is the river of alpha ?", "amber " * 4000)
     assert conversation.standalone("And its stone ?") == "And its stone ?"
     assert "The question was not rewritten (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plain_llm", "drrag_llm", "rerag_llm"])
+def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str) -> None:
+    (place / "long.yaml").write_text("user: " + "amber " * 4000 + "${documents} ${question}\ndocument: ${text}\n")
+    config = yaml.safe_load((place / f"{name}.yaml").read_text())
+    config["strategy"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
+    (place / "failing.yaml").write_text(yaml.safe_dump(config))
+    ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"))
+    assert "calls gave no answer: " in ended.err
+    for record in questions(place / f"failing_{name}"):
+        notes = record["notes"]
+        errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
+        assert all("tokens" in error for error in errors)
+        assert record["costs"]["failed_calls"] >= 1
+        assert (record["answer"], record["EM"]) == ("", 0)
