@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TRAINING = (  # from the ground floor up: a folder imports from itself and from folders before it
     "common",
-    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr",
     "datamodules.formats", "datamodules.formats.layouts", "datamodules.world", "datamodules.examples", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip
 SERVING = (
     "common",
-    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm",
