@@ -11,7 +11,6 @@ from common.files import whole_folder
 from common.progress import say
 from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, remove_partial, settings_of
 from harness.interfaces import Strategy
-from harness.readers.llm import read_by
 
 if TYPE_CHECKING:
     from harness.evaluation.engine import Measured
@@ -87,7 +86,6 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                     if judge is None and options["judge"] is not None:
                         judge = options["judge"]  # one for all systems: it gives equal requests one verdict
                         judge.keep_in(settings.partial)
-                    read_by(options["strategy"], options["llm"])
                     own = settings_of(settings.partial / name, **shared)
                     taken = _own_options(options["strategy"], options["study"])
                     study = build_study(options["strategy"], taken, out, options["layout"])

@@ -62,7 +62,7 @@ def judge_cases() -> list[Case]:
     return cases
 
 
-def save_judge(folder: Path, steps: int = 120) -> Path:
+def save_judge(folder: Path, steps: int = 140) -> Path:
     """The trained model; its prompts lie beside it as `<option>.yaml`."""
     save_chat_lm(folder, judge_cases(), steps)
     for option, prompt in PROMPTS.items():

@@ -87,10 +87,8 @@ def _kappa(counts_B4: NDArray[np.float64]) -> NDArray[np.float64]:
     shares_B4 = counts_B4 / counts_B4.sum(axis=1, keepdims=True)
     true_B, judged_B = shares_B4[:, 0] + shares_B4[:, 2], shares_B4[:, 0] + shares_B4[:, 1]
     chance_B = true_B * judged_B + (1 - true_B) * (1 - judged_B)
-    # chance is 1 up to rounding where truth and verdicts are all the same
-    return _ratio(
-        _accuracy(counts_B4) - chance_B, np.where(np.isclose(chance_B, 1, rtol=0, atol=1e-12), 0, 1 - chance_B)
-    )
+    # both are rounded, so that no agreement beyond chance is 0, and chance is 1 where truth and verdicts are all the same
+    return _ratio(np.round(_accuracy(counts_B4) - chance_B, 12) + 0.0, np.round(1 - chance_B, 12))
 
 
 def _ratio(over_B: NDArray[np.float64], under_B: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.llm.structured import json_object
 from harness.retrievers.bm25 import build_bm25
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.judge_lm import JUDGED, judge_options, save_judge
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.tiny_lm import PLACES, document, question
@@ -290,40 +290,3 @@ def test_one_language_model_is_loaded_for_all_systems(place: Path, monkeypatch: 
     )
     assert ended.code == 0, ended.err
     assert loaded == ["once"]
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (("--judge.passages", "0"), ["passages must be at least 1, got 0"]),
-        (("--judge.repairs", "-1"), ["repairs must be at least 0, got -1"]),
-        (("--judge.verdicts", "[]"), ["verdicts is []; it must name at least one of answers, passages, criteria, ranking"]),
-        (("--judge.verdicts", "[answer]"), ["judge.verdicts"]),
-        (("--judge.answer_prompt", "judge_answers"), ["prompt is 'judge_answers'; allowed: ", "judge_answer"]),
-        (("--judge.answer_prompt", "judge_ranking"), ["prompt judge_ranking", "${answers}", "allowed there: "]),
-        (("--judge.answer_prompt", "judge_passage"), ["prompt judge_passage needs a place ${answer}"]),
-    ],
-)  # fmt: skip
-def test_its_options_are_checked_before_anything_is_loaded(
-    place: Path, options: tuple[str, str], parts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def loads(self: CausalLm, *args: Any, **kwargs: Any) -> None:
-        raise AssertionError("loaded")
-
-    monkeypatch.setattr(CausalLm, "__init__", wraps(CausalLm.__init__)(loads))
-    refused(evaluate(place, "refused", *options), 2, *parts)
-    assert not (place / "refused").exists()
-
-
-def test_a_judge_without_a_language_model_is_refused(place: Path) -> None:
-    refused(evaluate(place, "refused", "--judge.passages", "3", judge=False), 2, "judge")
-
-
-def test_systems_with_different_judges_are_refused(place: Path) -> None:
-    config = yaml.safe_load((place / "last.yaml").read_text())
-    config["judge"] = {"llm": {"class_path": "harness.llm.local.CausalLm", "init_args": {"model": "judge"}}}
-    (place / "own.yaml").write_text(yaml.safe_dump(config))
-    refused(
-        evaluate(place, "refused", judge=False, systems=("first", "own")), 2, "judge is None for first and", "for own",
-        "all systems of a comparison need the same",
-    )  # fmt: skip
