@@ -23,6 +23,7 @@ from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.rerag.marginal_reader import MarginalReader
 from models.serving_manifest import write_manifest
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
