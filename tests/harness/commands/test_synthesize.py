@@ -1,7 +1,12 @@
 """`infer.py synthesize` with real tiny models: layouts that training reads, reasons, splits, and a run after a kill."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +20,7 @@ from harness.synthesis import pipeline
 from harness.synthesis.drafts import Draft, Task
 from harness.synthesis.t5_writer import T5Writer
 from tests.helpers.commands import command
+from tests.helpers.killing_writer import KILLED_AT
 from tests.helpers.question_writers import (
     BY_TITLE,
     CORPUS,
@@ -29,6 +35,7 @@ from tests.helpers.question_writers import (
     linked,
     write_corpus,
 )
+from tests.helpers.runs import ROOT, SAME_THREADS
 
 WHOLE = ("--validation_share", "0", "--test_share", "0")
 
@@ -123,7 +130,27 @@ def test_the_limit_is_shared_by_the_splits(writing_models: dict[str, Path], tmp_
     assert [manifest(tmp_path)["splits"][split]["questions"] for split in ("train", "validation")] == [3, 2]
 
 
-def test_a_killed_run_resumes_to_the_same_files(
+@pytest.mark.whole_run
+def test_a_killed_run_resumes_to_the_same_files(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    more = ("--out_layout", "fid", "--per_passage", "4", "--writer", "tests.helpers.killing_writer.KillingWriter")
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+        given = arguments(writing_models, tmp_path / name, *more)
+    rest = f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; infer.main()"
+    environment = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
+    run = partial(subprocess.run, [sys.executable, "-c", rest], capture_output=True, text=True)
+    assert run(cwd=tmp_path / "whole", env=environment).returncode == 0
+    killed = run(cwd=tmp_path / "broken", env={**environment, KILLED_AT: "3"})
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "broken/synthetic").exists()
+    again = run(cwd=tmp_path / "broken", env=environment)
+    assert again.returncode == 0, again.stderr
+    assert "reusing 3 of" in again.stderr
+    assert digests(tmp_path / "broken/synthetic") == digests(tmp_path / "whole/synthetic")
+    assert [file.name for file in (tmp_path / "broken").iterdir() if file.name.startswith(".tmp")] == []
+
+
+def test_an_interrupted_run_resumes_to_the_same_files(
     writing_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline, "TASKS_AT_ONCE", 2)
