@@ -4,9 +4,11 @@
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
     fid             question: Q title: TITLE context: TEXT  Fusion-in-Decoder
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
+    question_writing  answer: A document 1: TITLE. TEXT document 2: ...    the same with an answer, for a writer of questions
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
-All but `packed` take one passage.  Passages are truncated, never the question; `packed` shares the room evenly.
+All but `packed` and `question_writing` take one passage.  Passages are truncated, never the question; those two share the room
+evenly.
 """
 
 import re
@@ -22,7 +24,7 @@ from common.records import Passage, clean, passage_text
 from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize, special_texts
 
-ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
+ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "question_writing", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
 MIN_PASSAGE_TOKENS = 4
 MIN_TOKENS = 16  # smallest allowed maximum length of an input
@@ -80,6 +82,8 @@ class ContextEncoder:
             )
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
+        self.packed = format in ("packed", "question_writing")  # whether all passages form one input
+        self.prefix = "answer: " if format == "question_writing" else "question: "
         self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
@@ -102,7 +106,7 @@ class ContextEncoder:
         if len(self._ids) + len(missing) > self.cached_texts:
             self._ids.clear()
             missing = dict(zip(keys, rows, strict=True))
-        tokenize = self._tokenize_packed if self.format == "packed" else self._tokenize_single
+        tokenize = self._tokenize_packed if self.packed else self._tokenize_single
         self._ids.update(zip(missing, tokenize(list(missing.values())), strict=True))
         return [self._ids[key] for key in keys]
 
@@ -115,7 +119,7 @@ class ContextEncoder:
         Raises:
             UserError: If the question leaves no room for its passages, or there are several passages and the format takes one.
         """
-        if self.format == "packed":
+        if self.packed:
             question, *documents = self._documents_of(text)
             return self._pack([(question, documents)])[0] if documents else self._plain(text)
         match = _PARTS[self.format].fullmatch(text) if self.format in _PARTS else None
@@ -171,7 +175,7 @@ class ContextEncoder:
         return self._pack(
             [
                 (
-                    f"question: {self._clean(question)}",
+                    self.prefix + self._clean(question),
                     [f"document {i}: {self._clean(passage_text(p))}" for i, p in enumerate(passages, start=1)],
                 )
                 for question, passages in rows
@@ -180,7 +184,7 @@ class ContextEncoder:
 
     def _pack(self, rows: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
         """Token ids of every (question, documents) row; the documents share evenly what the question leaves."""
-        self._check_lengths([question.removeprefix("question: ") for question, _ in rows])
+        self._check_lengths([question.removeprefix(self.prefix) for question, _ in rows])
         texts = [question for question, _ in rows] + [document for _, documents in rows for document in documents]
         ids = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_tokens)["input_ids"]
         sequences, start = [], len(rows)
@@ -197,10 +201,10 @@ class ContextEncoder:
         blank = _PARAGRAPHS if f"{_PARAGRAPHS}document 1: " in text else " "
         parts: list[str] = []
         rest = text
-        while text.startswith("question: ") and f"{blank}document {len(parts) + 1}: " in rest:
+        while text.startswith(self.prefix) and f"{blank}document {len(parts) + 1}: " in rest:
             part, _, rest = rest.partition(f"{blank}document {len(parts) + 1}: ")
             parts.append(part)
-        marks = ["question: ", *(f"document {number}: " for number in range(1, len(parts) + 1))]
+        marks = [self.prefix, *(f"document {number}: " for number in range(1, len(parts) + 1))]
         texts = [parts[0].removeprefix(marks[0]), *parts[1:], rest] if parts else []
         return [mark + self._clean(each) for mark, each in zip(marks, texts, strict=False)] or [text]
 
@@ -210,8 +214,10 @@ class ContextEncoder:
     def _check_lengths(self, questions: Sequence[str]) -> None:
         room = self.max_tokens - MIN_PASSAGE_TOKENS
         for question in set(questions):
-            if len(f"question: {question}".encode()) + 3 > room:  # a token has at least one byte, except special tokens
-                tokens = len(self.tokenizer(f"question: {question}")["input_ids"])
+            if (
+                len((self.prefix + question).encode()) + 3 > room
+            ):  # a token has at least one byte, except special tokens
+                tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
                 if tokens > room:
                     raise UserError(
                         f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise max_tokens."

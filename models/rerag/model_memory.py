@@ -88,7 +88,7 @@ def _reading_memory(
             generator.answer_logp(encoded.rows(every_P), labels_PA)
 
     memory = forward_memory(generator.network, weights, answers, (rows, tokens), 1, compute)
-    if generator.encode.format == "packed":
+    if generator.encode.packed:
         return memory
     held = min(questions * read * tokens, max(TOKENS_PER_GROUP, read * tokens))  # states of a group of questions
     kept = (held - rows * tokens) * (generator.network.config.d_model * _STATE_BYTES + torch.long.itemsize)
