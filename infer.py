@@ -1,6 +1,7 @@
-"""Build indexes, mine hard negatives, score passages, answer questions and evaluate, with exported checkpoints.
+"""Build indexes, write questions, mine hard negatives, score passages, answer questions and evaluate, with exported checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
+    python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py plan --config configs/infer/drrag_hotpotqa.yaml --gpu_memory_gib 24
@@ -36,14 +37,18 @@ from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import check_mine, mine
 from harness.commands.plan import check_plan, plan
 from harness.commands.score import check_score, score
-from harness.runtime.provenance import construct
+from harness.commands.synthesize import check_synthesize, synthesize
+from harness.runtime.provenance import construct, shared_models
 
-COMMANDS: dict[str, Any] = {command.__name__: command for command in (index, mine, score, plan, ask, evaluate, export)}
+COMMANDS: dict[str, Any] = {
+    command.__name__: command for command in (index, synthesize, mine, score, plan, ask, evaluate, export)
+}
 
 
 KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
     "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
+    "synthesize": "The finished questions are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
 }
 
@@ -54,7 +59,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     command = "infer.py"
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
-        "plan": check_plan,
+        "plan": check_plan, "synthesize": check_synthesize,
     }  # fmt: skip
     unbuilt: ClassVar = ("plan",)
 
@@ -80,10 +85,11 @@ class CheckingParser(ComparingParser):
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
-    if systems := systems_of(given):
-        compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
-    else:
-        call(Parser, COMMANDS, given)
+    with shared_models():
+        if systems := systems_of(given):
+            compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
+        else:
+            call(Parser, COMMANDS, given)
 
 
 def call(parser: type[Parser], commands: dict[str, Any], args: list[str]) -> Any:

@@ -17,11 +17,10 @@ from pathlib import Path
 import torch
 from sentence_transformers import CrossEncoder
 
-from common.records import Passage
+from common.records import Passage, passage_text
 from models.devices import resolve_device
 from models.drrag.triple_classifier import PART, TripleClassifier
 from models.pretrained import MINILM
-from models.text_formats import passage_text
 
 Triples = list[tuple[str, Passage, Passage]]
 

@@ -54,14 +54,21 @@ class Reply:
 
 
 def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
-    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known."""
+    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known; retries, cached
+    and failed calls where there are any."""
     costs = {
         "model_calls": float(len(replies)),
         "tokens": float(sum(reply.prompt_tokens for reply in replies)),
         "reply_tokens": float(sum(reply.reply_tokens for reply in replies)),
+    }
+    events = {
         "retries": float(sum(reply.retries for reply in replies)),
         "cached_calls": float(sum(reply.cached for reply in replies)),
         "failed_calls": float(sum(bool(reply.error) for reply in replies)),
     }
     prices = [reply.usd for reply in replies if reply.usd is not None]
-    return {**costs, "usd": sum(prices)} if prices else costs
+    return {
+        **costs,
+        **{name: count for name, count in events.items() if count},
+        **({"usd": sum(prices)} if prices else {}),
+    }

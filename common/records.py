@@ -59,6 +59,11 @@ class Passage:
         return labels | ({"metadata": self.metadata} if self.metadata else {})
 
 
+def passage_text(passage: Passage) -> str:
+    """A passage as model input: "title. text", or the text alone if it has no title."""
+    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question of a data-set file, with its answers and passages."""

@@ -9,7 +9,7 @@ import torch
 from common.checks import check_at_least
 from common.errors import DataError
 from common.progress import Progress
-from common.records import Question
+from common.records import Question, passage_text
 from datamodules.examples.audit import audit
 from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
@@ -17,7 +17,6 @@ from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
 from models.drrag.triple_tokenizer import SPECIAL_TOKENS, TripleEncoder
 from models.length_batching import length_batches
-from models.text_formats import passage_text
 
 if TYPE_CHECKING:
     from models.drrag.triple_classifier import TripleClassifier

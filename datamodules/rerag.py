@@ -29,6 +29,7 @@ class ContextModel(Protocol):
     """The part of the LightningModule's interface that the data module uses."""
 
     packed: bool  # whether all contexts of a question form one input
+    writes_questions: bool  # whether the targets are the questions, and the inputs answers
     relevance: Relevance  # what weights the contexts; `retriever` needs their scores
 
     @property
@@ -54,7 +55,7 @@ class ReRagData(StepData):
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
         more: Files of additional candidates per question, written by `infer.py mine`.
-        contexts: Contexts per question in training, N; with text_format packed, documents per reader call.
+        contexts: Contexts per question in training, N; with text_format packed or question_writing, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
         pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file order),
             `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a generator).
@@ -144,7 +145,8 @@ class ReRagData(StepData):
             )
         self.more = read_mined(self.more_files)
         sets = self._sets(train, self.contexts, self.pick, 0)
-        self.validation_sets = self._sets(held_out, self.validation_contexts, self.validation_pick, -1)
+        held_out_sets = self._sets(held_out, self.validation_contexts, self.validation_pick, -1)
+        self.validation_sets = [self._as_read(one) for one in held_out_sets]
         if not sets or not self.validation_sets:
             raise DataError(
                 f"{len(sets)} training and {len(self.validation_sets)} validation questions with answers and contexts "
@@ -203,6 +205,14 @@ class ReRagData(StepData):
             question, passages = self._reworded(question, passages, answer, rng)
         return ContextSet(question, passages, labels, answer, scores)
 
+    def _as_read(self, one: ContextSet) -> ContextSet:
+        """The set as the model reads it: for a writer of questions, question and answer change places."""
+        if not self._module.writes_questions:
+            return one
+        return replace(
+            one, question=replace(one.question, text=one.answer, answers=(one.question.text,)), answer=one.question.text
+        )
+
     def _scores(self, question: Question, passages: Sequence[Passage]) -> tuple[float, ...]:
         """The retriever scores of contexts, if they weight them; fewer than contexts if some have none."""
         if self._module.relevance != "retriever" or not question.given_scores:
@@ -236,7 +246,8 @@ class ReRagData(StepData):
             return swap_words(text, self.nearest, self.word_swaps, protected, rng)
 
         return (
-            replace(question, text=swapped(question.text)),
+            # a target is not reworded: the writer would learn the wrong words
+            question if self._module.writes_questions else replace(question, text=swapped(question.text)),
             tuple(Passage.of(p.title, swapped(p.text), p.source) for p in passages),
         )
 
@@ -252,7 +263,7 @@ class ReRagData(StepData):
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ContextBatch:
         mine = rows or step[:1]
-        sets = [self._set(self.questions[row], self.contexts, self.pick, epoch) for row in mine]
+        sets = [self._as_read(self._set(self.questions[row], self.contexts, self.pick, epoch)) for row in mine]
         pairs = len(step) if self._module.packed else sum(self.counts[row] for row in step)
         return self._batch(mine, sets, len(step), pairs, weight=float(bool(rows)))
 

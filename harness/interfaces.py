@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from common.chat import Chat, Reply
 from common.records import Answer, Passage, Question, Ranked
+from common.rewrites import Rewrites
 
 if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
@@ -78,6 +79,23 @@ class ScoringModel(LanguageModel, Protocol):
 
     def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
         """Log-probability (nats, at most 0) of each text and its end as the reply to its chat, in order."""
+
+
+@runtime_checkable
+class Rewriter(Protocol):
+    """Makes search queries of questions (DMQR-RAG): a trained model, or a language model by prompt."""
+
+    name: str  # for reports
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """The queries of every question by every strategy, in order.
+
+        A strategy without a valid query falls back to the question itself, which is recorded.  A rewriter that chooses among
+        the strategies leaves out those that it has not chosen.
+
+        Raises:
+            UserError: If the rewriter does not know a strategy.
+        """
 
 
 @runtime_checkable

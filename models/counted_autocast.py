@@ -17,6 +17,7 @@ PRODUCTS = {
     torch.bmm,
     Tensor.bmm,
     torch.baddbmm,
+    torch.addmm,
 }
 FP32_ON_GPU = {
     F.layer_norm,

@@ -27,9 +27,9 @@ def length_batches(lengths: Sequence[int], tokens_per_batch: int) -> list[list[i
 
 
 def pad(
-    sequences: Sequence[Sequence[int]], pad_id: int, max_tokens: int, length: int | None = None
+    sequences: Sequence[Sequence[int]], pad_id: int, max_tokens: int, length: int | None = None, left: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Right-padded token ids and attention mask, both (P, T) int64.
+    """Padded token ids and attention mask, both (P, T) int64; padded on the right, or with `left` on the left.
 
     T is `length`, or the longest row rounded up to a multiple of 8 (at most `max_tokens`): it suits tensor cores,
     and few distinct shapes keep allocator and kernel caches from growing by gigabytes over a run.
@@ -39,8 +39,9 @@ def pad(
     ids_PT = torch.full((len(sequences), T), pad_id)
     attention_PT = torch.zeros(len(sequences), T, dtype=torch.long)
     for row, sequence in enumerate(sequences):
-        ids_PT[row, : len(sequence)] = torch.tensor(sequence)
-        attention_PT[row, : len(sequence)] = 1
+        place = slice(T - len(sequence), T) if left else slice(len(sequence))
+        ids_PT[row, place] = torch.tensor(sequence)
+        attention_PT[row, place] = 1
     return ids_PT, attention_PT
 
 

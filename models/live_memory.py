@@ -91,13 +91,15 @@ class LiveBytes(TorchDispatchMode):
 
 
 class _PaddedMasks(TorchFunctionMode):
-    """Answers that a mask without storage has padding: transformers asks, to leave out a mask without."""
+    """Answers that a mask without storage has padding: transformers asks whether all of it is 1, to leave out such a mask."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         if func is Tensor.all and args[0].is_meta:
             return torch.tensor(False)
+        if func is Tensor.__bool__ and args[0].is_meta:
+            return False
         return func(*args, **(kwargs or {}))
 
 

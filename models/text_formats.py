@@ -1,11 +1,10 @@
-"""Helpers shared by all input formats: passage text, escaping of special tokens, words of the relevance labels."""
+"""Helpers shared by all input formats: escaping of special tokens, words of the relevance labels."""
 
 from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
 from common.errors import UserError
-from common.records import Passage
 
 WORD_START = "▁"  # SentencePiece's mark
 SENTINELS = 100  # of T5's vocabulary: <extra_id_0> to <extra_id_99>
@@ -13,11 +12,6 @@ LABEL_WORDS = (  # proposed where "true" or "false" is several tokens
     ("true", "false"), ("yes", "no"), ("True", "False"), ("Yes", "No"), ("right", "wrong"), ("good", "bad"), ("A", "B"),
     ("1", "0"), ("+", "-"),
 )  # fmt: skip
-
-
-def passage_text(passage: Passage) -> str:
-    """A passage as model input: "title. text", or the text alone if it has no title."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
 
 
 def neutralize(text: str, specials: Sequence[str]) -> str:
@@ -36,6 +30,16 @@ def special_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
     ids = tokenizer.convert_tokens_to_ids([WORD_START + piece for piece in pieces])
     plain = [piece for piece, id_ in zip(pieces, ids, strict=True) if id_ not in (None, tokenizer.unk_token_id)]
     return sorted({*tokenizer.all_special_tokens, *plain}, key=len, reverse=True)
+
+
+def marker_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    """Texts that a tokenizer reads as one token that it was given later, such as <|im_start|>: special or not, longest first.
+
+    Among them are the marks between the messages of a chat.  Added blanks and single characters are ordinary text.
+    """
+    added = {str(token) for token in tokenizer.added_tokens_decoder.values()}
+    texts = {*special_texts(tokenizer), *added}
+    return sorted((text for text in texts if len(text.strip()) > 1), key=lambda text: (-len(text), text))
 
 
 def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word: str) -> tuple[int, int]:

@@ -2,15 +2,19 @@
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from common.command_line import StandIn
 from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
 from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, remove_partial, settings_of
 from harness.interfaces import Strategy
+
+if TYPE_CHECKING:
+    from harness.evaluation.engine import Measured
+    from harness.evaluation.judge import Judge
 
 Run = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
 
@@ -62,13 +66,15 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
     _check_all_taken(systems, given)
     _check_shared(systems, given)
     from harness.evaluation.comparison import write_comparison
+    from harness.evaluation.judging.ranking import judge_several
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
     shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
     out, source, limit = Path(given[0]["out"]), given[0]["questions"], given[0]["limit"]
     settings = settings_of(out, **shared)
-    measured = {}
+    measured: dict[str, Measured] = {}
+    judge: Judge | None = None
     with OUTPUT.locked(out):
         with whole_folder(out) as folder:
             for number, (name, args) in enumerate(systems.items(), 1):
@@ -76,22 +82,25 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
 
                 @functools.wraps(evaluate)
                 def measure(name: str = name, **options: Any) -> Any:
+                    nonlocal judge
+                    if judge is None and options["judge"] is not None:
+                        judge = options["judge"]  # one for all systems: it gives equal requests one verdict
+                        judge.keep_in(settings.partial)
                     own = settings_of(settings.partial / name, **shared)
                     taken = _own_options(options["strategy"], options["study"])
                     study = build_study(options["strategy"], taken, out, options["layout"])
                     (folder / name).mkdir()
-                    found = evaluate_into(folder / name, options["strategy"], study, source, limit, own)
+                    found = evaluate_into(folder / name, options["strategy"], study, source, limit, own, judge)
                     # the system's report is written: what only it needs may hold all that was retrieved
                     found.findings.plots, found.findings.records = {}, ()
                     return found
 
                 # its own --out, which is not written: the comparison's is locked by this process
                 measured[name] = run({"evaluate": measure}, [*args, "--out", str(settings.partial / name)])
-            write_comparison(folder, measured, source, settings)
+            write_comparison(folder, measured, source, settings, judge_several(judge, measured, settings))
         for name in systems:
             remove_partial(settings.partial / f"{name}.partial")
-        with suppress(OSError):  # nothing was saved
-            settings.partial.rmdir()
+        remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 
@@ -140,11 +149,18 @@ def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> N
     (first_name, first), *others = zip(names, given, strict=True)
     for name, options in others:
         for key in first.keys() - {"strategy", "study"}:
-            if options[key] != first[key]:
+            if _described(options[key]) != _described(first[key]):
                 raise UserError(
-                    f"{key} is {first[key]} for {first_name} and {options[key]} for {name}: all systems of a comparison need the "
+                    f"{key} is {_described(first[key])} for {first_name} and {_described(options[key])} for {name}: all systems of a comparison need the "
                     f"same. Type --{key} VALUE."
                 )
+
+
+def _described(value: object) -> object:
+    """An option's value; an object by its class and its arguments."""
+    if not isinstance(value, StandIn):
+        return value
+    return {"class_path": value.class_path} | {name: _described(each) for name, each in value.init_args.items()}
 
 
 @functools.wraps(evaluate)

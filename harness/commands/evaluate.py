@@ -9,6 +9,7 @@ from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say, track
+from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
 from harness.interfaces import LanguageModel, Strategy
 from harness.readers.llm import read_by
@@ -32,6 +33,7 @@ def evaluate(
     resamples: int = 10_000,
     seed: int = 0,
     llm: LanguageModel | None = None,
+    judge: Judge | None = None,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -54,6 +56,7 @@ def evaluate(
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
         llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
+        judge: A language model that judges answers and passages: --judge.llm with a class or a file, as --llm takes it.
     """
     read_by(strategy, llm)
     check_evaluate(strategy, questions, out, layout, limit, normalization, ks, study, resamples)
@@ -63,8 +66,10 @@ def evaluate(
     settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
     own = build_study(strategy, study, out, layout)
     with OUTPUT.locked(out):
+        if judge is not None:
+            judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            evaluate_into(folder, strategy, own, questions, limit, settings)
+            evaluate_into(folder, strategy, own, questions, limit, settings, judge)
         remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
@@ -113,7 +118,13 @@ def settings_of(
 
 
 def evaluate_into(
-    folder: Path, strategy: Strategy, study: "Study | None", source: str, limit: int | None, settings: "Settings"
+    folder: Path,
+    strategy: Strategy,
+    study: "Study | None",
+    source: str,
+    limit: int | None,
+    settings: "Settings",
+    judge: Judge | None = None,
 ) -> "Measured":
     """Measure one system and write its report into a folder.
 
@@ -124,9 +135,11 @@ def evaluate_into(
         source: The questions file or data set.
         limit: Use only this many questions.
         settings: Of the evaluation; resumable results are kept in its folder.
+        judge: Judges the answers and passages; None for none.
     """
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
+    from harness.evaluation.judging.system import judge_measured
     from harness.evaluation.report import index_facts, reader_facts, write_report
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
@@ -147,6 +160,7 @@ def evaluate_into(
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
+    judge_measured(judge, measured, settings)
     measured.facts, measured.asked = [*facts, *index_facts(strategy), *reader_facts(strategy)], len(loaded)
     write_report(folder, measured, strategy, source, settings, absent)
     return measured

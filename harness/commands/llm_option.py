@@ -25,7 +25,7 @@ def move_to_reader(options: Any) -> None:
     from jsonargparse import Namespace
 
     llm = options.get("llm")
-    if llm is None:
+    if llm is None or options.get("strategy") is None:  # a command without a strategy uses the model itself
         return
     module, _, name = options.strategy.class_path.rpartition(".")
     taken = inspect.signature(getattr(importlib.import_module(module), name)).parameters

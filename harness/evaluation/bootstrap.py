@@ -28,9 +28,46 @@ def paired_intervals(
     Raises:
         ValueError: If there is no question or no resample, or the confidence is not between 0 and 1.
     """
-    rows, questions = differences_RN.shape
-    if questions < 1 or resamples < 1 or not 0 < confidence < 1:
-        raise ValueError(f"{questions} questions, {resamples} resamples, confidence {confidence}: nothing to resample")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence is {confidence}; it must be between 0 and 1")
+    means_BR = _resampled_means(differences_RN, resamples, seed)
+    tail = (1 - confidence) / 2
+    return np.quantile(means_BR, [tail, 1 - tail], axis=0).T
+
+
+def interval_of_means(
+    statistic: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    values_RN: NDArray[np.float64],
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> tuple[float, float] | None:
+    """95% percentile interval of a statistic of the rows' means, such as a ratio of two of them.
+
+    Args:
+        statistic: (B, R) means -> (B,) values, NaN where it is undefined.
+        values_RN: One value per question for each row.
+        resamples: How often N questions are drawn with replacement.
+        seed: Of the random draws.
+
+    Returns:
+        Lower and upper end.  Resamples in which the statistic is undefined are skipped; None if it is in all.
+
+    Raises:
+        ValueError: If there is no question or no resample.
+    """
+    values_B = statistic(_resampled_means(values_RN, resamples, seed))
+    values_B = values_B[~np.isnan(values_B)]
+    if not len(values_B):
+        return None
+    low, high = np.quantile(values_B, [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _resampled_means(values_RN: NDArray[np.float64], resamples: int, seed: int) -> NDArray[np.float64]:
+    """(B, R) means of the rows over questions drawn with replacement, the same ones for all rows."""
+    rows, questions = values_RN.shape
+    if questions < 1 or resamples < 1:
+        raise ValueError(f"{questions} questions, {resamples} resamples: nothing to resample")
     random = np.random.default_rng(seed)
     means_BR = np.empty((resamples, rows))
     step = max(1, _CELLS_AT_ONCE // questions)
@@ -40,9 +77,8 @@ def paired_intervals(
         # how often each question was drawn; one matrix product gives the means of all rows
         cells = drawn_BN + np.arange(size)[:, None] * questions
         counts_BN = np.bincount(cells.ravel(), minlength=size * questions).reshape(size, questions)
-        means_BR[start : start + size] = counts_BN @ differences_RN.T / questions
-    tail = (1 - confidence) / 2
-    return np.quantile(means_BR, [tail, 1 - tail], axis=0).T
+        means_BR[start : start + size] = counts_BN @ values_RN.T / questions
+    return means_BR
 
 
 def resampled_interval(

@@ -16,6 +16,7 @@ from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import known_percent_cells
 from harness.evaluation.engine import Measured, Measures
+from harness.evaluation.judged import Judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.report import REPORT, defined, notes_of, questions_record, write_tables
@@ -85,7 +86,9 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     return [*tables, _costs(systems)]
 
 
-def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str, settings: Settings) -> None:
+def write_comparison(
+    folder: Path, measured: Mapping[str, Measured], source: str, settings: Settings, judged: Judged
+) -> None:
     """Write the comparison's report.md, report.csv, report.json, report.html and quality_and_cost.png into a folder.
 
     Args:
@@ -93,6 +96,7 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
         measured: System -> its results, on the same questions.
         source: The questions file or data set, as given.
         settings: Of the evaluation.
+        judged: What a judge found of all systems, or the reason why none was asked.
     """
     first = next(iter(measured.values()))
     questions = first.questions
@@ -102,8 +106,9 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
         *(f"{name}: {'; '.join([*each.facts[1:], f'{each.seconds:.0f} s in all'])}" for name, each in measured.items()),
         f"normalization: {settings.normalization}; bootstrap: {settings.bootstrap.resamples:,} resamples, seed "
         f"{settings.bootstrap.seed}",
+        *judged.facts,
     ]
-    tables = comparison_tables(measured, settings)
+    tables = [*comparison_tables(measured, settings), *judged.tables]
     notes = notes_of(replace(settings, paper=None))  # the paper's figures are in the reports of the systems
     write_tables(folder, title, facts, tables, notes)
     picture = folder / "quality_and_cost.png"
@@ -114,6 +119,7 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
             for name, each in measured.items()
             for case in each.cases_of(number)
         ]
+        + [*judged.cases_of(number)]
         for number in range(len(questions))
     ]
     systems = all_systems(measured)
@@ -122,7 +128,7 @@ def write_comparison(folder: Path, measured: Mapping[str, Measured], source: str
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
     record = questions_record(source, settings, first.asked, len(questions))
-    write_json(folder / REPORT, {"questions": record, "systems": list(measured)})
+    write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
 
 
 def _by_kind(name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]], kinds_N: NDArray[np.str_]) -> Table:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import MEASURES, answer_tables, costs_table, score_answers
+from harness.evaluation.judged import Judged
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import answers as paper_answers
 from harness.evaluation.retrieval_scores import retrieval_scores
@@ -40,6 +41,7 @@ class Measured:
     ]  # by system: the strategy itself first, under its word, then the variants of its study
     seconds: float  # computing time, that of interrupted runs included
     facts: list[str] = field(default_factory=list)  # on the questions (first, the same for all systems) and the indexes
+    judged: Judged | None = None  # None without a judge
     asked: int = 0  # number of questions read, those without gold answers and gold passages included
 
     @property
@@ -48,8 +50,9 @@ class Measured:
         return {self.word: self.answers, **self.findings.variants}
 
     def cases_of(self, number: int) -> Sequence[Case]:
-        """The study's tables about one question."""
-        return self.findings.cases[number] if self.findings.cases else ()
+        """The study's tables about one question, and the judge's."""
+        own = self.findings.cases[number] if self.findings.cases else ()
+        return [*own, *(self.judged.cases_of(number) if self.judged else ())]
 
 
 def measure(strategy: Strategy, questions: Sequence[Question], study: Study | None, settings: Settings) -> Measured:
@@ -98,8 +101,8 @@ def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settin
 
 
 def has_read(answers: Sequence[Answer]) -> bool:
-    """Whether a reader gave one of the answers; it may have given an empty text."""
-    return any(answer.text or answer.logprob is not None for answer in answers)
+    """Whether a reader gave one of the answers, or failed to; it may have given an empty text."""
+    return any(each.text or each.logprob is not None or each.costs.get("failed_calls") for each in answers)
 
 
 def _answer_tables(

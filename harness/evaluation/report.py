@@ -57,6 +57,7 @@ def write_report(
         f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
         + (", HotpotQA's yes/no rule" * settings.yes_no_rule),
         *measured.findings.facts,
+        *(measured.judged.facts if measured.judged else ()),
         f"bootstrap: {settings.bootstrap.resamples:,} resamples, seed {settings.bootstrap.seed}; "
         f"total time {measured.seconds:.0f} s",
     ]
@@ -78,6 +79,7 @@ def write_report(
                 "confidence": 0.95,
             },
             "study": measured.findings.settings,
+            "judge": measured.judged.record if measured.judged else None,
             "means": {
                 system: {name: _mean(values) for name, values in each.items()}
                 for system, each in measured.measures.items()
@@ -96,7 +98,7 @@ def write_report(
         measured.questions,
         measured.systems,
         {system: defined(each) for system, each in measured.measures.items()},
-        measured.findings.cases,
+        [measured.cases_of(number) for number in range(count)],
     )
     write_text(folder / "report.html", html)
 
@@ -171,7 +173,8 @@ def question_records(measured: Measured) -> Iterator[str]:
             "notes": answer.notes,
         }
         further = measured.findings.records[number] if measured.findings.records else {}
-        yield json.dumps({**record, **further}, ensure_ascii=False)
+        judged = measured.judged.records[number] if measured.judged else {}
+        yield json.dumps({**record, **further, **judged}, ensure_ascii=False)
 
 
 def _number(value: float) -> float | None:

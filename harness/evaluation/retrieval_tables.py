@@ -1,4 +1,4 @@
-"""The table of retrieval scores that every system has: recall of gold passages, hit rate, precision, MRR, has-answer recall.
+"""The table of retrieval scores that every system has: recall of gold passages, hit rate, precision, MRR, has-answer.
 
 Shape legend: N questions.
 """
@@ -15,9 +15,10 @@ from harness.evaluation.tables import Cells, Table, not_measured
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
-    "hit": "hit rate",
-    "precision": "precision",
+    "hit": "hit rate by gold passages",
+    "precision": "precision by gold passages",
     "has-answer": "has-answer recall",
+    "has-answer precision": "has-answer precision",
 }
 
 
@@ -25,7 +26,7 @@ def evidence_table(questions: Sequence[Question], answers: Sequence[Answer], set
     """Scores of the first k passages of the evidence, for every k up to the longest evidence."""
     most = max((len(answer.evidence) for answer in answers), default=0)
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
-    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks)
+    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
     rows: dict[str, Cells] = {
         title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks] for name, title in ROWS.items()
@@ -34,7 +35,7 @@ def evidence_table(questions: Sequence[Question], answers: Sequence[Answer], set
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     note = (
         f"Over the evidence, at most {most} passages, in its order. Gold passages are known for {gold:,} questions, answers for "
-        f"{answered:,}. Precision is divided by k."
+        f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
     )
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
 
@@ -42,4 +43,4 @@ def evidence_table(questions: Sequence[Question], answers: Sequence[Answer], set
 def _why(name: str, most: int) -> str:
     if not most:
         return "no passage was found"
-    return "no question has a gold answer" if name == "has-answer" else "no question ships its gold passages"
+    return "no question has a gold answer" if name.startswith("has-answer") else "no question ships its gold passages"

@@ -2,11 +2,12 @@
 
     system: optional text of a system message
     user: text of the user message, such as "${documents}\n\nQuestion: ${question}"
-    document: text of each document in ${documents}: ${number}, ${title}, ${text}
+    document: text of each document in ${documents}: ${number}, ${title}, ${text}; ${passage} is "TITLE. TEXT", or the text without a title
     example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
     max_tokens: most tokens of the reply; 32 when omitted
     answer_after: the answer is what follows the last of these words in the reply; the whole reply when omitted
+    verbatim: true if the answer is the reply as it is; else quotes, brackets and a final stop are removed
     source: where the prompt was published; no model reads it
 
 `${name}` is a place for text; a dollar sign is `$$`.
@@ -22,11 +23,11 @@ from typing import Any, Self
 
 from common.chat import Message
 from common.errors import DataError, MissingInputError, UserError
-from common.records import Passage, clean
+from common.records import Passage, clean, passage_text
 
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "source")
-_KEYS = (*_TEXTS, "examples", "max_tokens")
+_KEYS = (*_TEXTS, "examples", "max_tokens", "verbatim")
 _EXAMPLE = ("title", "text", "question", "answer")
 
 
@@ -43,6 +44,7 @@ class Prompt:
     answer_after: str = ""
     source: str = ""
     max_tokens: int = 32
+    verbatim: bool = False
 
     @classmethod
     def load(cls, name: str) -> Self:
@@ -92,6 +94,9 @@ class Prompt:
         max_tokens = found.get("max_tokens", cls.max_tokens)
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise DataError(f"{where}: max_tokens must be a whole number of at least 1.")
+        verbatim = found.get("verbatim", False)
+        if not isinstance(verbatim, bool):
+            raise DataError(f"{where}: verbatim must be true or false.")
         examples = found.get("examples", [])
         if not isinstance(examples, list) or not all(_is_example(each) for each in examples):
             raise DataError(f"{where}: examples must be a list of objects with the texts {', '.join(_EXAMPLE)}.")
@@ -99,12 +104,13 @@ class Prompt:
         if bad:
             raise DataError(f"{where}: {bad[0]} has a $ that begins no ${{name}}: write $$ for a dollar sign.")
         texts = {key: found[key].strip() for key in _TEXTS if found.get(key)}
-        return cls(name=name, examples=tuple(examples), max_tokens=max_tokens, **texts)
+        return cls(name=name, examples=tuple(examples), max_tokens=max_tokens, verbatim=verbatim, **texts)
 
     @property
     def hash(self) -> str:
         """The first 12 hex digits of the SHA-256 of everything that a model reads, and of where its answer begins."""
         read = [self.system, self.user, self.document, self.example, *map(dict, self.examples), self.answer_after]
+        read += ["verbatim"] * self.verbatim
         return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -123,13 +129,12 @@ class Prompt:
             UserError: If the prompt has a place for which no text is given.
         """
         places: dict[str, str] = {
-            "documents": "\n\n".join(
-                self._document(number, each.title, each.text) for number, each in enumerate(documents, start=1)
-            ),
+            "documents": "\n\n".join(self._document(number, each) for number, each in enumerate(documents, start=1)),
             "examples": "\n\n".join(
-                Template(self.example).substitute(
-                    number=number,
-                    document=self._document(number, each["title"], each["text"]),
+                self._filled(
+                    "example",
+                    number=str(number),
+                    document=self._document(number, Passage("", each["text"], each["title"])),
                     question=each["question"],
                     answer=each["answer"],
                 )
@@ -137,27 +142,36 @@ class Prompt:
             ),
             **texts,
         }
-        try:
-            user = Message("user", Template(self.user).substitute(places))
-            return (Message("system", Template(self.system).substitute(places)), user) if self.system else (user,)
-        except KeyError as error:
-            raise UserError(
-                f"prompt {self.name} has a place ${{{error.args[0]}}}; allowed here: {', '.join(sorted(places))}."
-            ) from error
+        user = Message("user", self._filled("user", **places))
+        return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
 
     def answer(self, reply: str) -> str:
-        """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon."""
+        """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon
+        unless it is `verbatim`."""
         text = reply
         if self.answer_after:
             start = reply.lower().rfind(self.answer_after.lower())
             text = reply[start + len(self.answer_after) :] if start >= 0 else reply
+        if self.verbatim:
+            return text
         text = clean(text).rstrip(";.").strip()
         while len(text) > 1 and (text[0], text[-1]) in (("<", ">"), ('"', '"'), ("'", "'"), ("*", "*"), ("“", "”")):
             text = text[1:-1].strip().rstrip(";.").strip()
         return text
 
-    def _document(self, number: int, title: str, text: str) -> str:
-        return Template(self.document).substitute(number=number, title=title, text=text)
+    def _document(self, number: int, each: Passage) -> str:
+        passage = passage_text(each)
+        return self._filled("document", number=str(number), title=each.title, text=each.text, passage=passage)
+
+    def _filled(self, key: str, **places: str) -> str:
+        """The text of a key with all places filled in."""
+        try:
+            return Template(getattr(self, key)).substitute(places)
+        except KeyError as error:
+            allowed = ", ".join(sorted(places))
+            raise UserError(
+                f"prompt {self.name}: {key} has a place ${{{error.args[0]}}}; allowed there: {allowed}."
+            ) from error
 
 
 def names() -> list[str]:

@@ -38,7 +38,7 @@ class LlmReader:
     Args:
         llm: The language model.
         prompt: Name of a prompt in harness/llm/prompts, or a .yaml file in its form; when omitted drrag for all passages in one prompt, and
-            rerag_nq for one passage.
+            rerag_nq for one passage; or the one of a model that knows no other (harness.llm.exported_generator).
         marginal: Of answers from one passage each.  `generated`: the sum of relevance times probability over the passages from
             which the answer was generated (RE-RAG's released code).  `thorough`: every answer is scored under every
             passage; local models only.  `fast`: the sum of relevance alone, for an endpoint without log-probabilities.
@@ -75,7 +75,7 @@ class LlmReader:
         )  # fmt: skip
         self.llm, self.marginal, self.max_passages, self.passage_words = llm, marginal, max_passages, passage_words
         self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
-        self.together, self.alone = _prompts(prompt, examples, examples_layout, shots)
+        self.together, self.alone = _prompts(prompt or getattr(llm, "prompt", None), examples, examples_layout, shots)
         self.spent: dict[str, float] = {}  # costs of all replies so far
         self._used: dict[str, str] = {}  # facts of the prompts that were used, by name
 

@@ -48,7 +48,8 @@ class PackedReader:
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
         assert model.generator is not None  # required above
-        if model.generator.encode.format != "packed":
+        check_answers(model.generator)
+        if not model.generator.encode.packed:
             raise UserError(
                 f"{serving} holds a generator that reads one context per call ({model.generator.encode.format}): use "
                 "harness.readers.t5.ContextReader, or a generator that was trained with text_format packed."
@@ -64,12 +65,14 @@ class PackedReader:
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
         """The generator."""
+        from models.rerag.model import GENERATOR
         from models.rerag.model_memory import model_memory
 
         questions = min(load.questions, _QUESTIONS_AT_ONCE)
         needs = machine.networks(
-            serving, device, precision, lambda compute: model_memory(serving, compute, questions, read=1, scored=True)
-        )
+            serving, device, precision,
+            lambda compute: model_memory(serving, compute, questions, read=1, scored=True, needs=(GENERATOR,)),
+        )  # fmt: skip
         return Memory(needs, CHANGES)
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
@@ -135,12 +138,15 @@ class ContextReader:
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, marginal: str, device: str, precision: Precision) -> Memory:
         """Estimator and generator."""
+        from models.rerag.model import ESTIMATOR, GENERATOR
         from models.rerag.model_memory import model_memory
 
         questions, contexts = min(load.questions, _QUESTIONS_AT_ONCE), load.passages
         needs = machine.networks(
             serving, device, precision,
-            lambda compute: model_memory(serving, compute, questions, contexts, contexts, marginal == "thorough"),
+            lambda compute: model_memory(
+                serving, compute, questions, contexts, contexts, marginal == "thorough", (ESTIMATOR, GENERATOR)
+            ),
         )  # fmt: skip
         return Memory(needs, (*CHANGES, ("marginal", "fast")))
 
@@ -238,11 +244,23 @@ def explanation(
     return {"contexts": rows, "candidates": {text: exp(logprob) for text, logprob in best_first}}
 
 
+def check_answers(generator: "Generator") -> None:
+    """Raises:
+    UserError: If the generator writes questions.
+    """
+    if generator.encode.format == "question_writing":
+        raise UserError(
+            "This generator writes questions (text_format question_writing) and is for harness.synthesis.t5_writer.T5Writer: a reader "
+            "needs one that answers them."
+        )
+
+
 def check_one_context(generator: "Generator") -> None:
     """Raises:
-    UserError: If the generator was trained to read all documents in one call.
+    UserError: If the generator was trained to read all documents in one call, or writes questions.
     """
-    if generator.encode.format == "packed":
+    check_answers(generator)
+    if generator.encode.packed:
         raise UserError(
             "This generator was trained to read all documents in one call (text_format packed): use "
             "harness.readers.t5.PackedReader, or a generator that reads one context per call."

@@ -3,26 +3,47 @@ the same configuration.  Folders are identified by their content, not by their n
 
 import inspect
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from common.files import sha256
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
 _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_MODELS: WeakSet[Any] | None = None  # language models in use; None outside of `shared_models`
 
 
 def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
-    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name."""
+    """Build an object and record its arguments: an instantiator for jsonargparse, which passes all arguments by name.
+
+    Within `shared_models` a language model that is in use is not built again with the same arguments.
+    """
+    is_model = _MODELS is not None and not args and hasattr(class_type, "reply")
+    for built in _MODELS or () if is_model else ():
+        if type(built) is class_type and _ARGUMENTS[built] == kwargs:
+            return built
     instance = class_type(*args, **kwargs)
     if not args:
         with suppress(TypeError):  # not hashable or no weak references: its configuration stays unknown
             _ARGUMENTS[instance] = kwargs
+            if is_model and _MODELS is not None:
+                _MODELS.add(instance)
     return instance
+
+
+@contextmanager
+def shared_models() -> Iterator[None]:
+    """One command: the systems that it compares, and its judge, share a language model of the same configuration."""
+    global _MODELS
+    before, _MODELS = _MODELS, WeakSet()
+    try:
+        yield
+    finally:
+        _MODELS = before
 
 
 def configuration(instance: object) -> dict[str, Any] | None:

@@ -5,14 +5,15 @@ Each line of the journal is {"batch": 0, "seconds": 12.3, "result": ...}, in ord
 
 import importlib.metadata
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 from common.progress import Progress, say, track
 from harness.runtime.journal import Journal
 
-_FORMAT = 2  # version of the lines; increase it when the meaning of a result changes
+_FORMAT = 3  # version of the lines; increase it when the meaning of a result changes
 _LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
 _Batch = TypeVar("_Batch", bound=Sequence)
 
@@ -29,20 +30,22 @@ class ResumableBatches:
         self.file, self.depends_on = file, dict(depends_on or {})
         self.seconds = 0.0  # computing time of the reused results, in the earlier runs
 
-    def run(self, batches: Sequence[_Batch], work: Callable[[_Batch], Any], what: str) -> Iterator[Any]:
+    def run(
+        self, batches: Sequence[_Batch], work: Callable[[_Batch], Any], what: str | None
+    ) -> Generator[Any, None, None]:
         """The result of every batch, in order: reused from an earlier run, or `work(batch)`, saved before it is yielded.
 
         Args:
             batches: All batches.
             work: Returns a result of JSON types; a reused one has lists for tuples and strings for all keys.
-            what: Description of the work, for the progress line.
+            what: Description of the work, for the progress line; None for a caller that shows its own.
 
         Raises:
             ArtifactError: If the file is corrupt before its last line, or writing to disk fails.
             UserError: If another process is writing the same file.
         """
         if self.file is None:
-            yield from map(work, track(batches, len(batches), what))
+            yield from map(work, batches if what is None else track(batches, len(batches), what))
             return
         versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
         size = len(batches[0]) if batches else 0
@@ -55,7 +58,8 @@ class ResumableBatches:
                 saved[number] = (0.0, None)  # frees its memory
                 self.seconds += seconds
                 yield result
-            with Progress(what, len(batches)) as progress:
+            progress = Progress(what or "", len(batches))
+            with progress if what is not None else nullcontext():
                 progress.skip(len(saved))
                 for number, batch in enumerate(batches[len(saved) :], len(saved)):
                     started = time.perf_counter()

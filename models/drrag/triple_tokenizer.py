@@ -14,9 +14,9 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from common.checks import check_at_least
 from common.errors import UserError
-from common.records import Passage, clean
+from common.records import Passage, clean, passage_text
 from models.length_batching import fair_shares, pad
-from models.text_formats import neutralize, passage_text
+from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 SPECIAL_TOKENS = 4

@@ -4,11 +4,14 @@
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
     fid             question: Q title: TITLE context: TEXT  Fusion-in-Decoder
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
+    question_writing  answer: A document 1: TITLE. TEXT document 2: ...    the same with an answer, for a writer of questions
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
-All but `packed` take one passage.  Passages are truncated, never the question; `packed` shares the room evenly.
+All but `packed` and `question_writing` take one passage.  Passages are truncated, never the question; those two share the room
+evenly.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -17,14 +20,22 @@ from transformers import PreTrainedTokenizerBase
 
 from common.checks import check_at_least, check_choice
 from common.errors import UserError
-from common.records import Passage, clean
+from common.records import Passage, clean, passage_text
 from models.length_batching import fair_shares, pad
-from models.text_formats import neutralize, passage_text, special_texts
+from models.text_formats import neutralize, special_texts
 
-ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
+ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "question_writing", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
 MIN_PASSAGE_TOKENS = 4
 MIN_TOKENS = 16  # smallest allowed maximum length of an input
+_PARAGRAPHS = (
+    "\n\n"  # between the documents of a text in the format `packed`, where a passage has "document 2: " in its text
+)
+_PARTS = {  # of a text in a format; blanks at the ends of a question belong to no format
+    "fid": re.compile(r"question: (.*?) title: (.*?) context: (.*)", re.DOTALL),
+    "re_rag_train": re.compile(r"question: (.*?)(?<!\s)context: (.*)", re.DOTALL),
+    "re_rag_release": re.compile(r"question: (.*?)(?<!\s)context: (.*)", re.DOTALL),
+}
 
 
 def text_format(name: ContextFormat) -> str:
@@ -71,6 +82,8 @@ class ContextEncoder:
             )
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
+        self.packed = format in ("packed", "question_writing")  # whether all passages form one input
+        self.prefix = "answer: " if format == "question_writing" else "question: "
         self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
@@ -93,9 +106,37 @@ class ContextEncoder:
         if len(self._ids) + len(missing) > self.cached_texts:
             self._ids.clear()
             missing = dict(zip(keys, rows, strict=True))
-        tokenize = self._tokenize_packed if self.format == "packed" else self._tokenize_single
+        tokenize = self._tokenize_packed if self.packed else self._tokenize_single
         self._ids.update(zip(missing, tokenize(list(missing.values())), strict=True))
         return [self._ids[key] for key in keys]
+
+    def encode_text(self, text: str) -> list[int]:
+        """Token ids of a text that is in the format already: those of its question and passages.
+
+        Its documents may be paragraphs of their own (`packed`).  A text in another form is read as it is: it is not truncated,
+        because it is not known where its question is.
+
+        Raises:
+            UserError: If the question leaves no room for its passages, or there are several passages and the format takes one.
+        """
+        if self.packed:
+            question, *documents = self._documents_of(text)
+            return self._pack([(question, documents)])[0] if documents else self._plain(text)
+        match = _PARTS[self.format].fullmatch(text) if self.format in _PARTS else None
+        if match is None:
+            return self._plain(text)
+        if _PARAGRAPHS in match[match.lastindex or 0]:
+            raise UserError(
+                f"the generator reads one passage per call (text_format {self.format}), and this text has several: read each "
+                "alone, as the strategy harness.strategies.rerag.ReRag does."
+            )
+        question, *body = (self._clean(part) for part in match.groups())
+        body_text = f" title: {body[0]} context: {body[1]}" if self.format == "fid" else f"context: {body[0]}"
+        self._check_lengths([question])
+        ids = self.tokenizer(f"question: {question}{body_text}", truncation=True, max_length=self.max_tokens)[
+            "input_ids"
+        ]
+        return list(ids)
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask, both (P, T) int64."""
@@ -131,26 +172,52 @@ class ContextEncoder:
     def _tokenize_packed(self, rows: Sequence[tuple[str, Sequence[Passage]]]) -> list[list[int]]:
         if not rows:
             return []
-        questions = [self._clean(question) for question, _ in rows]
-        self._check_lengths(questions)
-        texts = [f"question: {question}" for question in questions]
-        for _, passages in rows:
-            texts += [f"document {i}: {self._clean(passage_text(p))}" for i, p in enumerate(passages, start=1)]
+        return self._pack(
+            [
+                (
+                    self.prefix + self._clean(question),
+                    [f"document {i}: {self._clean(passage_text(p))}" for i, p in enumerate(passages, start=1)],
+                )
+                for question, passages in rows
+            ]
+        )
+
+    def _pack(self, rows: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
+        """Token ids of every (question, documents) row; the documents share evenly what the question leaves."""
+        self._check_lengths([question.removeprefix(self.prefix) for question, _ in rows])
+        texts = [question for question, _ in rows] + [document for _, documents in rows for document in documents]
         ids = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_tokens)["input_ids"]
         sequences, start = [], len(rows)
-        for question_ids, (_, passages) in zip(ids, rows, strict=False):
-            documents = ids[start : start + len(passages)]
-            start += len(passages)
-            shares = fair_shares([len(d) for d in documents], self.max_tokens - 1 - len(question_ids))
-            kept = [token for document, share in zip(documents, shares, strict=True) for token in document[:share]]
+        for question_ids, (_, documents) in zip(ids, rows, strict=False):
+            documents_ids = ids[start : start + len(documents)]
+            start += len(documents)
+            shares = fair_shares([len(d) for d in documents_ids], self.max_tokens - 1 - len(question_ids))
+            kept = [token for document, share in zip(documents_ids, shares, strict=True) for token in document[:share]]
             sequences.append([*question_ids, *kept, self.tokenizer.eos_token_id])
         return sequences
+
+    def _documents_of(self, text: str) -> list[str]:
+        """The question and the documents of a text in the format `packed`, cleaned; the text alone in another form."""
+        blank = _PARAGRAPHS if f"{_PARAGRAPHS}document 1: " in text else " "
+        parts: list[str] = []
+        rest = text
+        while text.startswith(self.prefix) and f"{blank}document {len(parts) + 1}: " in rest:
+            part, _, rest = rest.partition(f"{blank}document {len(parts) + 1}: ")
+            parts.append(part)
+        marks = [self.prefix, *(f"document {number}: " for number in range(1, len(parts) + 1))]
+        texts = [parts[0].removeprefix(marks[0]), *parts[1:], rest] if parts else []
+        return [mark + self._clean(each) for mark, each in zip(marks, texts, strict=False)] or [text]
+
+    def _plain(self, text: str) -> list[int]:
+        return list(self.tokenizer(self._clean(text))["input_ids"])
 
     def _check_lengths(self, questions: Sequence[str]) -> None:
         room = self.max_tokens - MIN_PASSAGE_TOKENS
         for question in set(questions):
-            if len(f"question: {question}".encode()) + 3 > room:  # a token has at least one byte, except special tokens
-                tokens = len(self.tokenizer(f"question: {question}")["input_ids"])
+            if (
+                len((self.prefix + question).encode()) + 3 > room
+            ):  # a token has at least one byte, except special tokens
+                tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
                 if tokens > room:
                     raise UserError(
                         f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise max_tokens."

@@ -4,7 +4,7 @@ Contexts are encoded once; the encoder states are reused for every answer that i
 Shape legend: P encoded contexts, T tokens, A answer tokens, V vocabulary, H hidden width, Q selected rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -12,7 +12,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import PreTrainedModel
+from transformers import LogitsProcessorList, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
@@ -25,7 +25,18 @@ from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.estimator import TOKENS_PER_BATCH
+from models.token_choice import Choice, TokenChooser
 from models.token_count import CountsTokens
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    """A generated answer."""
+
+    text: str  # without the prefix
+    logprob: float  # nats, of the text and its end
+    tokens: int  # generated, with the end token
+    ended: bool  # False: cut at the maximum length
 
 
 @dataclass
@@ -117,14 +128,28 @@ class Generator(CountsTokens, nn.Module):
     @torch.inference_mode()
     def write(self, encoded: Encoded, max_answer_tokens: int = 32) -> list[str]:
         """One greedy answer per context, without the prefix."""
-        ids_PA = self.network.generate(
+        return self._texts(self.generate(encoded, max_answer_tokens))
+
+    @torch.inference_mode()
+    def generate(
+        self, encoded: Encoded, max_answer_tokens: int = 32, choices: Sequence[Choice] | None = None
+    ) -> Tensor:
+        """Token ids (P, A) of one answer per context, with its end token, then padding; greedy without `choices`."""
+        sampled = any(choice.temperature for choice in choices or ())
+        end_ids = [self.network.config.eos_token_id]
+        processors = [TokenChooser(choices, end_ids)] if choices and sampled else []
+        ids_PA: Tensor = self.network.generate(
             encoder_outputs=BaseModelOutput(last_hidden_state=encoded.states_PTH),
             attention_mask=encoded.attention_PT,
             max_new_tokens=max_answer_tokens,
             num_beams=1,
             do_sample=False,
+            logits_processor=LogitsProcessorList(processors),
         )
-        texts = self.encode.tokenizer.batch_decode(ids_PA, skip_special_tokens=True)
+        return ids_PA[:, 1:]  # without the start token
+
+    def _texts(self, ids: Tensor | Sequence[Sequence[int]]) -> list[str]:
+        texts = self.encode.tokenizer.batch_decode(ids, skip_special_tokens=True)
         return [clean(text).removeprefix(self.answer_prefix.strip()).strip() for text in texts]
 
     @torch.inference_mode()
@@ -135,21 +160,75 @@ class Generator(CountsTokens, nn.Module):
         tokens_per_batch: int | None = None,
     ) -> list[tuple[str, float]]:
         """Greedy answer and its log-probability (nats) for every (question, passages), in order; batched by length."""
-        device = self.network.device
-        sequences = self.encode(rows)
+        limits = [max_answer_tokens] * len(rows)
+        return [(each.text, each.logprob) for each in self.read(self.encode(rows), limits, None, tokens_per_batch)]
+
+    @torch.inference_mode()
+    def read(
+        self,
+        sequences: Sequence[Sequence[int]],
+        max_answer_tokens: Sequence[int],
+        choices: Sequence[Choice] | None = None,
+        tokens_per_batch: int | None = None,
+    ) -> list[Generated]:
+        """Answer for every input, in order; batched by length.
+
+        Args:
+            sequences: Token ids, as from `encode`.
+            max_answer_tokens: Most tokens of each answer, its end token included.
+            choices: How the tokens of each answer are chosen; greedy when None.
+            tokens_per_batch: Most tokens of a batch; by device when None.
+        """
         self.tokens_read += sum(map(len, sequences))
-        answers: list[tuple[str, float]] = [("", 0.0)] * len(rows)
+        answers: list[Generated | None] = [None] * len(sequences)
+        for batch, *padded in self._batches(sequences, tokens_per_batch, "reading"):
+            limits = [max_answer_tokens[row] for row in batch]
+            with autocast(self.network.device, self.inference_dtype):
+                encoded = self.encode_contexts(*padded)
+                ids_PA = self.generate(encoded, max(limits), [choices[row] for row in batch] if choices else None)
+                lines = [ids[:most] for ids, most in zip(ids_PA.tolist(), limits, strict=True)]
+                texts = self._texts(lines)
+                logp_P = self.answer_logp(encoded, self.labels(texts).to(self.network.device))
+            for row, ids, text, logp in zip(batch, lines, texts, logp_P.tolist(), strict=True):
+                ended = self.network.config.eos_token_id in ids
+                tokens = ids.index(self.network.config.eos_token_id) + 1 if ended else len(ids)
+                answers[row] = Generated(text, logp, tokens, ended)
+        return answers  # type: ignore[return-value]  # every row is in one batch
+
+    @torch.inference_mode()
+    def logprobs(
+        self, sequences: Sequence[Sequence[int]], answers: Sequence[str], tokens_per_batch: int | None = None
+    ) -> list[float]:
+        """log P_G of each answer given its input, nats, in order; equal inputs are encoded once.  Arguments as in `read`."""
+        rows_of: dict[tuple[int, ...], list[int]] = {}
+        for row, sequence in enumerate(sequences):
+            rows_of.setdefault(tuple(sequence), []).append(row)
+        distinct = list(rows_of)
+        self.tokens_read += sum(map(len, distinct))
+        scores = [0.0] * len(sequences)
+        for batch, *padded in self._batches(distinct, tokens_per_batch, "scoring answers"):
+            pairs = [(place, row) for place, each in enumerate(batch) for row in rows_of[distinct[each]]]
+            with autocast(self.network.device, self.inference_dtype):
+                encoded = self.encode_contexts(*padded)
+                for start in range(0, len(pairs), len(batch)):  # the batch size of the encoder
+                    chunk = pairs[start : start + len(batch)]
+                    labels = self.labels([answers[row] for _, row in chunk]).to(self.network.device)
+                    places = torch.tensor([place for place, _ in chunk], device=self.network.device)
+                    logp_Q = self.answer_logp(encoded.rows(places), labels)
+                    for (_, row), logp in zip(chunk, logp_Q.tolist(), strict=True):
+                        scores[row] = logp
+        return scores
+
+    def _batches(
+        self, sequences: Sequence[Sequence[int]], tokens_per_batch: int | None, what: str
+    ) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Rows of similar length, with their padded token ids and attention mask."""
+        device = self.network.device
         budget = tokens_per_batch or TOKENS_PER_BATCH[device.type]
         batches = length_batches([len(s) for s in sequences], budget)
-        for batch in track_batches(batches, len(rows), "reading"):
+        for batch in track_batches(batches, len(sequences), what):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in batch])
-            with autocast(device, self.inference_dtype):
-                encoded = self.encode_contexts(ids_PT.to(device), attention_PT.to(device))
-                texts = self.write(encoded, max_answer_tokens)
-                logp_P = self.answer_logp(encoded, self.labels(texts).to(device))
-            for row, text, logp in zip(batch, texts, logp_P.tolist(), strict=True):
-                answers[row] = (text, logp)
-        return answers
+            yield batch, ids_PT.to(device), attention_PT.to(device)
 
     def save(self, folder: Path) -> None:
         """Write config.json, generation_config.json, model.safetensors and the tokenizer."""

@@ -22,11 +22,18 @@ _STATE_BYTES = 4  # encoder states are fp32 in both precisions
 
 
 def model_memory(
-    serving: Path, compute: Compute, questions: int, scored_passages: int = 0, read: int = 0, scored: bool = False
+    serving: Path,
+    compute: Compute,
+    questions: int,
+    scored_passages: int = 0,
+    read: int = 0,
+    scored: bool = False,
+    needs: tuple[str, ...] = (),
+    unneeded: tuple[str, ...] = (),
 ) -> dict[str, PartMemory]:
     """Memory of the parts of a serving folder by name, with inputs of the maximum length.
 
-    Loading a folder loads all its parts; a part that is not used has no activations.
+    A part that is loaded and not used has no activations.
 
     Args:
         serving: Folder that training exported; no weights are read.
@@ -35,13 +42,16 @@ def model_memory(
         scored_passages: Passages of a question that the estimator scores.
         read: Inputs of a question that the generator reads.
         scored: Whether answers are scored, under every context of their question.
+        needs: Parts that the folder must hold: ESTIMATOR, GENERATOR.
+        unneeded: Parts that are not loaded.
 
     Raises:
         MissingInputError: If the folder does not exist.
-        ArtifactError: If its manifest is corrupt or of another kind or text format.
+        ArtifactError: If its manifest is corrupt or of another kind or text format, or it lacks a part.
     """
-    manifest = read_model_manifest(serving, check_files=False)
-    parts, counted = manifest["parts"], {}
+    manifest = read_model_manifest(serving, needs, check_files=False)
+    parts = {name: part for name, part in manifest["parts"].items() if name not in unneeded}
+    counted = {}
     if ESTIMATOR in parts:
         network, encode, weights = _empty_part(serving, ESTIMATOR, parts)
         estimator = RelevanceEstimator(network, encode, label_words_of(serving, parts[ESTIMATOR]))
@@ -78,7 +88,7 @@ def _reading_memory(
             generator.answer_logp(encoded.rows(every_P), labels_PA)
 
     memory = forward_memory(generator.network, weights, answers, (rows, tokens), 1, compute)
-    if generator.encode.format == "packed":
+    if generator.encode.packed:
         return memory
     held = min(questions * read * tokens, max(TOKENS_PER_GROUP, read * tokens))  # states of a group of questions
     kept = (held - rows * tokens) * (generator.network.config.d_model * _STATE_BYTES + torch.long.itemsize)

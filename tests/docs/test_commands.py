@@ -101,6 +101,11 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
         parse("train", ["fit", "--config", str(config)])
     elif config in OVERLAYS:
         parse("train", ["fit", *with_base(config)])
+    elif config.parent.name == "llm":
+        system = ["--config", "configs/infer/rerag_world.yaml", "--llm", str(config)]
+        parse("infer", ["ask", *system, "--question", "x"])
+        parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
+        parse("infer", ["plan", *system])
     elif config.stem.startswith("mine_"):
         parse("infer", ["mine", "--config", str(config)])
     else:

@@ -17,13 +17,12 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
-from common.records import Passage
+from common.records import Passage, passage_text
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.pair_export import pair_tokenizer
 from models.rerag.estimator import RelevanceEstimator
 from models.serving_manifest import write_manifest
-from models.text_formats import passage_text
 from tests.helpers.tolerances import decide, model_tolerance
 
 pytestmark = pytest.mark.numeric

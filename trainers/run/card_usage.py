@@ -12,6 +12,7 @@ PROMPTS: dict[ContextFormat, str] = {  # one text per (title, text), as `models.
     "re_rag_release": 'f"question: {question}context: {title}. {text}"',
 }
 QUESTION = 'question = "Where was the director of Jaws born?"'
+ANSWER = 'answer = "Cincinnati, Ohio"'
 PASSAGES = """passages = [
     ("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg."),
     ("Steven Spielberg", "Steven Spielberg was born in Cincinnati, Ohio."),
@@ -95,23 +96,25 @@ with torch.inference_mode():
 
 def generator_usage(generator: Generator, max_answer_tokens: int) -> str:
     """Markdown with the calls that read passages."""
-    packed = " ".join(["question: {question}", '{" ".join(documents)}'])
+    writes = generator.encode.format == "question_writing"
+    given, asked, said = (ANSWER, "{answer}", "question") if writes else (QUESTION, "{question}", "answer")
+    packed = " ".join([generator.encode.prefix + asked, '{" ".join(documents)}'])
     texts = f"""documents = [f"document {{i}}: {{title}}. {{text}}" for i, (title, text) in enumerate(passages, start=1)]
 texts = [f'{packed}']"""
-    if generator.encode.format != "packed":
+    if not generator.encode.packed:
         texts = f"texts = [{PROMPTS[generator.encode.format]} for title, text in passages]"
-    return f"""The generator's answer to every text:
+    return f"""The generator's {said} to every text:
 
 ```python
 {IMPORTS.format(kind="AutoModelForSeq2SeqLM", part=GENERATOR)}
 
-{QUESTION}
+{given}
 {PASSAGES}
 {texts}
 batch = tokenizer(texts, truncation=True, padding=True, return_tensors="pt")
 with torch.inference_mode():
     ids = network.generate(**batch, max_new_tokens={max_answer_tokens})
-answers = tokenizer.batch_decode(ids, skip_special_tokens=True)
+{said}s = tokenizer.batch_decode(ids, skip_special_tokens=True)
 ```"""
 
 

@@ -58,16 +58,16 @@ def read_selections(
     def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[list[Any]]:
         questions = [evaluation.questions[number] for number, _ in batch]
         evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in batch]
-        return [[answer.text, answer.logprob, answer.costs] for answer in reader.read(questions, evidence)]
+        return [[each.text, each.logprob, each.costs, each.notes] for each in reader.read(questions, evidence)]
 
     batches = [document_sets[start : start + SETS_AT_ONCE] for start in range(0, len(document_sets), SETS_AT_ONCE)]
     read = (saved or ResumableBatches()).run(batches, work, "reading, batches")
     found = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
     return [
         [
-            Answer(evaluation.questions[number].id, text, (), logprob, costs)
+            Answer(evaluation.questions[number].id, text, (), logprob, costs, notes)
             for number, documents in enumerate(outcome.documents)
-            for text, logprob, costs in [found.get((number, documents), ("", None, {}))]
+            for text, logprob, costs, notes in [found.get((number, documents), ("", None, {}, {}))]
         ]
         for outcome in outcomes
     ]
@@ -94,8 +94,10 @@ def selected_answers(
             decision = Decision(list(outcome.documents[number]), outcome.scores[number])
             answer = selected_answer(outcome.options, question, evaluation.results[number], decision, shared)
         if read is not None:
-            costs = {**sum_costs(answer.costs, read[number].costs), "seconds/reading": reading_seconds}
-            answer = replace(answer, text=read[number].text, logprob=read[number].logprob, costs=costs)
+            own = read[number]
+            costs = {**sum_costs(answer.costs, own.costs), "seconds/reading": reading_seconds}
+            notes = {**answer.notes, **own.notes}
+            answer = replace(answer, text=own.text, logprob=own.logprob, costs=costs, notes=notes)
         answers.append(answer)
     return answers
 

@@ -17,13 +17,13 @@ from common.errors import INTERRUPTED, exit_code
 from common.records import Passage
 from datamodules.formats.reading import read_questions
 from harness.commands.compare import systems_of
-from harness.evaluation.rerag import candidates
 from harness.readers.t5 import PackedReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.rerag.marginal_reader import MarginalReader
 from models.serving_manifest import write_manifest
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import Ended, command, refused
@@ -294,7 +294,7 @@ def test_after_an_interruption_in_the_second_system_the_first_is_not_run_again(
     arguments = typed("cut", "bm25", "rerag")
     monkeypatch.setattr(sys, "argv", ["infer.py", *arguments])
     with pytest.MonkeyPatch.context() as stopping:
-        stopping.setattr(candidates.MarginalReader, "matrices", interrupt)
+        stopping.setattr(MarginalReader, "matrices", interrupt)
         assert exit_code("infer.py", infer.main, infer.kept) == INTERRUPTED
     said = capsys.readouterr().err.splitlines()[-1]
     assert said == (

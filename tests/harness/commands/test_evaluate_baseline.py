@@ -9,8 +9,8 @@ import pytest
 
 from common.answer_metrics import exact_match
 from datamodules.formats.reading import read_questions
-from harness.evaluation.rerag import candidates
 from harness.strategies.rerag import ReRag
+from models.rerag.marginal_reader import MarginalReader
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.rerag_data import fid_rows
 from tests.helpers.rerag_world import write_serving
@@ -82,7 +82,7 @@ def test_the_baselines_row_is_what_its_folder_answers(folder: Path) -> None:
 
 
 def test_an_interrupted_reading_by_the_baseline_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = candidates.MarginalReader
+    reader = MarginalReader
     original, calls = reader.matrices, []
 
     def counted(self: object, *args: object) -> object:

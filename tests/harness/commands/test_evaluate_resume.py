@@ -20,6 +20,7 @@ from harness.evaluation.rerag import candidates, retrieval
 from harness.retrievers.bm25 import build_bm25
 from harness.strategies.retrieve_read import RetrieveRead
 from models.rerag.calibration import Calibration
+from models.rerag.marginal_reader import MarginalReader
 from models.rerag.model import ReRagModel
 from tests.conftest import hotpot_rows
 from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
@@ -125,7 +126,7 @@ class Interrupt:
 
 
 def reading(monkeypatch: pytest.MonkeyPatch, at: int) -> Interrupt:
-    return Interrupt(monkeypatch, candidates.MarginalReader, "matrices", at)
+    return Interrupt(monkeypatch, MarginalReader, "matrices", at)
 
 
 @pytest.mark.whole_run

@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
+from common.chat import Chat
 from common.errors import UserError
+from common.records import clean
 from datamodules.formats.reading import read_questions
+from harness.llm.conversation import Conversation
+from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
-from harness.retrievers.bm25 import build_bm25
+from harness.readers.llm import LlmReader
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.strategies.retrieve_read import RetrieveRead
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.llm_world import write_prompt, write_rows
 from tests.helpers.reports import cells, questions, report
@@ -89,16 +95,16 @@ def test_local_readers_and_language_models_are_compared_by_one_command(place: Pa
     assert "reader: " not in (place / "compared" / "plain" / "report.md").read_text()
 
 
-def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path) -> None:
+def test_the_option_takes_the_reader_s_place_whatever_the_strategy(place: Path, chat_lm: Path) -> None:
     """It equals the strategy with an LlmReader in its config; its other reader is neither needed nor loaded."""
-    evaluate(place, "option", "plain", more=("--llm", "llm.yaml"))
     config = yaml.safe_load((place / "plain.yaml").read_text())
     config["strategy"]["init_args"]["reader"]["init_args"]["serving"] = "no-such-folder"
     (place / "missing.yaml").write_text(yaml.safe_dump(config))
-    evaluate(place, "option_missing", "missing", more=("--llm", "llm.yaml"))
-    answers = [[q["answer"] for q in questions(place / out)] for out in ("option", "option_missing")]
-    assert answers[0] == answers[1]
+    evaluate(place, "option", "missing", more=("--llm", "llm.yaml"))
     assert "prompt drrag, " in (place / "option" / "report.md").read_text()
+    asked = list(read_questions("hotpotqa", str(place / "dev.json")))
+    system = RetrieveRead(Bm25Retriever(place / "index"), 2, LlmReader(CausalLm(str(chat_lm), device="cpu")))
+    assert [q["answer"] for q in questions(place / "option")] == [answer.text for answer in system.answer(asked)]
     evaluate(place, "option_own", "plain_llm", more=("--llm", "llm.yaml"))  # its prompt stays
     assert "prompt tiny, " in (place / "option_own" / "report.md").read_text()
 
@@ -136,3 +142,45 @@ def test_several_turns_are_prepended(place: Path, monkeypatch: pytest.MonkeyPatc
     assert turns[1]["question"] == f"What is the river of alpha ? {turns[0]['text']} And the stone ?"
     assert (turns[1]["typed"], turns[1]["history"]) == ("And the stone ?", "prepend")
     assert turns[3]["question"] == f"And the stone ? {turns[1]['text']} And then ? {turns[2]['text']} Again ?"
+
+
+def test_several_turns_are_rewritten_by_the_reader_s_model(
+    place: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, then = "What is the river of alpha ?", "And its stone ?"
+    turns = typed(monkeypatch, place, f"{first}\n{then}\n", "--history", "rewrite")
+    assert "typed" not in turns[0]
+    prompt = Prompt.load("rewrite_turn")
+    history = f"Question: {first}\nAnswer: {turns[0]['text']}"
+    (reply,) = CausalLm(str(chat_lm), device="cpu").reply(
+        [Chat(prompt.messages(history=history, question=then), prompt.max_tokens)]
+    )
+    assert (turns[1]["question"], turns[1]["typed"]) == (prompt.answer(reply.text), then)
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n{then}\n"))
+    shown = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--history", "rewrite")
+    assert f"(Rewritten by the language model, typed: {then}) Question: {turns[1]['question']}" in clean(shown.out)
+
+
+def test_a_question_that_cannot_be_rewritten_is_asked_as_it_stands(
+    chat_lm: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    conversation = Conversation("rewrite", CausalLm(str(chat_lm), device="cpu"), turns=2)
+    conversation.add("What is the river of alpha ?", "amber " * 4000)
+    assert conversation.standalone("And its stone ?") == "And its stone ?"
+    assert "The question was not rewritten (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["plain_llm", "drrag_llm", "rerag_llm"])
+def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str) -> None:
+    (place / "long.yaml").write_text("user: " + "amber " * 4000 + "${documents} ${question}\ndocument: ${text}\n")
+    config = yaml.safe_load((place / f"{name}.yaml").read_text())
+    config["strategy"]["init_args"]["reader"]["init_args"]["prompt"] = str(place / "long.yaml")
+    (place / "failing.yaml").write_text(yaml.safe_dump(config))
+    ended = evaluate(place, f"failing_{name}", "failing", more=("--limit", "3"))
+    assert "calls gave no answer: " in ended.err
+    for record in questions(place / f"failing_{name}"):
+        notes = record["notes"]
+        errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
+        assert all("tokens" in error for error in errors)
+        assert record["costs"]["failed_calls"] >= 1
+        assert (record["answer"], record["EM"]) == ("", 0)

@@ -76,8 +76,8 @@ def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, 
     assert values(measured, "answers", "ours, squad")[0] == round(third, 3)  # q1
     assert values(measured, "answers by kind", "bridge")[:2] == [2, 50]
     assert values(measured, "evidence", "recall of gold passages") == [50, round(2 * third, 3)]
-    assert values(measured, "evidence", "hit rate") == [100, 100]
-    assert values(measured, "evidence", "precision") == [100, round(2 * third, 3)]
+    assert values(measured, "evidence", "hit rate by gold passages") == [100, 100]
+    assert values(measured, "evidence", "precision by gold passages") == [100, round(2 * third, 3)]
     assert values(measured, "evidence", "MRR") == [None, 100]
     assert values(measured, "costs", "retriever calls") == [1]
     assert values(measured, "costs", "model calls") == [2]

@@ -71,3 +71,12 @@ def test_columns_are_in_order_also_without_questions() -> None:
 def test_a_k_below_1_is_refused() -> None:
     with pytest.raises(UserError, match="k must be at least 1, got 0"):
         retrieval_scores([QUESTION], [ranked(A)], (0,))
+
+
+def test_has_answer_precision_counts_all_passages_with_an_answer() -> None:
+    passages = [Passage.of(str(number), text) for number, text in enumerate(["x Rome", "y", "Rome z", "Rome"])]
+    questions = [Question("q", "?", ("Rome",)), Question("r", "?")]
+    columns = retrieval_scores(questions, [ranked(*passages)] * 2, (1, 3, 5), answers_in_all=True)
+    found = {k: columns[f"has-answer precision@{k}"] for k in (1, 3, 5)}
+    np.testing.assert_allclose(np.array([*found.values()]), [[1, np.nan], [2 / 3, np.nan], [3 / 5, np.nan]])
+    np.testing.assert_array_equal(columns["has-answer@1"], [1, np.nan])

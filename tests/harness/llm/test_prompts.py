@@ -68,6 +68,18 @@ def test_the_answer_is_what_follows_the_last_mark(reply: str, answer: str) -> No
     assert prompt(answer_after="Answer:").answer(reply) == answer
 
 
+def test_a_verbatim_answer_is_the_reply_as_it_is() -> None:
+    own = prompt(verbatim=True)
+    assert own.answer('"St. Louis."') == '"St. Louis."' != prompt().answer('"St. Louis."')
+    assert prompt(verbatim=True, answer_after="A:").answer("A: x;") == " x;"
+    assert own.hash != prompt().hash
+
+
+def test_a_document_may_be_title_and_text_in_one() -> None:
+    (user,) = prompt(document="${number} ${passage}").messages([BEARS, Passage.of("", "x")], question="Who?")
+    assert user.content.startswith("1 Bears. A bear costs $5 and eats {honey}.\n\n2 x\n\nQuestion")
+
+
 def test_a_hash_changes_with_what_a_model_reads_and_with_nothing_else() -> None:
     own = prompt()
     assert own.hash == prompt(source="somewhere").hash
@@ -94,6 +106,7 @@ def test_every_prompt_of_the_project_loads() -> None:
         ("user: 5", "user must be a text"),
         ("user: x\nusr: y", "unknown key 'usr'; allowed: user, system,"),
         ("user: costs 5 $", "write $$ for a dollar sign"),
+        ("user: x\nverbatim: maybe", "verbatim must be true or false"),
         ("user: x\nmax_tokens: 0", "max_tokens must be a whole number of at least 1"),
         ("user: x\nexamples: [{title: a}]", "examples must be a list of objects with the texts title, text"),
     ],
@@ -112,5 +125,5 @@ def test_unknown_names_places_and_files() -> None:
         Prompt.load("no_such")
     with pytest.raises(MissingInputError, match=r"no_such.yaml does not exist"):
         Prompt.load("no_such.yaml")
-    with pytest.raises(UserError, match=r"place \$\{date\}; allowed here: documents, examples, question"):
+    with pytest.raises(UserError, match=r"user has a place \$\{date\}; allowed there: documents, examples, question"):
         prompt(user="${date} ${question}").messages(question="Who?")

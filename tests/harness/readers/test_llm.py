@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from harness.llm.local import CausalLm
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
+from harness.llm.local import CausalLm
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader, read_contexts
 from harness.strategies.rerag import ReRag

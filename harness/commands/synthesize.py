@@ -1,0 +1,215 @@
+"""`infer.py synthesize`: write questions about a user's own passages, check them by a round trip, and save training files."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from common.checks import check_at_least, check_choice, check_share
+from common.errors import DataError, UserError
+from harness.interfaces import LanguageModel, Reader, Retriever
+from harness.synthesis.drafts import QuestionWriter
+from harness.synthesis.layouts import OutLayout
+
+if TYPE_CHECKING:
+    from harness.synthesis.pipeline import Outcome
+
+HOPS = {"hotpotqa": 2, "fid": 1}  # by layout, where none is given
+
+
+def synthesize(
+    corpus: list[str] | str,
+    out: Path,
+    writer: QuestionWriter | None = None,
+    llm: LanguageModel | None = None,
+    reader: Reader | None = None,
+    layout: str = "jsonl",
+    out_layout: OutLayout = "hotpotqa",
+    hops: Literal[1, 2] | None = None,
+    limit: int | None = 1000,
+    per_passage: int = 2,
+    contexts: int = 10,
+    least_f1: float | None = None,
+    alone: bool = True,
+    found_within: int | None = None,
+    retriever: Retriever | None = None,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+    seed: int = 0,
+) -> None:
+    """Write questions with answers and supporting passages from a corpus without questions, as training files.
+
+    An LLM or a trained model drafts a question about a passage, or about two passages of which the first mentions the second.
+    A reader then answers it from these passages; the question is kept if the answer comes back.  OUT receives train.json,
+    validation.json, test.json and synthesis.json, which counts why drafts were dropped.  A stopped run resumes: type it again.
+
+    Args:
+        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
+        out: Folder to write; an earlier one of this command is replaced.
+        writer: Drafts the questions: harness.synthesis.t5_writer.T5Writer, or a class of your own.
+        llm: A language model: drafts the questions if there is no writer, and checks them if there is no reader.
+        reader: Answers the drafted questions again, e.g. harness.readers.t5.PackedReader.
+        layout: Layout of the corpus files, e.g. jsonl, hotpotqa, musique.
+        out_layout: Layout of the written files: hotpotqa or fid.
+        hops: Passages that a question is about: 1, or 2 of which the first mentions the title of the second; 2 for hotpotqa and 1 for
+            fid when omitted.
+        limit: Maximum number of questions, all splits together; null for as many as the corpus gives.
+        per_passage: Maximum number of drafts about a passage, or pair of passages.
+        contexts: Passages of a written question: its own, and others that BM25 finds for it.
+        least_f1: Token F1 from which the reader's answer counts as the drafted one; exact match when omitted.
+        alone: Whether a question about two passages is dropped if the reader gives the answer from one of them.
+        found_within: Drop a question if the retriever finds none of its passages within this many; not asked for when omitted.
+        retriever: For --found_within; BM25 over the corpus when omitted.
+        validation_share: Share of the passages that only validation questions are about; no split shares a passage with another.
+        test_share: The same for test questions.
+        seed: Of splits, order and choice of answers; with an LLM also the number of the sample.
+    """
+    check_synthesize(
+        corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within,
+        retriever, validation_share, test_share,
+    )  # fmt: skip
+    from common.files import whole_folder
+    from common.progress import say
+    from harness.runtime.journal import remove_saved
+    from harness.synthesis.report import OUTPUT, counts_text, write_folder
+
+    settings = {
+        "layout": out_layout, "hops": hops or HOPS[out_layout], "per_passage": per_passage, "contexts": contexts,
+        "least_f1": least_f1, "alone": alone, "found_within": found_within, "seed": seed,
+        "shares": {"train": 1 - validation_share - test_share, "validation": validation_share, "test": test_share},
+    }  # fmt: skip
+    partial = out.parent / f"{out.name}.partial"
+    with OUTPUT.locked(out):
+        outcomes, facts = _outcomes(corpus, layout, partial, writer, llm, reader, retriever, limit, settings)
+        counts = counts_text(outcomes)
+        if not any(outcome.rows for outcome in outcomes.values()):
+            raise DataError(
+                f"No question was kept. {' '.join(counts.split())}. Try another --reader, or --least_f1 0.5."
+            )
+        with whole_folder(out) as folder:
+            write_folder(folder, outcomes, facts)
+        remove_saved(partial)
+    print(counts)
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+
+
+def _outcomes(
+    corpus: list[str] | str,
+    layout: str,
+    partial: Path,
+    writer: QuestionWriter | None,
+    llm: LanguageModel | None,
+    reader: Reader | None,
+    retriever: Retriever | None,
+    limit: int | None,
+    settings: dict[str, Any],
+) -> "tuple[dict[str, Outcome], dict[str, Any]]":
+    """The questions of every split, and what they depend on."""
+    from common.files import scratch_folder
+    from datamodules.formats.reading import read_passages
+    from harness.indexing.passage_store import PassageStore
+    from harness.readers.llm import LlmReader
+    from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+    from harness.runtime.provenance import configuration, hardware
+    from harness.synthesis.checks import RoundTrip
+    from harness.synthesis.llm_writer import CHECK, LlmWriter
+    from harness.synthesis.pipeline import Synthesizer
+    from harness.synthesis.tasks import plan_tasks
+
+    records = {
+        name: configuration(one)
+        for name, one in (("writer", writer), ("llm", llm), ("reader", reader), ("retriever", retriever))
+        if one is not None
+    }
+    if llm is not None:
+        writer = writer or LlmWriter(llm, settings["seed"])
+        reader = reader or LlmReader(llm, CHECK)
+    assert writer is not None  # checked before
+    assert reader is not None
+    with scratch_folder(partial) as scratch:
+        build_bm25(
+            read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True), scratch / "bm25"
+        )
+        bm25 = Bm25Retriever(scratch / "bm25")
+        passages = list(PassageStore(scratch / "bm25"))
+        if settings["layout"] == "hotpotqa":
+            passages = [passage for passage in passages if passage.title]
+            if not passages:
+                raise DataError(
+                    "no passage has a title, by which HotpotQA's layout names passages: type --out_layout fid."
+                )
+        shares = {split: share for split, share in settings["shares"].items() if share > 0}
+        plan = plan_tasks(
+            passages, settings["hops"], settings["per_passage"], shares, settings["seed"],
+            getattr(writer, "chooses_answers", False),
+        )  # fmt: skip
+        check = RoundTrip(reader, settings["least_f1"], settings["alone"])
+        synthesizer = Synthesizer(
+            writer, check, bm25, plan, shares, settings["layout"], settings["contexts"], retriever or bm25,
+            settings["found_within"],
+        )  # fmt: skip
+        facts = {"corpus": bm25.index.corpus, **settings, **records}
+        prompts = {"written by": getattr(writer, "fact", ""), "read by": getattr(reader, "recipe", {})}
+        depends_on = None if None in records.values() else {**facts, **prompts, "hardware": hardware()}
+        seen: set[str] = set()
+        quotas = _quotas(limit, shares)
+        outcomes = {split: synthesizer.run(split, quotas[split], seen, partial, depends_on) for split in shares}
+    counted = {"limit": limit, "passages": len(passages), "links": plan.links}
+    used = [f"writer: {getattr(writer, 'fact', type(writer).__name__)}", *getattr(reader, "facts", [])]
+    return outcomes, {**facts, **counted, "facts": used}
+
+
+def _quotas(limit: int | None, shares: dict[str, float]) -> dict[str, int | None]:
+    """The maximum number of questions of every split; training has what the others leave."""
+    if limit is None:
+        return dict.fromkeys(shares)
+    quotas: dict[str, int | None] = {split: round(limit * share) for split, share in shares.items()}
+    quotas["train"] = limit - sum(quotas[split] or 0 for split in shares if split != "train")
+    return quotas
+
+
+def check_synthesize(
+    corpus: list[str] | str,
+    out: Path,
+    writer: object,
+    llm: object,
+    reader: object,
+    layout: str,
+    out_layout: str,
+    hops: int | None,
+    limit: int | None,
+    per_passage: int,
+    contexts: int,
+    least_f1: float | None,
+    found_within: int | None,
+    retriever: object,
+    validation_share: float,
+    test_share: float,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from datamodules.formats.reading import read_passages
+    from harness.synthesis.report import OUTPUT
+
+    if not corpus:
+        raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
+    check_choice(get_args(OutLayout), out_layout=out_layout)
+    check_at_least(1, limit=limit, per_passage=per_passage, found_within=found_within)
+    check_at_least((hops or HOPS[out_layout]) + 1, ", for the question's own and another", contexts=contexts)
+    check_share(validation_share=validation_share, test_share=test_share, least_f1=least_f1)
+    if validation_share + test_share >= 1:
+        raise UserError(
+            f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower them."
+        )
+    if writer is None and llm is None:
+        raise UserError(
+            "Nothing writes the questions: give --llm, such as configs/llm/openai.yaml, or --writer harness.synthesis.t5_writer.T5Writer "
+            "--writer.serving FOLDER."
+        )
+    if reader is None and llm is None:
+        raise UserError(
+            "Nothing answers the questions again: give --reader, such as harness.readers.t5.PackedReader with --reader.serving FOLDER."
+        )
+    if retriever is not None and found_within is None:
+        raise UserError(
+            "--retriever is for --found_within K, the number of passages to look at: give both, or neither."
+        )
+    next(read_passages(layout, [corpus] if isinstance(corpus, str) else corpus))
+    OUTPUT.check_writable(out)

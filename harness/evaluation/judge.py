@@ -1,0 +1,252 @@
+"""A language model as judge: verdicts on answers, passages, quality criteria, and the order of several systems' answers.
+
+Each request is asked once: systems that give the same answer or passage share its verdict.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from common.chat import Chat, Message
+from common.checks import check_at_least
+from common.errors import UserError
+from common.progress import say, track_batches
+from common.records import Answer, Passage, Question
+from harness.interfaces import LanguageModel
+from harness.llm.prompts import Prompt
+from harness.llm.structured import (
+    Check,
+    Parsed,
+    ask_parsed,
+    json_fields,
+    one_of,
+    order_of,
+    text,
+    true_or_false,
+    whole_number,
+)  # fmt: skip
+from harness.runtime.journal import Journal
+
+Kind = Literal["answers", "passages", "criteria", "ranking"]
+KINDS: tuple[Kind, ...] = ("answers", "passages", "criteria", "ranking")
+CRITERIA = (  # DMQR-RAG, Appendix B; 0 to 5 each
+    "correctness", "faithfulness", "relevance", "thoroughness", "harmlessness", "readability", "logicity", "creativity",
+)  # fmt: skip
+CREDIT = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}  # HiQA's accuracy, Appendix B.2
+LARGEST_CRITERION = 5
+REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
+_NEEDED = ("answer", "documents", "answer", "answers")  # places of the prompts, in the order of KINDS
+_OTHERS = (("question", "gold"), ("question",), ("question", "gold"), ("question", "form"))
+_FORMAT = 1  # version of the saved lines; increase it when their meaning changes
+_WAIT_SECONDS = 60.0  # for another process that is saving
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The judge's reply to one request."""
+
+    key: str  # of the request: equal requests have one verdict
+    fields: Mapping[str, Any] | None  # of the reply; None without a valid one
+    failure: str  # why there are none, in one line
+    costs: Mapping[str, float]  # of all rounds, see `common.chat.reply_costs`
+    seconds: float  # its share of the time of its batch
+
+
+class Judge:
+    """A language model that judges answers and passages; it replies greedily (temperature 0), in JSON.
+
+    Args:
+        llm: Judges.
+        verdicts: What it is asked for: `answers` (correct by the gold answers), `passages` (relevant to the question),
+            `criteria` (the eight of DMQR-RAG's Appendix B), `ranking` (several systems' answers to one question).
+        passages: The k of judged H@k and P@k: the first k passages of the evidence are judged.
+        read_passages: At most this many passages are shown with an answer that is rated by the criteria.
+        known_answers: For this many questions the judge is also asked about one answer that is right and one that is wrong,
+            which measures the judge itself; 0 asks for none.
+        repairs: How often, at most, a reply that is not valid is shown to the model again with the reason.
+        answer_prompt: Prompt, by name or YAML file; places: question, gold, answer.
+        passage_prompt: The same; places: question, documents.
+        criteria_prompt: The same; places: question, gold, answer, documents.
+        ranking_prompt: The same; places: question, answers, form.
+
+    Raises:
+        UserError: If an option is out of range, or a prompt has another place.
+    """
+
+    def __init__(
+        self,
+        llm: LanguageModel,
+        verdicts: tuple[Kind, ...] = KINDS,
+        passages: int = 5,
+        read_passages: int = 25,
+        known_answers: int = 50,
+        repairs: int = 1,
+        answer_prompt: str = "judge_answer",
+        passage_prompt: str = "judge_passage",
+        criteria_prompt: str = "judge_criteria",
+        ranking_prompt: str = "judge_ranking",
+    ) -> None:
+        self.check_options(
+            verdicts, passages, read_passages, known_answers, repairs,
+            answer_prompt, passage_prompt, criteria_prompt, ranking_prompt,
+        )  # fmt: skip
+        self.llm, self.passages, self.read_passages = llm, passages, read_passages
+        self.known_answers, self.repairs = known_answers, repairs
+        files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
+        self.prompts = {
+            kind: Prompt.load(file) for kind, file in zip(KINDS, files, strict=True) if kind in verdicts
+        }  # of the verdicts that are asked for
+        self.seconds_before = 0.0  # computing time of verdicts reused from an interrupted run
+        self._known: dict[str, Verdict] = {}
+        self._saved: dict[str, Verdict] = {}  # by an interrupted run, not used yet
+        self._journal: Journal | None = None
+
+    @staticmethod
+    def check_options(
+        verdicts: Sequence[str],
+        passages: int,
+        read_passages: int,
+        known_answers: int,
+        repairs: int,
+        answer_prompt: str,
+        passage_prompt: str,
+        criteria_prompt: str,
+        ranking_prompt: str,
+    ) -> None:
+        """Check numbers and prompts, without loading anything else.  Raises UserError or a subclass."""
+        if not verdicts or len(set(verdicts)) < len(verdicts):
+            raise UserError(
+                f"verdicts is {list(verdicts)}; it must name at least one of {', '.join(KINDS)}, each once."
+            )
+        check_at_least(1, passages=passages, read_passages=read_passages)
+        check_at_least(0, known_answers=known_answers, repairs=repairs)
+        files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
+        for file, needed, others in zip(files, _NEEDED, _OTHERS, strict=True):
+            prompt = Prompt.load(file)
+            places = dict.fromkeys({needed, *others} - {"documents"}, "")
+            prompt.messages([Passage("", "")], **places)  # refuses other places
+            if f"${{{needed}}}" not in prompt.user + prompt.system:
+                raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}, in which the judge is shown it.")
+
+    @property
+    def facts(self) -> list[str]:
+        """The model and the prompts, for reports."""
+        prompts = "; ".join(f"{kind}: {prompt.fact}" for kind, prompt in self.prompts.items())
+        return [f"judge: {self.llm.name}; {prompts}"]
+
+    def keep_in(self, folder: Path) -> None:
+        """Save the verdicts in a folder of resumable results, and reuse those that an interrupted run saved there.
+
+        Nothing is saved if the model's configuration is unknown, which it is unless the command line built it.
+        """
+        from harness.runtime.provenance import configuration, hardware
+
+        model = configuration(self.llm)
+        if model is None:
+            return
+        head = {"model": model, "repairs": self.repairs, "hardware": hardware(), "format": _FORMAT}
+        file = folder / "verdicts.jsonl"
+        self._journal = Journal(file, head)
+        for verdicts in self._journal.read(_parse):
+            self._saved |= {verdict.key: verdict for verdict in verdicts}
+        if self._saved:
+            say(f"{file}: reusing {len(self._saved):,} verdicts from an earlier run.")
+
+    def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
+        """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions; `verdict` is a key of CREDIT."""
+        prompt = self.prompts["answers"]
+        messages = [
+            prompt.messages(question=question.text, gold=_gold(question), answer=answer or "(empty)")
+            for question, answer in cases
+        ]
+        return self._ask(prompt, messages, {"reason": text(), "verdict": one_of(*CREDIT)}, "judging answers")
+
+    def on_passages(self, cases: Sequence[tuple[Question, Passage]]) -> list[Verdict]:
+        """Verdicts `{"reason", "relevant"}` on passages; `relevant` is true or false."""
+        prompt = self.prompts["passages"]
+        messages = [prompt.messages([passage], question=question.text) for question, passage in cases]
+        return self._ask(prompt, messages, {"reason": text(), "relevant": true_or_false}, "judging passages")
+
+    def on_criteria(self, cases: Sequence[tuple[Question, Answer]]) -> list[Verdict]:
+        """Verdicts with a whole number from 0 to 5 for each of CRITERIA on answers and the passages that they were read from."""
+        prompt = self.prompts["criteria"]
+        messages = [
+            prompt.messages(
+                [hit.passage for hit in answer.evidence[: self.read_passages]],
+                question=question.text,
+                gold=_gold(question),
+                answer=answer.text or "(empty)",
+            )
+            for question, answer in cases
+        ]
+        fields = dict.fromkeys(CRITERIA, whole_number(0, LARGEST_CRITERION))
+        return self._ask(prompt, messages, fields, "judging by criteria")
+
+    def on_order(self, cases: Sequence[tuple[Question, Sequence[str]]], count: int) -> list[Verdict]:
+        """Verdicts `{"reason", "ranking"}` on `count` answers to one question: their numbers, from 1, the best first."""
+        prompt = self.prompts["ranking"]
+        messages = [
+            prompt.messages(
+                question=question.text,
+                answers="\n".join(
+                    f'<answer number="{number}">{answer or "(empty)"}</answer>'
+                    for number, answer in enumerate(answers, start=1)
+                ),
+                form=str([*range(2, count + 1), 1]),
+            )
+            for question, answers in cases
+        ]
+        return self._ask(
+            prompt, messages, {"reason": text(), "ranking": order_of(count)}, "judging the order of answers"
+        )
+
+    def _ask(
+        self, prompt: Prompt, messages: Sequence[tuple[Message, ...]], fields: Mapping[str, Check], what: str
+    ) -> list[Verdict]:
+        """The verdict on each chat: known, saved, or asked for, batch by batch."""
+        chats = [Chat(each, prompt.max_tokens) for each in messages]
+        keys = [hashlib.sha256(repr(chat).encode(errors="surrogatepass")).hexdigest() for chat in chats]
+        todo: dict[str, Chat] = {}
+        for key, chat in zip(keys, chats, strict=True):
+            if saved := self._saved.pop(key, None):
+                self._known[key] = saved
+                self.seconds_before += saved.seconds
+            elif key not in self._known:
+                todo[key] = chat
+        asked = list(todo)
+        batches = [asked[start : start + REQUESTS_AT_ONCE] for start in range(0, len(asked), REQUESTS_AT_ONCE)]
+        for batch in track_batches(batches, len(asked), what):
+            started = time.perf_counter()
+            replies = ask_parsed(
+                self.llm, [todo[key] for key in batch], lambda reply: json_fields(reply, fields), self.repairs
+            )
+            seconds = (time.perf_counter() - started) / len(batch)
+            self._remember([_verdict(key, each, seconds) for key, each in zip(batch, replies, strict=True)], replies)
+        return [self._known[key] for key in keys]
+
+    def _remember(self, verdicts: Sequence[Verdict], replies: Sequence[Parsed[Any]]) -> None:
+        """Keep verdicts, and save them; a call that failed is not saved: the next run makes it again."""
+        self._known |= {verdict.key: verdict for verdict in verdicts}
+        lasting = [each for each, reply in zip(verdicts, replies, strict=True) if not reply.replies[-1].error]
+        if self._journal is not None and lasting:
+            with self._journal.locked(_WAIT_SECONDS):
+                self._journal.append(
+                    [[each.key, each.fields, each.failure, dict(each.costs), each.seconds] for each in lasting]
+                )
+
+
+def _verdict(key: str, parsed: Parsed[dict[str, Any]], seconds: float) -> Verdict:
+    costs = parsed.costs | {"repairs": float(len(parsed.replies) - 1)}
+    return Verdict(key, parsed.value, parsed.failure, costs, seconds)
+
+
+def _parse(_: int, line: list[list[Any]]) -> list[Verdict]:
+    """The verdicts of a saved line."""
+    return [Verdict(*each) for each in line]
+
+
+def _gold(question: Question) -> str:
+    return " | ".join(question.answers) or "(none known)"

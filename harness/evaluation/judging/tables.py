@@ -1,0 +1,145 @@
+"""The tables of judged evaluations: what the judge found of one system, of several, its agreement with known truth, its costs.
+
+Shape legend: N questions, R rows.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
+from harness.evaluation.judge import CRITERIA, Verdict
+from harness.evaluation.judged import Judged
+from harness.evaluation.tables import Cell, Cells, Table, not_measured
+
+NO_JUDGE = "no judge is configured; type --judge.llm with a language model"
+NEEDS_SEVERAL = "needs several systems, given as several --config"
+NO_READER = "the strategy has no reader"
+NOT_ASKED_FOR = "the judge is not asked for it (--judge.verdicts)"
+
+CORRECT, HALF, ADEQUACY = "answers correct %", "answers correct %, half credit", "adequacy"
+_COSTS = {  # cost of a verdict -> its column
+    "model_calls": "calls", "repairs": "repairs", "cached_calls": "cached calls", "tokens": "tokens read",
+    "reply_tokens": "tokens written", "usd": "US dollars", "seconds": "seconds",
+}  # fmt: skip
+
+
+def not_judged() -> Table:
+    """The table of an evaluation without a judge."""
+    return Table("judged", "Judged by a language model", ("mean",), {"ours": [not_measured(NO_JUDGE)]})
+
+
+def retrieval_rows(k: int) -> tuple[str, str]:
+    """The rows of the judged hit rate and precision of the first k passages."""
+    return f"judged H@{k} %", f"judged P@{k} %"
+
+
+def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap) -> Table:
+    """The means of one system.
+
+    Args:
+        judged: Its values and reasons.
+        failed: Row -> number of failed verdicts.
+        bootstrap: For the intervals.
+    """
+    rows: dict[str, Cells] = {}
+    for name, cell in zip(judged.values, value_cells([*judged.values.values()], bootstrap), strict=True):
+        count = Cell(int((~np.isnan(judged.values[name])).sum()))
+        rows[name] = [cell or not_measured("all verdicts failed"), count, Cell(failed[name])]
+    rows |= {name: [not_measured(reason)] * 3 for name, reason in judged.reasons.items()}
+    note = (
+        f"{CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's accuracy. "
+        "H@k: a relevant passage is among the first k; P@k: relevant passages among the first k, divided by k. Correctness to "
+        "creativity: DMQR-RAG's Appendix B, 0 to 5. Adequacy: HiQA's, K for the best of K systems' answers to 1 for the last. A "
+        "question whose verdict failed does not count."
+    )
+    return Table("judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note)
+
+
+def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list[Table]:
+    """Judged means of several systems, and paired differences to the first; criteria in tables of their own.
+
+    Args:
+        systems: System -> its values, adequacy included.
+        bootstrap: For the intervals.
+    """
+    found = [*dict.fromkeys(name for judged in systems.values() for name in judged.values)]
+    tables: list[Table] = []
+    for table, title, names in (
+        ("judged", "Judged by a language model", [name for name in found if name not in CRITERIA]),
+        (
+            "judged criteria",
+            "Judged by the criteria of DMQR-RAG's Appendix B, 0 to 5",
+            [*filter(CRITERIA.__contains__, found)],
+        ),
+    ):
+        if names:
+            tables += _compared(table, title, names, systems, bootstrap)
+    return tables
+
+
+def _compared(
+    table: str, title: str, names: Sequence[str], systems: Mapping[str, Judged], bootstrap: Bootstrap
+) -> list[Table]:
+    first, *others = systems
+    known_N = next(values_N for judged in systems.values() for values_N in judged.values.values())
+    unknown_N = np.full_like(known_N, np.nan)
+    values = {name: [judged.values.get(each, unknown_N) for each in names] for name, judged in systems.items()}
+    rows = {name: value_cells(each, bootstrap) for name, each in values.items()}
+    differences = {
+        name: value_cells(
+            [own - of_first for own, of_first in zip(values[name], values[first], strict=True)], bootstrap
+        )
+        for name in others
+    }
+    return [
+        Table(table, title, tuple(names), rows, note="An empty cell: the system has no reader, or the judge was not asked."),
+        Table(
+            f"{table}, differences",
+            f"{title}: differences to {first}",
+            tuple(names),
+            differences,
+            note="Paired: on the questions for which both have a value. Percentages: in points.",
+            signed=frozenset(differences),
+        ),
+    ]  # fmt: skip
+
+
+def value_cells(values_RN: Sequence[NDArray[np.float64]], bootstrap: Bootstrap) -> list[Cell | None]:
+    """The mean of each row's known values with its interval, in the unit of the values."""
+    if not len(values_RN):
+        return []
+    return known_percent_cells(np.stack(values_RN) / 100, bootstrap)  # which gives means times 100
+
+
+def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> Table:
+    """What the verdicts cost: calls, tokens, US dollars, seconds; equal requests count once.
+
+    Args:
+        verdicts: What was judged -> its verdicts.
+    """
+    rows = {name: _costs(each) for name, each in verdicts.items()}
+    rows["all"] = _costs([each for of_kind in verdicts.values() for each in of_kind])
+    columns = ("verdicts", "failed", *_COSTS.values())
+    note = (
+        "Each request is asked once, also if several systems need its verdict, which is then charged to each of them. Calls: repairs "
+        "included. Cached calls: answered from the response cache, with the costs of the first time. No US dollars: the model has no "
+        "price in its config. Seconds: shares of the time of batches."
+    )
+    counts = ("calls", "repairs", "cached calls", "tokens read", "tokens written")
+    return Table("judge costs", "Costs of judging", columns, rows, note=note, decimals=1,
+                 column_decimals=dict.fromkeys(counts, 0) | {"US dollars": 4})  # fmt: skip
+
+
+def _costs(verdicts: Iterable[Verdict]) -> list[Cell | None]:
+    asked = [*{each.key: each for each in verdicts}.values()]
+    failed = sum(each.fields is None for each in asked)
+    cells: list[Cell | None] = [Cell(len(asked)), Cell(failed)]
+    for name in _COSTS:
+        found = [each.seconds if name == "seconds" else each.costs.get(name) for each in asked]
+        known = [each for each in found if each is not None]
+        total = sum(known)
+        whole = name not in ("usd", "seconds")
+        cells.append((Cell(int(total)) if whole else Cell(total)) if known or whole else None)
+    return cells

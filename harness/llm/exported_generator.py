@@ -1,0 +1,126 @@
+"""An exported T5 generator of this project under the interface of language models: the user message is the text it reads."""
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.chat import Chat, Reply
+from common.checks import Precision, check_at_least
+from common.errors import UserError
+from harness.llm.chat_seed import seed_of
+from harness.runtime.memory_needs import Load, Machine, Memory
+
+
+class ExportedGenerator:
+    """RE-RAG's generator, or DR-RAG's reader, as a language model.
+
+    It knows no instructions: a chat is one user message in the generator's text format, as the prompts generator_fid,
+    generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts).  `prompt` is the name of
+    its own one, which a language-model reader takes if it is told no other.  With it and greedy replies it answers as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question
+    never is.  Only documents in `packed` whose text has an empty line before "document 2: " may be cut at another place.  A
+    message in another form is read as it is; if it exceeds the generator's maximum length, it gets an error, because it is not
+    known where the question is.
+
+    A reply has at most the generator's `max_answer_tokens`, however many the chat allows.  `seconds` of a reply is the time of
+    the whole call.
+
+    Args:
+        serving: Folder with a generator, e.g. checkpoints/rerag-world/serving.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If the device is not possible here.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
+    """
+
+    def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
+        from common.files import sha256
+        from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+        from models.serving_manifest import MANIFEST
+
+        model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision, unneeded=(ESTIMATOR,))
+        assert model.generator is not None  # required above
+        self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
+        self.prompt = f"generator_{model.generator.encode.format}"
+        # The manifest holds the checksums of all files: the same name is the same generator.
+        self.name = f"generator of {serving}, {sha256(Path(serving) / MANIFEST)[:12]}"
+
+    @staticmethod
+    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
+        """The generator, with as many inputs as there are passages."""
+        from models.rerag.model import ESTIMATOR, GENERATOR
+        from models.rerag.model_memory import model_memory
+
+        needs = machine.networks(
+            serving, device, precision,
+            lambda compute: model_memory(
+                Path(serving), compute, load.questions, read=load.passages, scored=True, needs=(GENERATOR,),
+                unneeded=(ESTIMATOR,),
+            ),
+        )  # fmt: skip
+        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        """One reply per chat, in order; batched over chats of similar length."""
+        from models.token_choice import Choice
+
+        started = time.perf_counter()
+        inputs, errors = self._inputs(chats)
+        for row in inputs:
+            check_at_least(1, max_tokens=chats[row].max_tokens)
+            check_at_least(0, temperature=chats[row].temperature)
+        generated = self.generator.read(
+            list(inputs.values()),
+            [min(chats[row].max_tokens, self.max_answer_tokens) for row in inputs],
+            [Choice(chats[row].temperature, seed_of(chats[row])) for row in inputs],
+        )
+        seconds = time.perf_counter() - started
+        replies = [Reply("", error=error, finish="", seconds=seconds) for error in errors]
+        for (row, ids), answer in zip(inputs.items(), generated, strict=True):
+            replies[row] = Reply(
+                answer.text,
+                finish="stop" if answer.ended else "length",
+                logprob=answer.logprob if chats[row].logprobs else None,
+                prompt_tokens=len(ids),
+                reply_tokens=answer.tokens,
+                seconds=seconds,
+            )
+        return replies
+
+    def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
+        """Log-probability of each text and its end as the reply to its chat, in order; equal chats are encoded once.
+
+        It is minus infinity for a chat that gets an error from `reply`.
+        """
+        inputs, _ = self._inputs(chats)
+        scores = [-math.inf] * len(texts)
+        found = self.generator.logprobs(list(inputs.values()), [texts[row] for row in inputs])
+        for row, score in zip(inputs, found, strict=True):
+            scores[row] = score
+        return scores
+
+    def _inputs(self, chats: Sequence[Chat]) -> tuple[dict[int, list[int]], list[str]]:
+        """Token ids by place of the chat, and for every chat why it has none, or an empty text."""
+        inputs: dict[int, list[int]] = {}
+        errors = [""] * len(chats)
+        most = self.generator.encode.max_tokens
+        for row, chat in enumerate(chats):
+            if [message.role for message in chat.messages] != ["user"]:
+                errors[row] = f"{self.name} reads one user message, without a system message or earlier turns"
+                continue
+            try:
+                ids = self.generator.encode.encode_text(chat.messages[0].content)
+            except UserError as error:
+                errors[row] = str(error)
+                continue
+            if len(ids) > most:
+                errors[row] = (
+                    f"the message has {len(ids)} tokens, and {self.name} reads at most {most}: name a prompt in its text format, "
+                    "such as generator_fid, so that passages are truncated, or shorten the message"
+                )
+            else:
+                inputs[row] = ids
+        return inputs, errors

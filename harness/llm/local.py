@@ -1,0 +1,198 @@
+"""A local causal LM under the interface of language models: chat template, replies with log-probabilities, scores of texts."""
+
+import hashlib
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.chat import Chat, Reply
+from common.checks import Precision, check_at_least
+from harness.llm.chat_seed import seed_of
+from harness.runtime.memory_needs import Load, Machine, Memory
+
+_MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
+_MIN_CONTEXT = 16  # tokens
+
+
+class CausalLm:
+    """A causal LM of transformers, by folder or hub id.
+
+    A chat becomes a prompt by the tokenizer's chat template.  Without one, as of a model that was not trained for chats, the
+    prompt is the messages' texts with an empty line between them, and a line break at the end.  Texts that the tokenizer reads
+    as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), so that no message can begin another one.
+
+    A reply ends with any of the end tokens that generation_config.json names; its other settings are not used.  Equal chats
+    with a temperature above 0 get equal replies, whatever else is in the call; `sample` gives further ones.
+    Log-probabilities are those of the model, at temperature 1.  `seconds` of a reply is the time of the whole call.
+
+    Args:
+        model: Folder or hub id, such as Qwen/Qwen2.5-0.5B-Instruct.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.  Weights stay in fp32.
+        context_tokens: Most tokens of a chat and its reply together; the model's when omitted.
+        batch_tokens: Most tokens that are computed at once, with replies and padding; by device when omitted.
+
+    Raises:
+        UserError: If a value is not allowed, the model is not a causal LM or has no end token.
+        MissingInputError: If the model is not on this machine.
+        ArtifactError: If weights are missing.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        device: str = "auto",
+        precision: Precision = "auto",
+        context_tokens: int | None = None,
+        batch_tokens: int | None = None,
+    ) -> None:
+        self.check_options(model, context_tokens, batch_tokens)
+        from models.causal_lm import CausalLanguageModel
+        from models.devices import compute_dtype, resolve_device
+        from models.pretrained import resolve
+        from models.text_formats import marker_texts
+
+        where = resolve_device(device)
+        dtype = compute_dtype(precision, where)
+        self.model = CausalLanguageModel.build(model).eval().to(where)
+        self.model.inference_dtype = dtype
+        self.name = f"{model}, {_digest(resolve(model))}"
+        limits = [each for each in (context_tokens, self.model.context_tokens) if each is not None]
+        self.context_tokens, self.batch_tokens = min(limits, default=None), batch_tokens
+        self._marks = marker_texts(self.model.tokenizer)
+
+    @staticmethod
+    def check_options(model: str, context_tokens: int | None, batch_tokens: int | None) -> None:
+        """Raise UserError if a value is out of range, MissingInputError if the model is not on this machine."""
+        from models.pretrained import resolve
+
+        check_at_least(_MIN_CONTEXT, ", or omitted for the model's", context_tokens=context_tokens)
+        check_at_least(1, ", or omitted", batch_tokens=batch_tokens)
+        resolve(model)
+
+    @staticmethod
+    def memory(
+        machine: Machine, load: Load, model: str, device: str, precision: Precision, context_tokens: int | None,
+        batch_tokens: int | None,
+    ) -> Memory:  # fmt: skip
+        """The network, with as many chats as there are passages, each of which fills the context."""
+        from models.causal_lm_memory import causal_memory
+
+        chats = load.questions * load.passages
+        needs = machine.networks(
+            model, device, precision,
+            lambda compute: {"language model": causal_memory(model, compute, chats, context_tokens, batch_tokens)},
+        )  # fmt: skip
+        changes = (
+            ("device", "cpu"),
+            ("precision", "bf16"),
+            ("precision", "fp32"),
+            ("context_tokens", 2048),
+            ("batch_tokens", 2048),
+        )
+        return Memory(needs, changes)
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        """One reply per chat, in order; batched over chats of similar length.
+
+        A chat that is longer than the context, or that the template refuses, gets an error.  A reply is cut where the context
+        is full.
+        """
+        from models.token_choice import Choice
+
+        started = time.perf_counter()
+        prompts = [self._prompt(chat) for chat in chats]
+        errors = [prompt if isinstance(prompt, str) else self._too_long(len(prompt)) for prompt in prompts]
+        read = {row: prompt for row, prompt in enumerate(prompts) if not isinstance(prompt, str) and not errors[row]}
+        for row in read:
+            check_at_least(1, max_tokens=chats[row].max_tokens)
+            check_at_least(0, temperature=chats[row].temperature)
+        written = self.model.write(
+            list(read.values()),
+            [
+                int(min(chats[row].max_tokens, (self.context_tokens or math.inf) - len(ids)))
+                for row, ids in read.items()
+            ],
+            [Choice(chats[row].temperature, seed_of(chats[row])) for row in read],
+            self.batch_tokens,
+        )
+        seconds = time.perf_counter() - started
+        replies = [Reply("", error=error, finish="", seconds=seconds) for error in errors]
+        for (row, ids), text in zip(read.items(), written, strict=True):
+            replies[row] = Reply(
+                self.model.tokenizer.decode(text.ids, skip_special_tokens=True),
+                finish="stop" if text.ended else "length",
+                logprob=text.logprob if chats[row].logprobs else None,
+                prompt_tokens=len(ids),
+                reply_tokens=len(text.ids) + text.ended,
+                seconds=seconds,
+            )
+        return replies
+
+    def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
+        """Log-probability of each text and its end as the reply to its chat, in order.
+
+        It is minus infinity where the model cannot reply so: chat and text fill more than the context, or the chat gets an error
+        from `reply`.  A reply's own log-probability can differ if its tokens are not those of its text: `re` and `d` for
+        `red`.
+        """
+        from models.text_formats import neutralize
+
+        prompts = [self._prompt(chat) for chat in chats]
+        replies = [
+            self.model.tokenizer(neutralize(text, self._marks), add_special_tokens=False)["input_ids"] for text in texts
+        ]
+        read = {
+            row: prompt
+            for row, prompt in enumerate(prompts)
+            if not isinstance(prompt, str) and not self._too_long(len(prompt) + len(replies[row]))
+        }
+        scores = [-math.inf] * len(texts)
+        found = self.model.logprobs(
+            list(read.values()), [replies[row] for row in read], tokens_per_batch=self.batch_tokens
+        )
+        for row, score in zip(read, found, strict=True):
+            scores[row] = score
+        return scores
+
+    def _prompt(self, chat: Chat) -> list[int] | str:
+        """The token ids of a chat, or why there are none."""
+        from jinja2 import TemplateError
+
+        from models.text_formats import neutralize
+
+        tokenizer = self.model.tokenizer
+        contents = [neutralize(message.content, self._marks) for message in chat.messages]
+        if not tokenizer.chat_template:
+            ids = tokenizer("\n\n".join(contents) + "\n")["input_ids"]
+            return ids[:-1] if ids[-1] in self.model.end_ids else ids  # of a tokenizer that ends every text
+        messages = [
+            {"role": message.role, "content": content} for message, content in zip(chat.messages, contents, strict=True)
+        ]
+        try:
+            return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
+        except TemplateError as error:
+            return f"the chat template of {self.name} refuses the chat: {' '.join(str(error).split())}"
+
+    def _too_long(self, tokens: int) -> str:
+        """Why a chat of so many tokens gets no reply; empty if there is room for one."""
+        if self.context_tokens is None or tokens < self.context_tokens:
+            return ""
+        return (
+            f"the chat has {tokens} tokens, and {self.name} reads and writes at most {self.context_tokens} together: shorten "
+            "the passages, or raise context_tokens if it is set"
+        )
+
+
+def _digest(folder: Path) -> str:
+    """12 hex digits of the model's files, which tell two models of one name apart; of weights the beginning and the end."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.iterdir()):
+        if file.suffix in (".json", ".jinja", ".model", ".safetensors"):
+            digest.update(f"{file.name} {file.stat().st_size} ".encode())
+            with file.open("rb") as stream:
+                digest.update(stream.read(_MARGIN_BYTES))
+                stream.seek(max(0, file.stat().st_size - _MARGIN_BYTES))
+                digest.update(stream.read())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,228 @@
+"""Structured outputs: replies that must parse.  A reply that does not is shown to the model again with the reason, a bounded number
+of times; after that it is recorded as a failure.
+
+    fields = {"reason": text(), "verdict": one_of("correct", "incorrect")}
+    for each in ask_parsed(model, chats, lambda reply: json_fields(reply, fields)):
+        each.value or each.failure
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from common.chat import Chat, Message, Reply, reply_costs
+from common.checks import check_at_least
+from harness.interfaces import LanguageModel
+
+T = TypeVar("T")
+Check = Callable[[object], Any]  # returns the value of a field, or raises ValueError with what it must be
+
+_SHOWN_CHARACTERS = 2000  # of a reply that did not parse, when the model is asked to repair it
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[T]):
+    """What was parsed from a model's replies to one chat, or why nothing was."""
+
+    value: T | None
+    failure: str = ""  # in one line; empty if there is a value
+    replies: tuple[Reply, ...] = ()  # of all rounds, those that did not parse included
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """The costs of all rounds."""
+        return reply_costs(self.replies)
+
+
+def ask_parsed(
+    model: LanguageModel, chats: Sequence[Chat], parse: Callable[[str], T], repairs: int = 1
+) -> list[Parsed[T]]:
+    """Ask for replies that must parse.
+
+    Each round is one `reply` call over all chats without a value so far.  In a further round the model sees its reply and the
+    reason why it did not parse.  A chat whose call failed is not asked again: the model has made its own retries.
+
+    Args:
+        model: Is asked.
+        chats: The requests.
+        parse: The value of a reply's text; raises ValueError, with a reason that a model understands.
+        repairs: Number of further rounds, at most.
+
+    Returns:
+        One result per chat, in order.
+
+    Raises:
+        UserError: If `repairs` is negative, or no chat can succeed (from the model).
+    """
+    check_at_least(0, repairs=repairs)
+    results: list[Parsed[T]] = [Parsed(None) for _ in chats]
+    asked = dict(enumerate(chats))
+    for _ in range(repairs + 1):
+        if not asked:
+            break
+        replies = model.reply([*asked.values()])
+        again: dict[int, Chat] = {}
+        for (place, chat), reply in zip(asked.items(), replies, strict=True):
+            value, failure = _parsed(reply, parse, chat.max_tokens)
+            results[place] = Parsed(value, failure, (*results[place].replies, reply))
+            if failure and not reply.error:
+                again[place] = _repair(chat, reply.text, failure)
+        asked = again
+    return results
+
+
+def _parsed(reply: Reply, parse: Callable[[str], T], max_tokens: int) -> tuple[T | None, str]:
+    """The value of a reply, and why there is none."""
+    if reply.error:
+        return None, reply.error
+    try:
+        return parse(reply.text), ""
+    except ValueError as error:
+        cut = f"; the reply was cut after {max_tokens} tokens" if reply.finish == "length" else ""
+        return None, " ".join(_encodable(f"{str(error) or 'the reply does not parse'}{cut}").split())
+
+
+def _repair(chat: Chat, text: str, reason: str) -> Chat:
+    """The chat with the model's reply and the reason why it does not parse."""
+    shown = _encodable(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + " ...").strip()
+    further = (
+        Message("assistant", shown or "(empty)"),
+        Message("user", f"This reply cannot be used: {reason}. Reply again, only in the form that was asked for."),
+    )
+    return replace(chat, messages=(*chat.messages, *further))
+
+
+def json_fields(reply: str, fields: Mapping[str, Check]) -> dict[str, Any]:
+    """The fields of the JSON object in a reply.
+
+    Text and code fences around the object are ignored; the object itself is read strictly.
+
+    Args:
+        reply: A model's reply.
+        fields: Key -> check of its value.
+
+    Raises:
+        ValueError: If there is no object or there are several different ones, a key is missing, unknown or repeated, or a value
+            is of another type or out of range.
+    """
+    found = json_object(reply)
+    keys = ", ".join(fields)
+    if missing := [key for key in fields if key not in found]:
+        raise ValueError(f"the JSON object has no key {missing[0]!r}; its keys must be {keys}")
+    if unknown := [key for key in found if key not in fields]:
+        raise ValueError(f"the JSON object has an unknown key {unknown[0][:50]!r}; its keys must be {keys}")
+    values = {}
+    for key, check in fields.items():
+        try:
+            values[key] = check(found[key])
+        except ValueError as error:
+            raise ValueError(f"{key} is {_shortened(found[key])}; it must be {error}") from error
+    return values
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object in a text.
+
+    Raises:
+        ValueError: If there is none, there are several different ones, or it repeats a key or holds NaN or Infinity.
+    """
+    found: list[dict[str, Any]] = []
+    for each in _objects(text):
+        if each not in found:
+            found.append(each)
+    if len(found) != 1:
+        what = "no complete JSON object" if not found else f"{len(found)} different JSON objects"
+        raise ValueError(f"the reply holds {what}; one is needed")
+    return found[0]
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost JSON objects in a text."""
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, parse_constant=_refuse_constant, strict=False)
+    start = text.find("{")
+    while start >= 0:
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError:
+            end = start + 1  # no object begins here
+        except RecursionError as error:
+            raise ValueError("the JSON object is nested too deeply") from error
+        else:
+            yield found
+        start = text.find("{", end)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("the JSON object repeats a key")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def text(max_characters: int = 2000) -> Check:
+    """A text that is not empty, without white space around it."""
+
+    def check(value: object) -> str:
+        if not isinstance(value, str) or not 0 < len(value.strip()) <= max_characters:
+            raise ValueError(f"a text of 1 to {max_characters:,} characters")
+        return _encodable(value).strip()
+
+    return check
+
+
+def one_of(*allowed: str) -> Check:
+    """One of several words, in any case."""
+
+    def check(value: object) -> str:
+        word = value.strip().lower() if isinstance(value, str) else None
+        if word not in allowed:
+            raise ValueError(f"one of {', '.join(map(json.dumps, allowed))}")
+        return str(word)
+
+    return check
+
+
+def true_or_false(value: object) -> bool:
+    """A truth value."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def whole_number(low: int, high: int) -> Check:
+    """A whole number from `low` to `high`; 3.0 is one, "3" and true are none."""
+
+    def check(value: object) -> int:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not low <= value <= high or value != int(value):  # type: ignore[operator, call-overload]
+            raise ValueError(f"a whole number from {low} to {high}")
+        return int(value)  # type: ignore[call-overload]
+
+    return check
+
+
+def order_of(count: int) -> Check:
+    """All numbers from 1 to `count`, each once, in any order."""
+
+    def check(value: object) -> list[int]:
+        numbers = value if isinstance(value, list) else []
+        if any(type(each) is not int for each in numbers) or sorted(numbers) != list(range(1, count + 1)):
+            raise ValueError(f"a list with each number from 1 to {count} once")
+        return numbers
+
+    return check
+
+
+def _shortened(value: object) -> str:
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 100 else shown[:100] + " ..."
+
+
+def _encodable(text: str) -> str:
+    """The text with `?` for lone surrogates, which UTF-8 cannot encode."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,230 @@
+"""A causal language model: generates replies to prompts with their log-probabilities, and scores given replies.
+
+Prompts and replies are token ids: what a chat looks like is not known here.  Prompts are padded on the left, so that all rows
+of a batch end together; results do not depend on batch, order or padding.
+
+Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    LogitsProcessorList,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from common.errors import UserError
+from common.progress import track_batches
+from models.devices import autocast
+from models.full_precision import keep_heads_in_fp32
+from models.length_batching import IGNORE, length_batches, pad
+from models.loading import load_network, save_network
+from models.pretrained import resolve
+from models.token_choice import Choice, TokenChooser, Written, log_probabilities
+from models.token_count import CountsTokens
+
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of prompts and replies together
+HEADS = ("CausalLM", "LMHead", "ConditionalGeneration")  # in the names of architectures that generate text
+
+
+class CausalLanguageModel(CountsTokens, nn.Module):
+    """Generates and scores replies.
+
+    Args:
+        network: A causal LM of transformers.
+        tokenizer: Its tokenizer.
+
+    Raises:
+        UserError: If neither its generation_config.json nor its tokenizer names an end token.
+    """
+
+    network: PreTrainedModel
+    inference_dtype: torch.dtype | None = None  # None: as the caller's autocast says
+
+    def __init__(self, network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        super().__init__()
+        self.network, self.tokenizer = network, tokenizer
+        self.end_ids = end_ids_of(network, tokenizer)
+        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else self.end_ids[0]
+        # The checkpoint's own settings (temperature, repetition penalty, top-k) would change what is generated.
+        network.generation_config = GenerationConfig(eos_token_id=self.end_ids, pad_token_id=self.pad_id)
+        keep_heads_in_fp32(network)
+
+    @classmethod
+    def build(cls, pretrained: str) -> Self:
+        """Load a model in fp32; `inference_dtype` lowers the precision operation by operation.
+
+        Args:
+            pretrained: Folder or hub id of a causal LM.
+
+        Raises:
+            MissingInputError: If the model is not on this machine.
+            UserError: If it is not a causal LM, or has no end token.
+            ArtifactError: If weights are missing.
+        """
+        folder = resolve(pretrained)
+        check_causal(pretrained, AutoConfig.from_pretrained(str(folder)))
+        network = load_network(AutoModelForCausalLM, folder, dtype=torch.float32)
+        return cls(network, AutoTokenizer.from_pretrained(str(folder)))
+
+    @property
+    def context_tokens(self) -> int | None:
+        """Most tokens of a prompt and its reply together; None if the model has no limit."""
+        return context_of(self.network.config)
+
+    @torch.inference_mode()
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        max_tokens: Sequence[int],
+        choices: Sequence[Choice] | None = None,
+        tokens_per_batch: int | None = None,
+    ) -> list[Written]:
+        """One reply per prompt, in order; batched by length.
+
+        Args:
+            prompts: Token ids, at least one each.
+            max_tokens: Most tokens of each reply, its end token included, at least 1.
+            choices: How the tokens of each reply are chosen; greedy when None.
+            tokens_per_batch: Most tokens of a batch, prompts and replies with padding; by device when None.
+        """
+        choices = choices or [Choice()] * len(prompts)
+        replies: list[Written | None] = [None] * len(prompts)
+        lengths = [len(prompt) for prompt in prompts]
+        batches = [
+            batch for most in sorted(set(max_tokens)) for batch in self._batches(lengths, max_tokens, most, tokens_per_batch)
+        ]  # fmt: skip
+        self.tokens_read += sum(lengths)
+        for batch in track_batches(batches, len(prompts), "writing"):
+            ids_PT, attention_PT = self._padded([prompts[row] for row in batch])
+            limits = [max_tokens[row] for row in batch]
+            chooser = TokenChooser([choices[row] for row in batch], self.end_ids)
+            with autocast(self.network.device, self.inference_dtype):
+                self.network.generate(
+                    input_ids=ids_PT,
+                    attention_mask=attention_PT,
+                    logits_processor=LogitsProcessorList([chooser]),
+                    max_new_tokens=max(limits),
+                    do_sample=False,
+                )
+            for row, reply in zip(batch, chooser.written(limits), strict=True):
+                replies[row] = reply
+        return replies  # type: ignore[return-value]  # every row is in one batch
+
+    @torch.inference_mode()
+    def logprobs(
+        self,
+        prompts: Sequence[Sequence[int]],
+        replies: Sequence[Sequence[int]],
+        ended: bool | Sequence[bool] = True,
+        tokens_per_batch: int | None = None,
+    ) -> list[float]:
+        """Log-probability of each reply to its prompt, summed over its tokens and its end: nats, fp32; batched by length.
+
+        Args:
+            prompts: Token ids, at least one each.
+            replies: Token ids without the end token; may be empty.
+            ended: Whether the end counts, of all or of each.
+            tokens_per_batch: As in `write`.
+        """
+        ends = [ended] * len(prompts) if isinstance(ended, bool) else ended
+        sequences = [
+            ([*prompt, *reply, *self.end_ids[: int(end)]], len(prompt))
+            for prompt, reply, end in zip(prompts, replies, ends, strict=True)
+        ]
+        scores = [0.0] * len(prompts)
+        rows = [row for row, (ids, start) in enumerate(sequences) if len(ids) > start]
+        budget = tokens_per_batch or TOKENS_PER_BATCH[self.network.device.type]
+        self.tokens_read += sum(len(sequences[row][0]) for row in rows)
+        batches = length_batches([len(sequences[row][0]) for row in rows], budget)
+        for batch in track_batches(batches, len(rows), "scoring"):
+            batch_rows = [rows[place] for place in batch]
+            with autocast(self.network.device, self.inference_dtype):
+                logp_P = self.reply_logp([sequences[row] for row in batch_rows])
+            for row, logp in zip(batch_rows, logp_P.tolist(), strict=True):
+                scores[row] = logp
+        return scores
+
+    def reply_logp(self, sequences: Sequence[tuple[Sequence[int], int]]) -> Tensor:
+        """Log-probability (P,), fp32, of what follows the first `start` tokens of each (ids, start); with gradients."""
+        ids_PT, attention_PT = self._padded([ids for ids, _ in sequences])
+        most = max(len(ids) - start for ids, start in sequences)
+        labels_PA = torch.full((len(sequences), most), IGNORE)
+        for row, (ids, start) in enumerate(sequences):
+            labels_PA[row, most - (len(ids) - start) :] = torch.tensor(ids[start:])
+        labels_PA = labels_PA.to(ids_PT.device)
+        logits_PAV = self._logits(ids_PT, attention_PT, most + 1)[:, :-1]
+        logp_PAV = log_probabilities(logits_PAV, self.end_ids)
+        logp_PA = logp_PAV.gather(2, labels_PA.clamp(min=0)[:, :, None])[:, :, 0]
+        return logp_PA.masked_fill(labels_PA == IGNORE, 0.0).sum(dim=1)
+
+    def save(self, folder: Path) -> None:
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
+        save_network(self.network, folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def _logits(self, ids_PT: Tensor, attention_PT: Tensor, last: int) -> Tensor:
+        """Logits of the last positions, (P, last, V)."""
+        options: dict[str, Any] = {"use_cache": False, "logits_to_keep": last}
+        if "position_ids" in inspect.signature(self.network.forward).parameters:
+            options["position_ids"] = positions_of(attention_PT)
+        logits: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT, **options).logits
+        return logits
+
+    def _padded(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Left-padded token ids and attention mask on the network's device, both (P, T)."""
+        ids_PT, attention_PT = pad(sequences, self.pad_id, self.context_tokens or sys.maxsize, left=True)
+        return ids_PT.to(self.network.device), attention_PT.to(self.network.device)
+
+    def _batches(
+        self, lengths: Sequence[int], max_tokens: Sequence[int], most: int, tokens_per_batch: int | None
+    ) -> Iterable[list[int]]:
+        """Batches of the rows whose replies have at most `most` tokens."""
+        rows = [row for row, limit in enumerate(max_tokens) if limit == most]
+        budget = tokens_per_batch or TOKENS_PER_BATCH[self.network.device.type]
+        for batch in length_batches([lengths[row] + most for row in rows], budget):
+            yield [rows[place] for place in batch]
+
+
+def positions_of(attention_PT: Tensor) -> Tensor:
+    """Position (P, T) of each token among the tokens of its row; 0 for padding."""
+    return (attention_PT.cumsum(dim=1) - 1).clamp(min=0)
+
+
+def context_of(config: PreTrainedConfig) -> int | None:
+    """Most tokens of a prompt and its reply together, from a model's configuration; None if it names none."""
+    return getattr(config.get_text_config(), "max_position_embeddings", None)
+
+
+def end_ids_of(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The tokens that end a reply: those of generation_config.json, else of config.json, else the tokenizer's.
+
+    Raises:
+        UserError: If there is none.
+    """
+    for ids in (network.generation_config.eos_token_id, network.config.eos_token_id, tokenizer.eos_token_id):
+        if ids is not None:
+            return [ids] if isinstance(ids, int) else list(ids)
+    raise UserError(f"{network.name_or_path}: no reply would end: add eos_token_id to its generation_config.json.")
+
+
+def check_causal(pretrained: str, config: PreTrainedConfig) -> None:
+    """Raise UserError if a configuration is not that of a causal LM."""
+    architectures = config.architectures or ["none"]
+    if config.is_encoder_decoder or not any(head in name for name in architectures for head in HEADS):
+        raise UserError(
+            f"model {pretrained} is a {', '.join(architectures)}, not a causal LM: name one, such as "
+            "Qwen/Qwen2.5-0.5B-Instruct; for a T5 of this project use harness.llm.exported_generator.ExportedGenerator."
+        )

@@ -1,0 +1,258 @@
+"""DMQR-RAG's pool of rewriting strategies, the prompts that are generated from it, and the strict parser of their outputs.
+
+A strategy is one entry of the pool: training, prompts, retrieval and reports take it from there (paper: Section 2.2.1, Tables 1
+and 5).  Information equality: gqr, kwr; expansion: par; reduction: cce; decomposition is ours, for questions that need several facts.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from common.errors import DataError, MissingInputError, UserError
+from common.records import clean
+
+SEPARATOR = "; "  # between the queries of a strategy that makes several
+REASON = "reason"
+_LABEL = re.compile(r"^\s*(?:[-*\d.)]+\s*)?\**([^:*]+?)\**\s*:\**\s*(.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """One way to rewrite a question."""
+
+    name: str  # in configs, files and reports
+    title: str  # in prompts and in their outputs
+    description: str  # what the rewriter does
+    guideline: str  # for which questions, for the adaptive choice
+    several: bool = False  # whether it makes several queries
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """A question with its rewrites, shown in prompts."""
+
+    question: str
+    rewrites: Mapping[str, str]  # strategy -> rewrite
+    selected: tuple[str, ...]  # what the adaptive choice takes
+    reason: str  # for that choice
+
+
+GQR = Strategy(
+    "gqr", "General Search Rewriting",
+    "Rewrite the question into a general query for internet search.",
+    "for questions with noise, slang, errors or an unclear intent; it keeps all relevant information.",
+)  # fmt: skip
+KWR = Strategy(
+    "kwr", "Keyword Rewriting",
+    "Extract all keywords from the question and separate them with commas, preserving the amount of information as in the "
+    "original question.",
+    "for questions with several names, dates or terms that documents state literally.",
+)  # fmt: skip
+PAR = Strategy(
+    "par", "Pseudo-Answer Rewriting",
+    "Generate an answer for the question, and use the answer to match the real answers from the search engine.",
+    "for questions whose answer is phrased in other words than the question, and whose answer you can guess.",
+)  # fmt: skip
+CCE = Strategy(
+    "cce", "Core Content Extraction",
+    "Reduce the amount of information in the original question, only extracting the most core content. The rewritten query should "
+    "be more brief than Keyword Rewriting.",
+    "for questions with more detail than a search needs.",
+)  # fmt: skip
+DECOMPOSITION = Strategy(
+    "decomposition", "Sub-Question Decomposition",
+    f'Divide the question into the sub-questions that have to be answered first, without repetition, separated by "{SEPARATOR.strip()}".',
+    "for questions that join several facts, compare things or refer to something by another fact.",
+    several=True,
+)  # fmt: skip
+POOL = {strategy.name: strategy for strategy in (GQR, KWR, PAR, CCE, DECOMPOSITION)}
+PAPER = ("gqr", "kwr", "par", "cce")  # the four strategies of the paper
+
+DEMONSTRATIONS = (
+    Demonstration(  # Table 5; the decomposition is ours
+        "Which city was the site where the armistice agreement officially ending World War I was signed?",
+        {
+            "gqr": "City where World War I armistice agreement was signed",
+            "kwr": "World War I, Armistice, Signing Location",
+            "par": "The armistice that ended World War I was signed in the city of Compiègne.",
+            "cce": "World War I armistice signing city",
+            "decomposition": "Which agreement ended World War I?; Where was the World War I armistice signed?",
+        },
+        ("gqr", "par"),
+        "the question is long but has one fact, so one clean query and a likely answer cover it; keywords and the core would repeat the "
+        "first query, and there is nothing to divide.",
+    ),
+    Demonstration(
+        "hey quick one, my kid asked me and i'm stuck lol, who was president when the first moon landing happened??",
+        {
+            "gqr": "Who was president of the United States during the first Moon landing?",
+            "kwr": "president, first Moon landing, 1969",
+            "par": "Richard Nixon was president of the United States when Apollo 11 landed on the Moon in July 1969.",
+            "cce": "president first Moon landing",
+            "decomposition": "When did the first Moon landing happen?; Who was president of the United States in 1969?",
+        },
+        ("gqr", "cce", "decomposition"),
+        "the noise has to go, and the date has to be found before the president; a list of keywords would add nothing to the core.",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Strategies by name, and demonstrations that cover them."""
+
+    strategies: Mapping[str, Strategy] = field(default_factory=lambda: dict(POOL))
+    demonstrations: tuple[Demonstration, ...] = DEMONSTRATIONS
+
+    @classmethod
+    def load(cls, file: Path | None = None) -> Self:
+        """This project's pool, with the strategies of a YAML file added or replaced.
+
+        The file holds `strategies: [{name, title, description, guideline, several}]` and, optionally, `demonstrations:
+        [{question, rewrites: {name: text}, selected: [name], reason}]`, which then replace this project's.
+
+        Raises:
+            MissingInputError: If the file does not exist.
+            DataError: If its form is another.
+        """
+        if file is None:
+            return cls()
+        if not file.is_file():
+            raise MissingInputError(f"pool: {file} does not exist. Give a YAML file with strategies, or omit it.")
+        import yaml
+
+        try:
+            found = yaml.safe_load(file.read_text(encoding="utf-8"))
+            own = [Strategy(**each) for each in found.get("strategies", [])]
+            shown = tuple(
+                Demonstration(
+                    each["question"],
+                    dict(each["rewrites"]),
+                    tuple(each.get("selected", each["rewrites"])),
+                    each["reason"],
+                )
+                for each in found.get("demonstrations", [])
+            )
+        except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, KeyError, ValueError) as error:
+            raise DataError(
+                f"{file} is no pool: {' '.join(str(error).split())}. It holds strategies: [{{name, title, description, guideline}}]."
+            ) from error
+        return cls({**POOL, **{each.name: each for each in own}}, shown or DEMONSTRATIONS)
+
+    def chosen(self, names: Sequence[str]) -> list[Strategy]:
+        """The strategies of these names.
+
+        Raises:
+            UserError: If a name is unknown, stands twice, or there is none.
+        """
+        unknown = [name for name in names if name not in self.strategies]
+        if unknown or not names or len(set(names)) < len(names):
+            wrong = f"contains {unknown[0]!r}" if unknown else "is empty" if not names else "names one twice"
+            raise UserError(f"strategies {wrong}; allowed: {', '.join(self.strategies)}, each once.")
+        return [self.strategies[name] for name in names]
+
+    def rewriting_prompt(self, names: Sequence[str]) -> str:
+        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question."""
+        chosen = self.chosen(names)
+        shown = [each for each in self.demonstrations if all(name in each.rewrites for name in names)]
+        examples = [
+            "\n".join(
+                [f"Question: {each.question}", "Output:", *(f"{s.title}: {each.rewrites[s.name]}" for s in chosen)]
+            )
+            for each in shown
+        ]
+        return self._prompt(
+            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Please apply all of them to rewrite "
+            "the question.",
+            chosen,
+            ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, followed by a colon "
+             "and the rewritten result."],
+            examples,
+        )  # fmt: skip
+
+    def selection_prompt(self, names: Sequence[str]) -> str:
+        """The prompt that selects strategies and rewrites by them (Table 1), with `${question}` for the question."""
+        chosen = self.chosen(names)
+        examples = []
+        for each in self.demonstrations:
+            lines = [
+                f"{s.title}: {each.rewrites[s.name]}"
+                for s in chosen
+                if s.name in each.selected and s.name in each.rewrites
+            ]
+            if lines:
+                examples.append(
+                    "\n".join([f"Question: {each.question}", "Output:", *lines, f"{REASON}: {each.reason}"])
+                )
+        guidelines = "\n".join(["### Guidelines ###", *(f"{s.title}: {s.guideline}" for s in chosen)])
+        form = (
+            "### Output Format ###\nEach output line should list the selected rewriting method, starting with its name followed by "
+            "the rewritten result.\nThe final line should explain the selection rationale for these methods and the exclusion of "
+            f'others, beginning with "{REASON}: ".'
+        )
+        return self._prompt(
+            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Based on the characteristics of the "
+            "query, please select some of the rewriting methods to rewrite the question.",
+            chosen, [guidelines, form], examples,
+        )  # fmt: skip
+
+    @staticmethod
+    def _prompt(task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str]) -> str:
+        parts = [
+            "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet "
+            f"search to provide an answer. {task}",
+            *(f"### {strategy.title} ###\n{strategy.description}" for strategy in chosen),
+            *further,
+            *(["### Example ###\n" + "\n\n".join(examples)] if examples else []),
+        ]
+        text = "\n\n".join(parts).replace("$", "$$")
+        return (
+            f"{text}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
+            "content.\nQuestion: ${question}\nOutput:"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The output of a prompt, parsed."""
+
+    queries: dict[str, tuple[str, ...]]  # by strategy
+    malformed: tuple[str, ...]  # lines that hold no rewrite by one of the strategies
+    reason: str
+
+
+def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
+    """Parse `Title: rewrite` lines and the `reason: ` line.
+
+    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not count.  The
+    queries of a strategy that makes several are separated by semicolons, and repeated ones are dropped.
+    """
+    titles = {strategy.title.lower(): strategy for strategy in chosen}
+    queries: dict[str, tuple[str, ...]] = {}
+    malformed: list[str] = []
+    reason = ""
+    for line in filter(str.strip, text.splitlines()):
+        match = _LABEL.match(line)
+        label, value = (match[1].strip().lower(), clean(match[2])) if match else ("", "")
+        if label == REASON and not reason:
+            reason = value
+            continue
+        strategy = titles.get(label)
+        found = queries_of(value, strategy.several) if strategy else ()
+        if strategy is None or not found or strategy.name in queries:
+            malformed.append(clean(line))
+            continue
+        queries[strategy.name] = found
+    return Parsed(queries, tuple(malformed), reason)
+
+
+def queries_of(text: str, several: bool) -> tuple[str, ...]:
+    """The distinct queries in a rewrite; one, unless the strategy makes several, which semicolons separate."""
+    parts = text.split(SEPARATOR.strip()) if several else [text]
+    return tuple(dict.fromkeys(query for query in map(clean, parts) if query))
+
+
+def _listed(chosen: Sequence[Strategy]) -> str:
+    return ", ".join(strategy.title for strategy in chosen)

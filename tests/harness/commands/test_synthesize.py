@@ -1,0 +1,235 @@
+"""`infer.py synthesize` with real tiny models: layouts that training reads, reasons, splits, and a run after a kill."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from common.chat import Chat, Reply
+from common.files import digests
+from datamodules.examples.triples import Sampling, draw
+from datamodules.formats.reading import read_questions
+from harness.commands.synthesize import synthesize
+from harness.synthesis import pipeline
+from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.t5_writer import T5Writer
+from tests.helpers.commands import command
+from tests.helpers.killing_writer import KILLED_AT
+from tests.helpers.question_writers import (
+    BY_TITLE,
+    CORPUS,
+    GUESSED,
+    MISREAD,
+    PEOPLE,
+    TOLD,
+    TOWNS,
+    TinyLlm,
+    asked_about,
+    chat_text,
+    linked,
+    write_corpus,
+)
+from tests.helpers.runs import ROOT, SAME_THREADS
+
+WHOLE = ("--validation_share", "0", "--test_share", "0")
+
+
+def arguments(models: dict[str, Path], folder: Path, *more: str) -> list[str]:
+    """Of a synthesis with the tiny models from the corpus, which is written into `folder`."""
+    write_corpus(folder / "corpus.jsonl")
+    return [
+        "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic",
+        "--writer", "harness.synthesis.t5_writer.T5Writer", "--writer.serving", str(models["writer"]), "--writer.device", "cpu",
+        "--reader", "harness.readers.t5.PackedReader", "--reader.serving", str(models["reader"]), "--reader.device", "cpu",
+        "--limit", "null", "--contexts", "6", *more,
+    ]  # fmt: skip
+
+
+def manifest(folder: Path) -> dict:
+    return json.loads((folder / "synthetic/synthesis.json").read_text())
+
+
+def test_two_hop_questions_train_a_classifier_of_pairs(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    ended = command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *WHOLE))
+    assert ended.code == 0, ended.err
+    found = {question.text: question for question in read_questions("hotpotqa", str(tmp_path / "synthetic/train.json"))}
+    expected = {
+        linked(name, what): (name, town, answer)
+        for name, town in PEOPLE.items()
+        if name not in (MISREAD, GUESSED)
+        for what, answer in zip(("river", "mayor"), TOWNS[town], strict=True)
+    }
+    assert found.keys() == expected.keys()
+    for text, (name, town, answer) in expected.items():
+        question = found[text]
+        assert question.answers == (answer,)
+        assert set(question.support) == {BY_TITLE[name].id, BY_TITLE[town].id}
+        assert len(question.passages) == 6
+        assert {passage.id for passage in question.passages} <= {passage.id for passage in CORPUS}
+        assert any(triple.positive for triple in draw(question, (), Sampling(), 0, 0))
+    rows = json.loads((tmp_path / "synthetic/train.json").read_text())
+    row = next(row for row in rows if row["question"] == linked("Ann", "mayor"))
+    assert sorted(row["supporting_facts"]) == [["Ann", 0], ["Rome", 1]]  # sentences
+    counts = manifest(tmp_path)["splits"]["train"]
+    assert counts["drafts"] == 12
+    assert {name: count for name, count in counts["dropped"].items() if count} == {
+        "wrong_answer": 2, "one_passage_is_enough": 2,
+    }  # fmt: skip
+    assert "one of two passages alone" in ended.out
+    assert not (tmp_path / "synthetic.partial").exists()
+
+
+def test_single_hop_questions_have_ranked_contexts(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    ended = command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *WHOLE, "--out_layout", "fid"))
+    assert ended.code == 0, ended.err
+    found = {question.text: question for question in read_questions("fid", str(tmp_path / "synthetic/train.json"))}
+    people = [name for name in PEOPLE if name not in (MISREAD, TOLD)]
+    assert found.keys() == {asked_about(name) for name in people} | {
+        f"What is the {what} of {town} ?" for town in TOWNS for what in ("river", "mayor")
+    }
+    question = found[asked_about("Ann")]
+    assert question.support == (BY_TITLE["Ann"].id,)
+    assert question.scores == tuple(sorted(question.scores, reverse=True))  # as BM25 ranks them
+    dropped = manifest(tmp_path)["splits"]["train"]["dropped"]
+    assert (dropped["answer_in_question"], dropped["wrong_answer"]) == (1, 1)
+    examples = manifest(tmp_path)["examples_of_dropped"]["train"]
+    assert examples["answer_in_question"] == [{"question": asked_about(TOLD), "answer": PEOPLE[TOLD], "titles": [TOLD]}]
+
+
+def test_no_split_shares_a_passage(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    more = ("--out_layout", "fid", "--validation_share", "0.3", "--test_share", "0.3", "--contexts", "2")
+    assert command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *more)).code == 0
+    shipped = [
+        {passage.id for question in read_questions("fid", str(file)) for passage in question.passages}
+        for file in (tmp_path / f"synthetic/{split}.json" for split in ("train", "validation", "test"))
+    ]
+    assert all(shipped)
+    assert sum(map(len, shipped)) == len(set.union(*shipped))
+
+
+def test_a_question_that_the_retriever_does_not_find_is_dropped(
+    writing_models: dict[str, Path], tmp_path: Path
+) -> None:
+    more = (*WHOLE, "--out_layout", "fid", "--found_within", "1")
+    assert command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *more)).code == 0
+    kept = list(read_questions("fid", str(tmp_path / "synthetic/train.json")))
+    assert kept
+    assert all(question.passages[0].id in question.support for question in kept)
+
+
+def test_the_limit_is_shared_by_the_splits(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    more = ("--out_layout", "fid", "--validation_share", "0.5", "--test_share", "0", "--limit", "5")
+    given = [word for word in arguments(writing_models, tmp_path) if word not in ("--limit", "null")]
+    assert command(tmp_path, "infer.py", *given, *more).code == 0
+    assert [manifest(tmp_path)["splits"][split]["questions"] for split in ("train", "validation")] == [3, 2]
+
+
+@pytest.mark.whole_run
+def test_a_killed_run_resumes_to_the_same_files(writing_models: dict[str, Path], tmp_path: Path) -> None:
+    more = ("--out_layout", "fid", "--per_passage", "4", "--writer", "tests.helpers.killing_writer.KillingWriter")
+    for name in ("whole", "broken"):
+        (tmp_path / name).mkdir()
+        given = arguments(writing_models, tmp_path / name, *more)
+    rest = f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; infer.main()"
+    environment = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
+    run = partial(subprocess.run, [sys.executable, "-c", rest], capture_output=True, text=True)
+    assert run(cwd=tmp_path / "whole", env=environment).returncode == 0
+    killed = run(cwd=tmp_path / "broken", env={**environment, KILLED_AT: "3"})
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "broken/synthetic").exists()
+    again = run(cwd=tmp_path / "broken", env=environment)
+    assert again.returncode == 0, again.stderr
+    assert "reusing 3 of" in again.stderr
+    assert digests(tmp_path / "broken/synthetic") == digests(tmp_path / "whole/synthetic")
+    assert [file.name for file in (tmp_path / "broken").iterdir() if file.name.startswith(".tmp")] == []
+
+
+def test_an_interrupted_run_resumes_to_the_same_files(
+    writing_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "TASKS_AT_ONCE", 2)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for folder in (whole, broken):
+        folder.mkdir()
+    given = arguments(writing_models, whole, "--validation_share", "0.3", "--test_share", "0", "--out_layout", "fid")
+    arguments(writing_models, broken)
+    assert command(whole, "infer.py", *given).code == 0
+    write, calls = T5Writer.write, [0]
+
+    def stopped(self: T5Writer, tasks: Sequence[Task]) -> list[Draft]:
+        calls[0] += 1
+        if calls[0] == 4:
+            raise KeyboardInterrupt
+        return write(self, tasks)
+
+    monkeypatch.setattr(T5Writer, "write", stopped)
+    ended = command(broken, "infer.py", *given)
+    assert ended.code == 130
+    assert not (broken / "synthetic").exists()
+    lines = (broken / "synthetic.partial/train.jsonl").read_text()
+    assert len(lines.splitlines()) == 1 + 3
+    (broken / "synthetic.partial/train.jsonl").write_text(lines + '{"batch": 3, "sec')  # as a killed process leaves it
+    calls[0] = 10
+    assert command(broken, "infer.py", *given).code == 0
+    assert digests(broken / "synthetic") == digests(whole / "synthetic")
+    batches = sum(-(-split["drafts"] // 2) for split in manifest(whole)["splits"].values())
+    assert calls[0] == 10 + batches - 3  # what was finished is not written again
+
+
+def test_another_seed_asks_other_questions_and_the_same_seed_the_same(
+    writing_models: dict[str, Path], tmp_path: Path
+) -> None:
+    found = []
+    for seed in ("0", "0", "1"):
+        given = arguments(writing_models, tmp_path, *WHOLE, "--out_layout", "fid", "--per_passage", "1", "--seed", seed)
+        assert command(tmp_path, "infer.py", *given).code == 0  # the second replaces the first
+        found.append((tmp_path / "synthetic/train.json").read_bytes())
+    assert found[0] == found[1] != found[2]
+
+
+class _Recorder:
+    """Writes down what the tiny model has to learn: the reply to each chat, by the first title in it."""
+
+    name = "recorder"
+
+    def __init__(self, replies: dict[str, str], said: dict[str, tuple[str, str]]) -> None:
+        self.replies, self.said = replies, said
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        for chat in chats:
+            title = next(name for name in self.said if f"Title: {name}\n" in chat.messages[-1].content)
+            self.replies[chat_text(chat)] = self.said[title]["Answer:" in chat.messages[-1].content]
+        return [Reply(self.replies[chat_text(chat)]) for chat in chats]
+
+
+def test_a_language_model_writes_and_checks(tmp_path: Path) -> None:
+    chosen = [BY_TITLE[name] for name in ("Ann", "Cid", "Bonn")]
+    said = {
+        "Ann": ('{"question": "Where does Ann live?", "answer": "Rome"}', "Answer: Rome."),
+        "Cid": ('{"question": "Where does Cid live?", "answer": "Bonn"}', "unknown"),
+        "Bonn": ("I cannot do that.", ""),
+    }
+    replies: dict[str, str] = {}
+    recorder = _Recorder(replies, said)
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps({"title": p.title, "text": p.text}) + "\n" for p in chosen))
+    options = {
+        "corpus": str(corpus), "out_layout": "fid", "per_passage": 1, "contexts": 2, "validation_share": 0.0, "test_share": 0.0,
+    }  # fmt: skip
+    synthesize(out=tmp_path / "recorded", llm=recorder, **options)  # what it is asked is learned by a real model
+    model = TinyLlm(tmp_path / "model", replies)
+    synthesize(out=tmp_path / "synthetic", llm=model, **options)
+    (question,) = read_questions("fid", str(tmp_path / "synthetic/train.json"))
+    assert (question.text, question.answers) == ("Where does Ann live?", ("Rome",))
+    counts = manifest(tmp_path)
+    dropped = {reason: count for reason, count in counts["splits"]["train"]["dropped"].items() if count}
+    assert dropped == {"unparsable": 1, "wrong_answer": 1}
+    assert counts["splits"]["train"]["costs"]["model_calls"] == len(model.asked) == 5
+    assert any("write_question" in fact for fact in counts["facts"])
+    assert any("check_question" in fact for fact in counts["facts"])

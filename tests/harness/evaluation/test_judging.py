@@ -1,0 +1,222 @@
+"""Judging: agreement and kappa worked by hand, answers made right and wrong, adequacy, the order shown to the judge."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.answer_metrics import f1, squad
+from common.chat import Chat, Reply
+from common.records import Passage, Question
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.judge import Judge
+from harness.evaluation.judging.agreement import COLUMNS, Case, agreement_cells, known_answers
+from harness.evaluation.judging.ranking import adequacy, inverted_ranks
+from harness.evaluation.judging.tables import costs_table
+
+VALID = '{"reason": "so", "relevant": true}'
+BOOTSTRAP = Bootstrap(200, 0)
+
+
+def agreement(*cases: tuple[int, bool, bool]) -> dict[str, float]:
+    cells = agreement_cells([Case(*each) for each in cases], "nothing", BOOTSTRAP)
+    return {name: math.nan if cell is None else cell.value for name, cell in zip(COLUMNS, cells, strict=True)}
+
+
+def test_agreement_worked_by_hand() -> None:
+    """20 both true, 5 only judged, 10 only true, 15 both false: Cohen's textbook case, kappa 0.4."""
+    counts = {(True, True): 20, (False, True): 5, (True, False): 10, (False, False): 15}
+    cases = [(number, *each) for number, each in enumerate(e for each, n in counts.items() for e in [each] * n)]
+    found = agreement(*cases)
+    assert found["cases"] == 50
+    assert found["true"] == 30
+    assert found["judged true"] == 25
+    assert found["accuracy %"] == pytest.approx(70)
+    assert found["precision %"] == pytest.approx(80)
+    assert found["recall %"] == pytest.approx(200 / 3)
+    assert found["kappa"] == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+    kappa = agreement_cells([Case(*each) for each in cases], "", BOOTSTRAP)[-1]
+    assert kappa is not None
+    assert kappa.interval is not None
+    assert -1 < kappa.interval[0] < 0.4 < kappa.interval[1] < 1
+
+
+def test_full_agreement_and_its_opposite() -> None:
+    assert agreement((0, True, True), (1, False, False))["kappa"] == pytest.approx(1)
+    assert agreement((0, True, False), (1, False, True))["kappa"] == pytest.approx(-1)
+
+
+def test_what_is_undefined_says_why() -> None:
+    cells = agreement_cells([Case(0, False, False), Case(1, False, False)], "", BOOTSTRAP)
+    reasons = {name: cell.reason for name, cell in zip(COLUMNS, cells, strict=True) if cell and cell.reason}
+    assert reasons == {
+        "precision %": "nothing is judged true", "recall %": "nothing is true", "kappa": "truth and verdicts are all the same",
+    }  # fmt: skip
+    assert {cell.reason for cell in agreement_cells([], "no case", BOOTSTRAP) if cell} == {"no case"}
+
+
+def test_cases_of_one_question_are_resampled_together() -> None:
+    """With one question every resample is the same: the interval has no width.  As five questions it has one."""
+    mixed = [(True, True), (False, True), (True, False), (False, False), (True, True)]
+    together = agreement_cells([Case(0, *each) for each in mixed], "", BOOTSTRAP)[COLUMNS.index("accuracy %")]
+    apart = agreement_cells([Case(n, *each) for n, each in enumerate(mixed)], "", BOOTSTRAP)[
+        COLUMNS.index("accuracy %")
+    ]
+    assert together is not None
+    assert apart is not None
+    assert together.interval == pytest.approx((60, 60))
+    assert apart.interval is not None
+    assert apart.interval[0] < 60 < apart.interval[1]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=30))
+def test_kappa_equals_its_definition(pairs: list[tuple[bool, bool]]) -> None:
+    found = agreement(*[(number, *each) for number, each in enumerate(pairs)])["kappa"]
+    share = [sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1)]
+    chance = share[0] * share[1] + (1 - share[0]) * (1 - share[1])
+    agreed = sum(one == other for one, other in pairs) / len(pairs)
+    if math.isclose(chance, 1):
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx((agreed - chance) / (1 - chance))
+
+
+def asked(number: int, *answers: str, kind: str = "") -> Question:
+    return Question(f"q{number}", f"question {number}", answers, kind=kind)
+
+
+def test_answers_are_made_right_and_wrong() -> None:
+    questions = [
+        asked(0, "Paris", "City of Paris"), asked(1, "yes"), asked(2, "the city of Lyon"), asked(3), asked(4, "no"), asked(5, "1999"),
+    ]  # fmt: skip
+    made = list(known_answers(questions, 10, squad))
+    right = {number: answer for number, answer, truth in made if truth}
+    wrong = {number: answer for number, answer, truth in made if not truth}
+    assert right == {0: "Paris", 1: "yes", 2: "the city of Lyon", 4: "no", 5: "1999"}
+    assert wrong[1] == "no"
+    assert wrong[4] == "yes"
+    assert wrong[0] == "1999"  # the only other answer that shares no word with both accepted ones
+    for number, answer in wrong.items():
+        assert f1(answer, questions[number].answers) == 0
+    assert len(list(known_answers(questions, 2, squad))) == 4
+    assert list(known_answers(questions, 0, squad)) == []
+    assert list(known_answers(questions[:1], 5, squad)) == []  # no other question has an answer
+
+
+def test_wrong_answers_come_from_questions_of_the_same_kind() -> None:
+    questions = [
+        asked(number, word, kind="ab"[number % 2]) for number, word in enumerate(["red", "green", "blue", "white"])
+    ]
+    words = {question.answers[0]: question.kind for question in questions}
+    for number, answer, truth in known_answers(questions, 4, squad):
+        assert words[answer] == questions[number].kind
+        assert (answer in questions[number].answers) == truth
+
+
+class Alphabet:
+    """A language model that ranks answers by their text, and notes in which order it was shown them."""
+
+    name = "alphabet"
+
+    def __init__(self, best: str = "") -> None:
+        self.shown: list[list[str]] = []
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        replies = []
+        for chat in chats:
+            lines = chat.messages[-1].content.splitlines()
+            texts = [line.partition(">")[2].removesuffix("</answer>") for line in lines if line.startswith("<answer ")]
+            self.shown.append(texts)
+            order = sorted(range(1, len(texts) + 1), key=lambda number: texts[number - 1])
+            replies.append(Reply(f'{{"reason": "by text", "ranking": {order}}}'))
+        return replies
+
+
+def test_adequacy_by_hand() -> None:
+    judge = Judge(Alphabet())
+    texts = [["b", "a", "c"], ["a", "a", "b"], ["x", "x", "x"], ["c", "b", "c"]]
+    adequacy_KN, verdicts = adequacy(judge, [asked(number) for number in range(4)], texts)
+    assert adequacy_KN.T.tolist() == [[2, 3, 1], [2.5, 2.5, 1], [2, 2, 2], [1.5, 3, 1.5]]
+    assert [verdict is None for verdict in verdicts] == [False, False, True, False]
+
+
+def test_a_failed_order_is_undefined() -> None:
+    class Refuses(Alphabet):
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            return [Reply("I rank nothing.") for _ in chats]
+
+    adequacy_KN, verdicts = adequacy(Judge(Refuses()), [asked(0)], [["a", "b"]])
+    assert np.isnan(adequacy_KN).all()
+    assert verdicts[0] is not None
+    assert "no complete JSON object" in verdicts[0].failure
+
+
+def test_the_order_in_which_answers_are_shown_favours_no_system() -> None:
+    """A judge that prefers the first place gives each of three systems the first place in a third of the questions."""
+    model = Alphabet()
+    questions = [asked(number) for number in range(600)]
+    texts = [["one", "two", "three"]] * len(questions)
+    adequacy(Judge(model), questions, texts)
+    firsts = [model.shown[number][0] for number in range(600)]
+    assert all(abs(firsts.count(word) - 200) < 50 for word in ("one", "two", "three"))  # 4 standard deviations: 46
+    assert len({tuple(each) for each in model.shown}) == 6
+    again = Alphabet()
+    adequacy(Judge(again), questions, [["three", "one", "two"]] * len(questions))
+    assert again.shown == model.shown  # the order of the systems does not count
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=2, max_size=6))
+def test_inverted_ranks_sum_to_the_ranks(texts: list[str]) -> None:
+    for order in itertools.permutations(dict.fromkeys(texts)):
+        values = inverted_ranks(texts, order)
+        assert sum(values) == pytest.approx(len(texts) * (len(texts) + 1) / 2)
+        assert all(values[i] > values[j] for i, one in enumerate(texts) for j, other in enumerate(texts) if order.index(one) < order.index(other))  # fmt: skip
+
+
+def test_equal_requests_are_asked_once() -> None:
+    class Counts(Alphabet):
+        asked = 0
+
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            self.asked += len(chats)
+            return [Reply(VALID) for _ in chats]
+
+    model = Counts()
+    judge, passage = Judge(model), Passage.of("t", "x")
+    verdicts = judge.on_passages([(asked(0), passage)] * 3)
+    assert model.asked == 1
+    judge.on_passages([(asked(0), passage), (asked(1), passage)])
+    assert model.asked == 2
+    assert len({each.key for each in verdicts}) == 1
+
+
+def test_costs_of_all_rounds_are_summed_and_equal_requests_are_charged_once() -> None:
+    class Priced(Alphabet):
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            texts = ["nothing" if "3" in c.messages[0].content + c.messages[1].content else VALID for c in chats]
+            return [Reply(text, usd=0.5, prompt_tokens=7, reply_tokens=2, retries=1) for text in texts]
+
+    judge, passage = Judge(Priced(), repairs=2), Passage.of("t", "x")
+    verdicts = judge.on_passages([(asked(number), passage) for number in (1, 2, 3, 1)])
+    table = costs_table({"passages": verdicts, "again": verdicts[:2]})
+    rows = {
+        name: {column: cell.value for column, cell in zip(table.columns, cells, strict=True) if cell}
+        for name, cells in table.rows.items()
+    }
+    assert verdicts[2].fields is None
+    assert rows["all"] == rows["passages"]
+    expected = {
+        "verdicts": 3,
+        "failed": 1,
+        "calls": 5,
+        "repairs": 2,
+        "tokens read": 35,
+        "tokens written": 10,
+        "US dollars": 2.5,
+    }
+    assert {name: rows["passages"][name] for name in expected} == expected
+    assert rows["again"]["calls"] == 2

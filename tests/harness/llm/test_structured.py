@@ -1,0 +1,195 @@
+"""Structured outputs: what is read from replies and what is refused, the bound on repairs, batching, costs."""
+
+import json
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from common.chat import Chat, Message, Reply
+from common.errors import UserError
+from harness.llm.structured import (
+    ask_parsed,
+    json_fields,
+    json_object,
+    one_of,
+    order_of,
+    text,
+    true_or_false,
+    whole_number,
+)  # fmt: skip
+
+FIELDS = {"reason": text(), "verdict": one_of("correct", "incorrect"), "score": whole_number(0, 5)}
+GOOD = '{"reason": "same person", "verdict": "correct", "score": 4}'
+
+
+class Echo:
+    """A language model that replies with the part of the last message before ' / ', then with the next part, and so on.
+
+    It needs no weights: the conversation decides, as with a model at temperature 0.
+    """
+
+    name = "echo"
+
+    def __init__(self) -> None:
+        self.rounds: list[list[Chat]] = []
+
+    def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+        self.rounds.append(list(chats))
+        replies = []
+        for chat in chats:
+            parts = chat.messages[0].content.split(" / ")
+            part = parts[min((len(chat.messages) - 1) // 2, len(parts) - 1)]
+            failed = part == "fails"
+            replies.append(Reply("" if failed else part, "timed out" if failed else "", prompt_tokens=10, usd=0.5))
+        return replies
+
+
+def ask(*contents: str, repairs: int = 1) -> tuple[list, Echo]:
+    model = Echo()
+    chats = [Chat.of(content, max_tokens=99) for content in contents]
+    return ask_parsed(model, chats, lambda reply: json_fields(reply, FIELDS), repairs), model
+
+
+def test_only_what_did_not_parse_is_asked_again_and_all_rounds_are_charged() -> None:
+    results, model = ask(GOOD, f"what? / {GOOD}", f"no / never / {GOOD}", "fails")
+    assert [each.value and each.value["verdict"] for each in results] == ["correct", "correct", None, None]
+    assert [len(each) for each in model.rounds] == [4, 2]
+    assert results[2].failure == "the reply holds no complete JSON object; one is needed"
+    assert results[3].failure == "timed out"
+    assert [each.costs["model_calls"] for each in results] == [1, 2, 2, 1]
+    assert [each.costs["usd"] for each in results] == [0.5, 1, 1, 0.5]
+    assert results[1].costs["tokens"] == 20
+
+
+def test_the_model_sees_its_reply_and_the_reason() -> None:
+    _, model = ask('{"reason": "?", "verdict": "maybe", "score": 1} / x', " / x")
+    repair, of_empty = model.rounds[1]
+    assert repair.messages[1] == Message("assistant", '{"reason": "?", "verdict": "maybe", "score": 1}')
+    assert 'verdict is "maybe"; it must be one of "correct", "incorrect".' in repair.messages[2].content
+    assert repair.max_tokens == 99
+    assert of_empty.messages[1].content == "(empty)"
+
+
+@pytest.mark.parametrize(("repairs", "rounds"), [(0, 1), (1, 2), (3, 4)])
+def test_the_bound(repairs: int, rounds: int) -> None:
+    results, model = ask("never", repairs=repairs)
+    assert len(model.rounds) == rounds
+    assert results[0].value is None
+    assert results[0].failure
+    assert len(results[0].replies) == rounds
+
+
+def test_no_chats_are_no_call() -> None:
+    results, model = ask()
+    assert results == model.rounds == []
+
+
+def test_a_negative_bound_is_refused() -> None:
+    with pytest.raises(UserError, match="repairs must be at least 0"):
+        ask("x", repairs=-1)
+
+
+def test_a_cut_reply_says_so() -> None:
+    class Cut(Echo):
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            return [Reply('{"reason": "long', finish="length") for _ in chats]
+
+    (result,) = ask_parsed(Cut(), [Chat.of("x", 7)], json_object, 0)
+    assert result.failure == "the reply holds no complete JSON object; one is needed; the reply was cut after 7 tokens"
+
+
+def test_a_long_reply_is_shown_shortened() -> None:
+    _, model = ask("x" * 50_000)
+    assert len(model.rounds[1][0].messages[1].content) < 2100
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [GOOD, f"```json\n{GOOD}\n```", f"Here you are:\n{GOOD}\nBest wishes {{name}}", f"{GOOD}\n\n{GOOD}", GOOD.replace(", ", ",\n\n")],
+)  # fmt: skip
+def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
+    assert json_fields(reply, FIELDS) == {"reason": "same person", "verdict": "correct", "score": 4}
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("", "no complete JSON object"),
+        ('["correct"]', "no complete JSON object"),
+        (GOOD[:-1], "no complete JSON object"),
+        (GOOD + GOOD.replace("4", "5"), "2 different JSON objects"),
+        ('{"verdict": "correct", "score": 4}', "no key 'reason'"),
+        (GOOD.replace("}", ', "sure": 1}'), "unknown key 'sure'"),
+        (GOOD.replace("}", ', "score": 5}'), "repeats a key"),
+        (GOOD.replace("4", "NaN"), "NaN is no JSON value"),
+        (GOOD.replace("4", "1" * 5000), "4300 digits"),
+        (GOOD.replace("4", "6"), "score is 6; it must be a whole number from 0 to 5"),
+        (GOOD.replace("4", "1e999"), "score is Infinity; it must be a whole number"),
+        (GOOD.replace("4", '"4"'), 'score is "4"; it must be a whole number'),
+        (GOOD.replace("4", "true"), "score is true; it must be a whole number"),
+        (GOOD.replace("4", "4.5"), "score is 4.5; it must be a whole number"),
+        (GOOD.replace('"correct"', "true"), 'verdict is true; it must be one of "correct", "incorrect"'),
+        (GOOD.replace("same person", " "), "reason is \" \"; it must be a text of 1 to 2,000 characters"),
+        ('{"a":' * 100_000, "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(reply: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        json_fields(reply, FIELDS)
+
+
+def test_words_in_other_cases_and_whole_floats_are_read() -> None:
+    reply = GOOD.replace("correct", " CORRECT ").replace("4", "4.0")
+    assert json_fields(reply, FIELDS) == {"reason": "same person", "verdict": "correct", "score": 4}
+
+
+@pytest.mark.parametrize(("value", "is_order"), [
+    ([2, 1, 3], True), ([1, 2], False), ([1, 1, 2], False), ([0, 1, 2], False), ([1.0, 2, 3], False), ([True, 2, 3], False), ("123", False),
+])  # fmt: skip
+def test_an_order_names_each_number_once(value: object, is_order: bool) -> None:
+    if is_order:
+        assert order_of(3)(value) == value
+    else:
+        with pytest.raises(ValueError, match="each number from 1 to 3 once"):
+            order_of(3)(value)
+
+
+@pytest.mark.parametrize("value", [1, "true", None])
+def test_a_truth_value_is_no_number_and_no_text(value: object) -> None:
+    assert true_or_false(False) is False
+    with pytest.raises(ValueError, match="true or false"):
+        true_or_false(value)
+
+
+pieces = st.one_of(
+    st.text(), st.sampled_from(["{", "}", '"', "\\", ":", ",", "[", "]", "```json", GOOD, '"score"', "4", "\\ud800", "\ud800"]),
+)  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=12).map("".join))
+@example('{"reason": "\\ud800", "verdict": "correct", "score": 4}')
+@example('{"\\ud800": 1}')
+def test_any_reply_gives_checked_fields_or_a_failure_that_can_be_saved(reply: str) -> None:
+    results, _ = ask(reply.replace(" / ", ""))
+    (result,) = results
+    if result.value is None:
+        assert result.failure
+        assert "\n" not in result.failure
+    else:
+        assert set(result.value) == set(FIELDS)
+        assert result.value["verdict"] in ("correct", "incorrect")
+        assert 0 <= result.value["score"] <= 5
+    json.dumps([result.value, result.failure], ensure_ascii=False).encode()
+
+
+@given(st.text().filter(lambda each: "{" not in each), st.text().filter(lambda each: "{" not in each))
+def test_an_object_is_found_between_any_texts(before: str, after: str) -> None:
+    assert json_object(f"{before}{GOOD}{after}") == json.loads(GOOD)
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.booleans() | st.lists(st.none()), max_size=3))
+def test_every_object_reads_back(found: dict) -> None:
+    assert json_object(f"```\n{json.dumps(found)}\n```") == found

@@ -1,0 +1,87 @@
+"""Checks of drafted questions, with a real reader that has learned right and wrong answers."""
+
+from pathlib import Path
+
+import pytest
+
+from common.records import Passage
+from harness.readers.t5 import PackedReader
+from harness.synthesis.checks import REASONS, RoundTrip, fault
+from harness.synthesis.drafts import Draft, Task
+from harness.synthesis.llm_writer import parsed
+from tests.helpers.question_writers import BY_TITLE, GUESSED, MISREAD, asked_about, linked
+
+JAWS = Passage.of("Jaws (film)", "Jaws was shot by Ann Lee in Rome .")
+ANN = Passage.of("Ann Lee", "Ann Lee was born in Oslo .")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reason"),
+    [
+        ("Where was the director of Jaws born ?", "Oslo", ""),
+        ("Where was the director of Jaws born ?", "Bonn", "answer_not_in_passage"),
+        ("Was the director of Jaws born in Oslo ?", "Oslo", "answer_in_question"),
+        ("Who shot Jaws ?", "Ann Lee", "answer_in_first_passage"),
+        ("Where was Ann Lee born ?", "Oslo", "names_second_passage"),
+        ("", "Oslo", "empty"),
+        ("Where ?", "the", "empty"),
+        ("Where was the one who was the one who was born ?", "Oslo", "repeats_itself"),
+        ("Where was the one born who shot the one who shot Jaws ?", "Oslo", ""),
+    ],
+)
+def test_what_is_dropped_before_it_is_read(question: str, answer: str, reason: str) -> None:
+    assert fault(Task((JAWS, ANN), answer), Draft(question, answer)) == reason
+    assert not reason or reason in REASONS
+
+
+def test_the_second_title_counts_without_its_parentheses() -> None:
+    task = Task((Passage.of("Ann Lee", "Ann Lee shot Jaws ."), Passage.of("Jaws (film)", "It ran in Rome .")), "Rome")
+    assert fault(task, Draft("Where did Jaws run ?", "Rome")) == "names_second_passage"
+    assert fault(task, Draft("Where did the film that Ann Lee shot run ?", "Rome")) == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "draft"),
+    [
+        ('{"question": "Where  is\\nit?", "answer": "Rome"}', Draft("Where is it?", "Rome")),
+        ('```json\n{"question": "Where?", "answer": "Rome"}\n```', Draft("Where?", "Rome")),
+        ('Here you are: {"question": "Where?", "answer": "Rome"}', Draft("", "", "unparsable")),
+        ('{"question": "Where?"}', Draft("", "", "unparsable")),
+        ('{"question": "Where?", "answer": 1492}', Draft("", "", "unparsable")),
+        ('{"question": "Where?", "answer": "Rome", "why": ""}', Draft("", "", "unparsable")),
+        ('["Where?", "Rome"]', Draft("", "", "unparsable")),
+        ("", Draft("", "", "unparsable")),
+    ],
+)
+def test_a_reply_is_parsed_strictly(reply: str, draft: Draft) -> None:
+    assert parsed(reply) == draft
+
+
+def task(*titles: str, answer: str) -> Task:
+    return Task(tuple(BY_TITLE[title] for title in titles), answer)
+
+
+def test_a_wrong_answer_is_dropped(writing_models: dict[str, Path]) -> None:
+    tasks = [task("Ann", answer="Rome"), task(MISREAD, answer="Oslo"), task("Cid", answer="Bonn")]
+    drafts = [Draft(asked_about(each.passages[0].title), each.answer) for each in tasks]
+    check = RoundTrip(PackedReader(writing_models["reader"], device="cpu"))
+    assert check.faults(tasks, drafts) == ["", "wrong_answer", ""]
+    planted = [Draft(draft.question, "Paris") for draft in drafts]  # only what the reader says of MISREAD
+    assert check.faults(tasks, planted) == ["wrong_answer", "", "wrong_answer"]
+    assert len(check.costs) == 6
+
+
+def test_a_question_that_one_passage_answers_is_dropped(writing_models: dict[str, Path]) -> None:
+    tasks = [task("Ann", "Rome", answer="Tiber"), task(GUESSED, "Rome", answer="Tiber")]
+    drafts = [Draft(linked(each.passages[0].title, "river"), each.answer) for each in tasks]
+    reader = PackedReader(writing_models["reader"], device="cpu")
+    assert RoundTrip(reader).faults(tasks, drafts) == ["", "one_passage_is_enough"]
+    assert RoundTrip(reader, alone=False).faults(tasks, drafts) == ["", ""]
+
+
+def test_a_near_answer_counts_from_the_given_f1(writing_models: dict[str, Path]) -> None:
+    reader = PackedReader(writing_models["reader"], device="cpu")
+    near = [Draft(asked_about("Ann"), "old Rome")]  # F1 2/3 with what the reader says
+    assert RoundTrip(reader, 0.6).faults([task("Ann", answer="Rome")], near) == [""]
+    assert RoundTrip(reader, 0.7).faults([task("Ann", answer="Rome")], near) == ["wrong_answer"]
+    assert RoundTrip(reader).faults([task("Ann", answer="Rome")], near) == ["wrong_answer"]

@@ -1,0 +1,103 @@
+"""Local language models on the command line: what is refused, in one line, before anything is loaded, and their memory plan."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.retrievers.bm25 import build_bm25
+from harness.strategies.rerag import ReRag
+from tests.helpers.commands import command, refused
+from tests.helpers.rerag_world import corpus, questions, write_serving
+
+CAUSAL, GENERATOR = "harness.llm.local.CausalLm", "harness.llm.exported_generator.ExportedGenerator"
+CONFIG = """strategy:
+  class_path: harness.strategies.rerag.ReRag
+  init_args: {retriever: {class_path: harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}, serving: both, device: cpu}
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path], plain_lm: Path) -> Path:
+    root = tmp_path_factory.mktemp("local")
+    build_bm25(corpus(), root / "bm25")
+    write_serving(checkpoints["t5"], root / "both")
+    write_serving(checkpoints["t5"], root / "estimator", generator=None)
+    (root / "t5").symlink_to(checkpoints["t5"])
+    (root / "lm").symlink_to(plain_lm)
+    (root / "rerag.yaml").write_text(CONFIG)
+    return root
+
+
+@pytest.mark.parametrize("asked", ["ask", "plan"])
+@pytest.mark.parametrize(
+    ("given", "code", "part"),
+    [
+        ((CAUSAL,), 2, "model"),
+        ((CAUSAL, "--llm.model", "no/where"), 66, "no/where: no such folder, and not in the Hugging Face cache"),
+        ((CAUSAL, "--llm.model", "t5"), 2, "model t5 is a T5ForConditionalGeneration, not a causal LM: name one"),
+        ((CAUSAL, "--llm.model", "lm", "--llm.context_tokens", "5"), 2, "context_tokens must be at least 16"),
+        ((CAUSAL, "--llm.model", "lm", "--llm.batch_tokens", "0"), 2, "batch_tokens must be at least 1"),
+        ((CAUSAL, "--llm.model", "lm", "--llm.device", "gpu"), 2, "device 'gpu' is unknown"),
+        ((CAUSAL, "--llm.model", "lm", "--llm.precision", "fp64"), 2, "precision"),
+        ((GENERATOR, "--llm.serving", "nowhere"), 66, "nowhere does not exist: no serving folder there"),
+        ((GENERATOR, "--llm.serving", "estimator"), 74, "estimator holds no generator"),
+        ((GENERATOR, "--llm.serving", "both", "--llm.device", "gpu"), 2, "device 'gpu' is unknown"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_one_line(
+    place: Path, asked: str, given: tuple[str, ...], code: int, part: str
+) -> None:
+    more = ("--question", "who") if asked == "ask" else ()
+    ended = command(place, "infer.py", asked, "--config", "rerag.yaml", *more, "--llm", *given)
+    refused(ended, code, part)
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    ("reader", "serving", "part"),
+    [("PackedReader", "estimator", "no generator"), ("ContextReader", "generator", "no estimator")],
+)
+def test_a_plan_refuses_a_reader_s_folder_that_lacks_a_part(
+    place: Path, checkpoints: dict[str, Path], reader: str, serving: str, part: str
+) -> None:
+    if not (place / serving).exists():
+        write_serving(checkpoints["t5"], place / serving, False)
+    config = "strategy:\n  class_path: harness.strategies.retrieve_read.RetrieveRead\n  init_args:\n    retriever: {class_path: "
+    config += "harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}\n    reader: {class_path: "
+    config += f"harness.readers.t5.{reader}, init_args: {{serving: {serving}}}}}\n"
+    (place / "reader.yaml").write_text(config)
+    refused(command(place, "infer.py", "plan", "--config", "reader.yaml"), 74, f"{serving} holds {part}")
+
+
+def test_a_plan_counts_the_model_and_reads_no_weights(place: Path, tmp_path: Path) -> None:
+    given = ("--llm", CAUSAL, "--llm.model", "lm", "--llm.device", "cpu", "--json", "true")
+    planned = command(place, "infer.py", "plan", "--config", "rerag.yaml", *given)
+    assert planned.code == 0, planned.err
+    (part,) = [part for part in json.loads(planned.out)["parts"] if part["what"] == "language model of lm"]
+    weights = (place / "lm" / "model.safetensors").stat().st_size
+    assert part["weights"] == pytest.approx(weights, rel=0.1)
+    assert part["activations"] > weights
+    fewer = command(place, "infer.py", "plan", "--config", "rerag.yaml", *given, "--llm.batch_tokens", "128")
+    assert json.loads(fewer.out)["parts"] != json.loads(planned.out)["parts"]
+
+
+def test_the_systems_own_generator_as_language_model_answers_as_the_system(place: Path) -> None:
+    """The same answers as harness.readers.t5's, with the prompt that the generator names."""
+    from harness.llm.exported_generator import ExportedGenerator
+    from harness.readers.llm import LlmReader
+
+    asked = questions(corpus())
+    llm = ExportedGenerator(place / "both", "cpu", "fp32")
+    plain, plugged = (
+        ReRag(None, place / "both", contexts=4, device="cpu", precision="fp32", reader=reader).answer(asked)
+        for reader in (None, LlmReader(llm, marginal="thorough"))
+    )
+    assert [answer.text for answer in plugged] == [answer.text for answer in plain]
+    assert [answer.logprob for answer in plugged] == [pytest.approx(answer.logprob, abs=1e-4) for answer in plain]
+    shown = command(
+        place, "infer.py", "ask", "--config", "rerag.yaml", "--question", "where was name1 born", "--json", "true",
+        "--llm", GENERATOR, "--llm.serving", "both", "--llm.device", "cpu",
+    )  # fmt: skip
+    assert shown.code == 0, shown.err
+    assert json.loads(shown.out)["text"]

@@ -1,0 +1,218 @@
+"""A causal LM: replies and log-probabilities against transformers' own, against brute force, and in any batch."""
+
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
+
+from common.errors import ArtifactError, UserError
+from models.causal_lm import CausalLanguageModel
+from models.token_choice import Choice, Written
+from tests.helpers.tiny_lm import cases
+from tests.helpers.tolerances import model_close
+
+LENGTHS = range(3, 60, 4)
+
+
+@pytest.fixture(scope="module", params=["chat", "plain"])
+def model(request: pytest.FixtureRequest) -> CausalLanguageModel:
+    return CausalLanguageModel.build(str(request.getfixturevalue(f"{request.param}_lm"))).eval()
+
+
+@pytest.fixture(scope="module")
+def single_end(chat_lm: Path) -> CausalLanguageModel:
+    """The chat model with one end token."""
+    made = CausalLanguageModel.build(str(chat_lm)).eval()
+    made.end_ids = made.end_ids[:1]
+    made.network.generation_config = GenerationConfig(eos_token_id=made.end_ids, pad_token_id=made.pad_id)
+    return made
+
+
+def prompts_of(model: CausalLanguageModel) -> list[list[int]]:
+    """Prompts of the task and of random tokens, of many lengths."""
+    rng = random.Random(3)
+    vocabulary = range(len(model.tokenizer) - 20, len(model.tokenizer))
+    texts = [model.tokenizer(f"{user}\n")["input_ids"] for user, _ in cases(8, seed=5)]
+    return texts + [rng.choices(vocabulary, k=length) for length in LENGTHS]
+
+
+def brute_force(model: CausalLanguageModel, prompt: Sequence[int], reply: Sequence[int], ended: bool) -> float:
+    """One forward pass per token, without padding; all end tokens are the end."""
+    total, ids = 0.0, list(prompt)
+    for token in [*reply, *[None] * ended]:
+        logp_V = model.network(torch.tensor([ids])).logits[0, -1].double().log_softmax(0)
+        total += logp_V[model.end_ids].logsumexp(0).item() if token is None else logp_V[token].item()
+        ids.append(token if token is not None else 0)
+    return total
+
+
+def same(one: Sequence[Written], other: Sequence[Written]) -> bool:
+    return [(w.ids, w.ended) for w in one] == [(w.ids, w.ended) for w in other]
+
+
+@torch.no_grad()
+def test_scoring_is_brute_force(model: CausalLanguageModel) -> None:
+    prompts = prompts_of(model)
+    rng = random.Random(1)
+    replies = [rng.choices(range(3, len(model.tokenizer)), k=rng.randint(0, 7)) for _ in prompts]
+    ended = [rng.random() < 0.5 for _ in prompts]
+    expected = [brute_force(model, *each) for each in zip(prompts, replies, ended, strict=True)]
+    assert model.logprobs(prompts, replies, ended) == [model_close(each) for each in expected]
+    assert model.logprobs([], []) == []
+
+
+@torch.no_grad()
+def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) -> None:
+    prompts = prompts_of(model)
+    written = model.write(prompts, [7 if row % 3 else 1 for row in range(len(prompts))])
+    assert {each.ended for each in written} == {True, False}  # some are cut
+    scores = model.logprobs(prompts, [each.ids for each in written], [each.ended for each in written])
+    assert [each.logprob for each in written] == [pytest.approx(score, abs=1e-5) for score in scores]
+
+
+@pytest.mark.parametrize("tokens_per_batch", [1, 100, 10**6])
+def test_batch_order_and_padding_change_nothing(model: CausalLanguageModel, tokens_per_batch: int) -> None:
+    prompts = prompts_of(model)
+    order = random.Random(tokens_per_batch).sample(range(len(prompts)), len(prompts))
+    limits = [2 + row % 5 for row in range(len(prompts))]
+    alone = [model.write([prompt], [limit])[0] for prompt, limit in zip(prompts, limits, strict=True)]
+    batched = model.write([prompts[row] for row in order], [limits[row] for row in order], None, tokens_per_batch)
+    assert same(batched, [alone[row] for row in order])
+    assert [w.logprob for w in batched] == [pytest.approx(alone[row].logprob, abs=1e-5) for row in order]
+    scores = model.logprobs([prompts[row] for row in order], [[5, 6]] * len(order), True, tokens_per_batch)
+    assert scores == [pytest.approx(model.logprobs([prompts[row]], [[5, 6]])[0], abs=1e-5) for row in order]
+
+
+def transformers_reply(network: PreTrainedModel, prompt: list[int], end_ids: list[int]) -> tuple[list[int], float]:
+    """The greedy reply of transformers' generate and the sum of its transition scores."""
+    made = network.generate(
+        torch.tensor([prompt]), max_new_tokens=7, do_sample=False, output_scores=True, return_dict_in_generate=True,
+        eos_token_id=end_ids, pad_token_id=end_ids[0],
+    )  # fmt: skip
+    scores = network.compute_transition_scores(made.sequences, made.scores, normalize_logits=True)
+    return made.sequences[0, len(prompt) :].tolist(), scores[0].sum().item()
+
+
+@pytest.mark.parametrize("family", ["chat", "plain"])
+def test_parity_with_transformers(family: str, plain_lm: Path, single_end: CausalLanguageModel) -> None:
+    model = single_end if family == "chat" else CausalLanguageModel.build(str(plain_lm)).eval()
+    prompts = prompts_of(model)
+    for prompt, written in zip(prompts, model.write(prompts, [7] * len(prompts)), strict=True):
+        ids, logprob = transformers_reply(model.network, prompt, model.end_ids)
+        assert [*written.ids, *model.end_ids[: int(written.ended)]] == ids
+        assert written.logprob == pytest.approx(logprob, abs=1e-5)
+
+
+def test_the_checkpoints_own_settings_of_generation_change_nothing(chat_lm: Path, tmp_path: Path) -> None:
+    network, tokenizer = AutoModelForCausalLM.from_pretrained(chat_lm), AutoTokenizer.from_pretrained(chat_lm)
+    ends = network.generation_config.eos_token_id
+    network.generation_config = GenerationConfig(
+        eos_token_id=ends,
+        pad_token_id=0,
+        do_sample=True,
+        temperature=9.0,
+        top_k=3,
+        repetition_penalty=5.0,
+        max_length=9,
+    )
+    network.save_pretrained(tmp_path / "lm")
+    tokenizer.save_pretrained(tmp_path / "lm")
+    plain, configured = (CausalLanguageModel.build(str(folder)).eval() for folder in (chat_lm, tmp_path / "lm"))
+    prompts = prompts_of(plain)
+    one, other = (each.write(prompts, [9] * len(prompts)) for each in (plain, configured))
+    assert one == other
+
+
+def test_every_end_token_ends_a_reply_and_counts_as_the_end(chat_lm: Path) -> None:
+    model = CausalLanguageModel.build(str(chat_lm)).eval()
+    assert model.end_ids == [2, 0]
+    prompt = prompts_of(model)[0]
+    greedy = model.write([prompt], [1])[0].ids[0]
+    model.end_ids = [2, greedy]
+    model.network.generation_config = GenerationConfig(eos_token_id=model.end_ids, pad_token_id=0)
+    (written,) = model.write([prompt], [5])
+    assert (written.ids, written.ended) == ((), True)
+    assert written.logprob == model_close(brute_force(model, prompt, [], True))
+
+
+def test_samples_depend_on_seed_and_not_on_the_batch(model: CausalLanguageModel) -> None:
+    prompts = prompts_of(model)
+    choices = [Choice(temperature=1.0 + row % 3, seed=row) if row % 4 else Choice() for row in range(len(prompts))]
+    limits = [5] * len(prompts)
+    together = model.write(prompts, limits, choices)
+    assert same(together, [model.write([p], [5], [c])[0] for p, c in zip(prompts, choices, strict=True)])
+    assert same(together, model.write(prompts, limits, choices, 100))
+    assert not same(together, model.write(prompts, limits, [Choice(c.temperature, c.seed + 1) for c in choices]))
+    greedy = model.write(prompts, limits)
+    assert all(w == g for row, (w, g) in enumerate(zip(together, greedy, strict=True)) if row % 4 == 0)
+    scores = model.logprobs(prompts, [w.ids for w in together], [w.ended for w in together])  # at temperature 1
+    assert [w.logprob for w in together] == [pytest.approx(score, abs=1e-5) for score in scores]
+
+
+@pytest.mark.parametrize("temperature", [0.7, 1.5])
+def test_tokens_are_sampled_with_their_probabilities(chat_lm: Path, temperature: float) -> None:
+    model = CausalLanguageModel.build(str(chat_lm)).eval()
+    prompt, draws = model.tokenizer("The river of delta")["input_ids"], 1500
+    written = model.write([prompt] * draws, [1] * draws, [Choice(temperature, seed) for seed in range(draws)], 10**5)
+    with torch.no_grad():
+        probability_V = (model.network(torch.tensor([prompt])).logits[0, -1] / temperature).softmax(0)
+    ends = probability_V[model.end_ids].sum().item()
+    shares = {(): ends, **{(token,): probability_V[token].item() for token in probability_V.topk(5).indices.tolist()}}
+    for ids, p in shares.items():
+        if ids[:1] not in [(end,) for end in model.end_ids]:
+            share = sum(w.ids == ids for w in written) / draws
+            assert abs(share - p) < 5 * math.sqrt(p * (1 - p) / draws) + 1 / draws, ids
+
+
+def test_bf16_keeps_weights_and_heads_in_fp32(chat_lm: Path) -> None:
+    model = CausalLanguageModel.build(str(chat_lm)).eval()
+    prompts = prompts_of(model)
+    full = model.logprobs(prompts, [[5]] * len(prompts))
+    model.inference_dtype = torch.bfloat16
+    lower = model.logprobs(prompts, [[5]] * len(prompts))
+    assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}
+    assert lower != full
+    assert lower == [pytest.approx(each, rel=0.1, abs=0.1) for each in full]
+    assert (
+        len({round(score * 8) / 8 == score for score in lower}) == 1
+    )  # no multiples of 1/8, as logits in bf16 would be
+
+
+def test_tokens_read_and_gradients(model: CausalLanguageModel) -> None:
+    before = model.tokens_read
+    model.write([[5, 6, 7], [8]], [1, 1])
+    model.logprobs([[5, 6, 7]], [[5, 6]])
+    assert model.tokens_read - before == 4 + 6
+    model.reply_logp([([5, 6, 7, 8], 2), ([9, 9, 9], 1)]).sum().backward()
+    gradient = model.network.get_input_embeddings().weight.grad
+    assert gradient is not None
+    assert gradient.abs().sum() > 0
+    model.zero_grad()
+
+
+def test_saved_and_built_again_it_says_the_same(model: CausalLanguageModel, tmp_path: Path) -> None:
+    prompts = prompts_of(model)
+    model.save(tmp_path / "lm")
+    again = CausalLanguageModel.build(str(tmp_path / "lm")).eval()
+    assert again.write(prompts, [4] * len(prompts)) == model.write(prompts, [4] * len(prompts))
+
+
+def test_other_models_are_refused(checkpoints: dict[str, Path], chat_lm: Path, tmp_path: Path) -> None:
+    for family in ("t5", "bert"):
+        with pytest.raises(UserError, match=r"not a causal LM: name one"):
+            CausalLanguageModel.build(str(checkpoints[family]))
+    network, tokenizer = AutoModelForCausalLM.from_pretrained(chat_lm), AutoTokenizer.from_pretrained(chat_lm)
+    network.config.eos_token_id = None
+    network.generation_config = GenerationConfig()
+    tokenizer.eos_token = None
+    with pytest.raises(UserError, match=r"no reply would end: add eos_token_id"):
+        CausalLanguageModel(network, tokenizer)
+    kept = {name: weight for name, weight in network.state_dict().items() if "layers.1.mlp" not in name}
+    network.save_pretrained(tmp_path / "lm", state_dict=kept)
+    tokenizer.save_pretrained(tmp_path / "lm")
+    with pytest.raises(ArtifactError, match=r"lacks 3 weights"):
+        CausalLanguageModel.build(str(tmp_path / "lm"))
