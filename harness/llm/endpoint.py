@@ -15,7 +15,7 @@ from common.errors import UnavailableError, UserError
 from common.progress import Progress
 from harness.llm.attempt import NO_KEY, Failure, attempt
 from harness.llm.connection import Connection, TokenLimitField, check_connection, one_line, without_key
-from harness.llm.response_cache import ResponseCache, key_of
+from harness.llm.response_cache import FILE, ResponseCache, key_of
 from harness.llm.retries import Health, backoff_seconds
 from harness.runtime.memory_needs import Memory
 
@@ -74,8 +74,8 @@ class ChatEndpoint:
     ) -> None:
         prices = (usd_per_million_prompt_tokens, usd_per_million_reply_tokens)
         self.check_options(
-            model, base_url, key_variable, timeout_seconds, max_retries, concurrency, *prices, options, token_limit_field,
-            reasoning_tokens,
+            model, base_url, key_variable, timeout_seconds, max_retries, concurrency, cache, *prices, options,
+            token_limit_field, reasoning_tokens,
         )  # fmt: skip
         self.connection = Connection(
             model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
@@ -98,13 +98,17 @@ class ChatEndpoint:
         timeout_seconds: float,
         max_retries: int,
         concurrency: int,
+        cache: Path | None,
         usd_per_million_prompt_tokens: float | None,
         usd_per_million_reply_tokens: float | None,
         options: dict[str, Any] | None,
-        token_limit_field: str,
+        token_limit_field: TokenLimitField,
         reasoning_tokens: int,
     ) -> None:
-        """Raise UserError if a value is out of range, is set by the chats or holds a secret."""
+        """Raise UserError if a value is out of range, is set by the chats or holds a secret, or the key is missing.
+
+        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
+        """
         check_connection(model, base_url, key_variable, options, token_limit_field)
         check_above(0, timeout_seconds=timeout_seconds)
         check_at_least(1, concurrency=concurrency)
@@ -113,6 +117,10 @@ class ChatEndpoint:
             usd_per_million_prompt_tokens=usd_per_million_prompt_tokens,
             usd_per_million_reply_tokens=usd_per_million_reply_tokens,
         )  # fmt: skip
+        if cache is None or not (Path(cache) / FILE).exists():
+            Connection(
+                model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
+            ).key()
 
     @staticmethod
     def memory() -> Memory:
@@ -122,7 +130,8 @@ class ChatEndpoint:
     @property
     def identity(self) -> dict[str, Any]:
         """What determines replies and their costs, JSON types only; saved results are reused for the same."""
-        return {**asdict(self.connection), "key_variable": None, "prices": list(self.prices)}
+        known = {name: value for name, value in asdict(self.connection).items() if name != "key_variable"}
+        return {**known, "prices": list(self.prices)}
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order: stored by an earlier request, or requested now; equal chats are requested once.

@@ -80,8 +80,7 @@ class ResponseCache:
     def check_writable(self) -> None:
         """Raise ArtifactError if nothing can be stored: better before a request is paid for than after it."""
         with _errors(self.file):
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.execute("ROLLBACK")
+            self._database.execute(f"PRAGMA user_version = {_FORMAT}")  # beginning a transaction alone would not fail
 
     def store(self, key: str, reply: Reply) -> None:
         """Store a successful reply; it is on disk when this returns.  A reply that another process stored first stays.

@@ -31,6 +31,7 @@ PASSING = (
     "200 error",
 )
 SLOW = ("stall", "drip", "drip headers")  # beyond the deadline of an attempt
+ANY = "*"  # in the place of a chat: all chats that are not listed
 HANGS_SECONDS = 8.0  # a hung response; the tests' deadlines are shorter
 CODES = {"429": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409, "400": 400, "413": 413, "403": 403,
          "quota": 429, "404": 404}  # fmt: skip
@@ -99,12 +100,13 @@ class Handler(BaseHTTPRequestHandler):
                     404, json.dumps({"error": {"message": f"The model {body['model']!r} does not exist"}})
                 )
             time.sleep(self.server.delay_seconds)
-            faults = self.server.faults.get(asked, [])
+            reply = self.server.replies.get(asked) or self.server.replies[ANY]
+            faults = self.server.faults.get(asked, self.server.faults.get(ANY, []))
             if faults and faults[-1] == "always":
                 faults = faults[:1] * (number + 1)
             if number < len(faults):
-                return self.fault(faults[number], body, self.server.replies[asked])
-            self.reply(body, self.server.replies[asked])
+                return self.fault(faults[number], body, reply)
+            self.reply(body, reply)
             with self.server.lock:
                 self.server.answered[asked] += 1
         finally:

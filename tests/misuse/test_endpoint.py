@@ -1,0 +1,135 @@
+"""Chat endpoints on the command line: secrets are refused and written nowhere, what fails is one line with the cure."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from datamodules.formats.reading import read_questions
+from harness.retrievers.bm25 import build_bm25
+from tests.helpers.commands import command, refused
+from tests.helpers.fault_server import ANY
+from tests.helpers.llm_servers import KEY, exact_replies, fault_server, files_with
+from tests.helpers.llm_world import write_rows
+from tests.helpers.reports import questions
+
+ENDPOINT = "harness.llm.endpoint.ChatEndpoint"
+SECRET = "sk-proj-Abc0123456789defghijkl"  # made up
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Questions, an index of their passages, and a config without a reader; no key in the environment."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "TEST_LLM_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_rows(tmp_path / "dev.json", count=4)
+    passages = [p for question in read_questions("hotpotqa", str(tmp_path / "dev.json")) for p in question.passages]
+    build_bm25(passages, tmp_path / "index")
+    retriever = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
+    strategy = {
+        "class_path": "harness.strategies.retrieve_read.RetrieveRead",
+        "init_args": {"retriever": retriever, "k": 2},
+    }
+    (tmp_path / "plain.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+    return tmp_path
+
+
+def llm(**options: object) -> list[str]:
+    """The option `--llm` with those of the client."""
+    words = [word for name, value in options.items() for word in (f"--llm.{name}", str(value))]
+    return ["--llm", ENDPOINT, *words]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"key_variable": SECRET}, "key_variable must be the name of an environment variable in capital letters"),
+        ({"key_variable": "gsk_Abc0123456789defghijkl"}, "not the key itself, e.g. OPENAI_API_KEY"),
+        ({"key_variable": "ABCDEF0123456789ABCDEF"}, "not the key itself"),
+        ({"base_url": f"https://me:{SECRET}@example.org/v1"}, "base_url holds a user or password: leave them out"),
+        ({"base_url": f"https://example.org/v1?api-key={SECRET}"}, "base_url must be an address without query"),
+        ({"base_url": "localhost:8000/v1"}, "base_url is 'localhost:8000/v1', but must be an address"),
+        ({"base_url": "https://example.org:port/v1"}, "must be an address without query, such as http://localhost:8000/v1"),
+        ({"options": f'{{"api_key": "{SECRET}"}}'}, "options has the field 'api_key': export the key as the variable"),
+        ({"options": f'{{"user": "{SECRET}"}}'}, "the value of 'user' looks like a key"),
+        ({"options": '{"max_tokens": 5}'}, "options has the field 'max_tokens', which this project sets itself."),
+        ({"options": '{"temperature": 1}'}, "options has the field 'temperature', which this project sets itself; null omits it"),
+        ({"timeout_seconds": 0}, "timeout_seconds must be above 0, got 0"),
+        ({"max_retries": -1}, "max_retries must be at least 0, got -1"),
+        ({"concurrency": 0}, "concurrency must be at least 1, got 0"),
+        ({"usd_per_million_reply_tokens": -1}, "usd_per_million_reply_tokens must be at least 0, got -1"),
+        ({"model": " "}, "model is empty"),
+        ({}, "https://api.openai.com/v1 needs a key: export OPENAI_API_KEY=..., or set base_url to another endpoint"),
+        ({"key_variable": "NO_SUCH_KEY"}, "needs a key: export NO_SUCH_KEY=..."),
+    ],
+)  # fmt: skip
+def test_options_are_refused_without_repeating_a_secret(options: dict[str, Any], part: str, place: Path) -> None:
+    before = sorted(path.name for path in place.rglob("*"))
+    ended = command(
+        place, "infer.py", "ask", "--config", "plain.yaml", "--question", "x", *llm(**{"model": "m", **options})
+    )
+    assert SECRET not in refused(ended, 2, part)
+    for secret in (SECRET, "0123456789"):
+        assert secret not in ended.out + ended.err
+    assert sorted(path.name for path in place.rglob("*")) == before
+
+
+def test_the_environment_s_address_and_key_are_checked_too(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = ("ask", "--config", "plain.yaml", "--question", "x", *llm(model="m"))
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://me:{SECRET}@localhost/v1")
+    line = refused(
+        command(place, "infer.py", *ask), 2, "the environment variable OPENAI_BASE_URL holds a user or password"
+    )
+    assert SECRET not in line
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "clé secrète")
+    line = refused(
+        command(place, "infer.py", *ask), 2, "OPENAI_API_KEY holds no key: a key has neither spaces nor accents"
+    )
+    assert "secr\u00e8te" not in line
+
+
+def test_an_unreachable_endpoint_is_one_line(place: Path) -> None:
+    ended = command(place, "infer.py", "ask", "--config", "plain.yaml", "--question", "Where is alfa?",
+                    *llm(model="m", base_url="http://127.0.0.1:9/v1"))  # fmt: skip
+    refused(ended, 69, "m at 127.0.0.1:9 cannot be reached", "start the server, or correct base_url")
+
+
+def test_a_cache_that_cannot_be_written_is_named_before_a_request(place: Path) -> None:
+    (place / "cache").write_text("")
+    for folder, part in (("cache/llm", "cache is a file. Choose another folder"), ("dev.json", "dev.json is a file")):
+        ended = command(place, "infer.py", "ask", "--config", "plain.yaml", "--question", "Where is alfa?",
+                        *llm(model="m", base_url="http://127.0.0.1:9/v1", cache=folder))  # fmt: skip
+        refused(ended, 74, part)
+
+
+def test_no_output_of_a_command_holds_the_key(place: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of one that succeeds nor of one that the server refuses while it repeats the key."""
+    monkeypatch.setenv("TEST_LLM_KEY", KEY)
+    made = exact_replies(chat_lm, ["What is the river of alfa ?"])
+    replies = {ANY: next(iter(made.values()))}
+    evaluate = ("evaluate", "--config", "plain.yaml", "--questions", "dev.json", "--resamples", "100")
+    with fault_server(place / "plan.json", replies) as server:
+        client = llm(model="tiny", base_url=server.base_url, key_variable="TEST_LLM_KEY")
+        ended = command(place, "infer.py", *evaluate, "--out", "report", *client)
+        assert ended.code == 0, ended.err[-3000:]
+        assert [each["answer"] for each in questions(place / "report")] == [replies[ANY]["text"].strip()] * 4
+        assert "tiny at 127.0.0.1" in (place / "report" / "report.md").read_text()
+        assert (place / "cache" / "llm" / "replies.sqlite").is_file()
+        asked = command(
+            place, "infer.py", "ask", "--config", "plain.yaml", "--question", "Where is alfa?", "--json", *client
+        )
+        assert asked.code == 0, asked.err
+        wrong = KEY + "-wrong"
+        monkeypatch.setenv("TEST_LLM_KEY", wrong)
+        refusal = command(place, "infer.py", *evaluate, "--out", "refused", *client, "--llm.cache", "null")
+        refused(
+            refusal,
+            2,
+            "refuses all requests (401: Incorrect API key provided: Bearer [key].",
+            "export a valid key as TEST_LLM_KEY",
+        )
+    assert not files_with(KEY, place)
+    for each in (ended, asked, refusal):
+        assert KEY not in each.out + each.err
