@@ -14,6 +14,7 @@ from common.errors import UserError
 from common.files import create_parents, write_errors
 
 _HOLDER = b"process "  # begin of a lock file
+_SETTLED_SECONDS = 1.0  # by then who has taken a lock has written its name, and who was giving it back is gone
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # a network file system without locks
 
 
@@ -45,9 +46,7 @@ def exclusive(
     lock = FileLock(lock_file(path), timeout=wait_seconds, blocking=wait_seconds > 0, fallback_to_soft=False)
     created = create_parents(path)
     try:
-        lock.acquire()
-    except Timeout as error:
-        raise UserError(f"{path} is in use by {_holder(path)}. {cure}") from error
+        _acquire(lock, path, cure)
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             with write_errors(lock_file(path)):
@@ -65,6 +64,25 @@ def exclusive(
         for folder in created:
             with suppress(OSError):  # not empty
                 folder.rmdir()
+
+
+def _acquire(lock: FileLock, path: Path, cure: str) -> None:
+    """Take the lock, or say who holds it.
+
+    A lock file without a name is that of a process that has just taken the lock, or was removed by one that was giving it
+    back while this one opened it.  Then it is tried again.
+    """
+    deadline = time.monotonic() + _SETTLED_SECONDS
+    while True:
+        try:
+            lock.acquire()
+        except Timeout as error:
+            holder = _holder(path)
+            if holder or time.monotonic() > deadline:
+                raise UserError(f"{path} is in use by {holder or 'another process'}. {cure}") from error
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _record_holder(path: Path) -> None:
@@ -89,8 +107,8 @@ def _refuse_foreign(path: Path) -> None:
 
 
 def _holder(path: Path) -> str:
-    """The process that holds a lock, as it wrote itself into the lock file."""
+    """The process that holds a lock, as it wrote itself into the lock file; empty if that cannot be read."""
     try:
-        return lock_file(path).read_text(encoding="utf-8").strip() or "another process"
+        return lock_file(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):  # released in the meantime; Windows does not let others read a locked file
-        return "another process"
+        return ""

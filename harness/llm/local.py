@@ -121,7 +121,7 @@ class CausalLm:
         replies = [Reply("", error=error, finish="", seconds=seconds) for error in errors]
         for (row, ids), text in zip(read.items(), written, strict=True):
             replies[row] = Reply(
-                self.model.tokenizer.decode(text.ids, skip_special_tokens=True),
+                self.model.tokenizer.decode(text.ids, skip_special_tokens=True, clean_up_tokenization_spaces=False),
                 finish="stop" if text.ended else "length",
                 logprob=text.logprob if chats[row].logprobs else None,
                 prompt_tokens=len(ids),
@@ -189,7 +189,7 @@ def _digest(folder: Path) -> str:
     """12 hex digits of the model's files, which tell two models of one name apart; of weights the beginning and the end."""
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.suffix in (".json", ".jinja", ".model", ".safetensors"):
+        if file.suffix in (".json", ".jinja", ".model", ".safetensors", ".bin"):
             digest.update(f"{file.name} {file.stat().st_size} ".encode())
             with file.open("rb") as stream:
                 digest.update(stream.read(_MARGIN_BYTES))

@@ -6,6 +6,7 @@ P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -154,20 +155,23 @@ class ReRag:
     @staticmethod
     def memory(
         machine: Machine, load: Load, serving: Path | None, candidates: int, contexts: int, marginal: str, device: str,
-        precision: Precision,
+        precision: Precision, reader: object,
     ) -> Memory:  # fmt: skip
-        """Estimator and generator."""
+        """Estimator and generator; a reader takes the generator's place and says its memory itself."""
         if serving is None:
             return Memory(unknown="its model is given as an object")
+        from models.rerag.model import GENERATOR
         from models.rerag.model_memory import model_memory
 
-        folder = serving
+        folder, unneeded = serving, (GENERATOR,) if reader is not None else ()
         needs = machine.networks(
             folder, device, precision,
-            lambda compute: model_memory(folder, compute, load.questions, candidates, contexts, marginal == "thorough"),
+            lambda compute: model_memory(
+                folder, compute, load.questions, candidates, contexts, marginal == "thorough", unneeded=unneeded
+            ),
         )  # fmt: skip
         fewer = (("candidates", max(contexts, candidates // 2)), ("contexts", max(1, contexts // 2)))
-        return Memory(needs, (*CHANGES, *fewer, ("marginal", "fast")))
+        return Memory(needs, (*CHANGES, *fewer, ("marginal", "fast")), replace(load, passages=contexts))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.

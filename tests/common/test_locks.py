@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from common.errors import ArtifactError, UserError
 from common.locks import exclusive, lock_file
@@ -97,6 +98,38 @@ def test_a_lock_whose_holder_cannot_be_read_is_still_refused(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"work is in use by another process\. Wait"), exclusive(tmp_path / "work"):
         pass
     process.communicate("\n", timeout=30)
+
+
+@pytest.mark.parametrize("then", ["writes its name", "gives it back"])
+def test_a_lock_that_has_just_been_taken_is_waited_for(tmp_path: Path, then: str) -> None:
+    """Its file is still empty: a process is between taking the lock and writing its name, or releases it at once."""
+    path = tmp_path / "work"
+    lock = FileLock(lock_file(path), thread_local=False)
+    lock.acquire()
+
+    def go_on() -> None:
+        time.sleep(0.2)
+        if then == "writes its name":
+            lock_file(path).write_text("process 7 on here since today")
+        else:
+            lock_file(path).unlink()
+            lock.release()
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        if then == "writes its name":
+            with (
+                pytest.raises(UserError, match=r"work is in use by process 7 on here since today\. Wait"),
+                exclusive(path),
+            ):
+                pass
+        else:
+            with exclusive(path):
+                assert lock_file(path).read_text().startswith("process ")
+    finally:
+        thread.join()
+        lock.release(force=True)
 
 
 def test_missing_folders_are_created_and_removed_when_empty(tmp_path: Path) -> None:

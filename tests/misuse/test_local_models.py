@@ -82,6 +82,22 @@ def test_a_plan_counts_the_model_and_reads_no_weights(place: Path, tmp_path: Pat
     assert json.loads(fewer.out)["parts"] != json.loads(planned.out)["parts"]
 
 
+def test_a_plan_counts_no_generator_that_a_reader_replaces(place: Path) -> None:
+    reader = "{class_path: harness.readers.llm.LlmReader, init_args: {llm: {class_path: " + CAUSAL
+    reader += ", init_args: {model: lm, device: cpu}}}}"
+    (place / "plugged.yaml").write_text(CONFIG.replace("device: cpu}", f"device: cpu, reader: {reader}}}"))
+    plain, plugged = (
+        [
+            part["what"]
+            for part in json.loads(command(place, "infer.py", "plan", "--config", name, "--json", "true").out)["parts"]
+        ]
+        for name in ("rerag.yaml", "plugged.yaml")
+    )
+    assert {"generator of both", "estimator of both"} <= set(plain)
+    assert {"language model of lm", "estimator of both"} <= set(plugged)
+    assert "generator of both" not in plugged
+
+
 def test_the_systems_own_generator_as_language_model_answers_as_the_system(place: Path) -> None:
     """The same answers as harness.readers.t5's, with the prompt that the generator names."""
     from harness.llm.exported_generator import ExportedGenerator

@@ -118,6 +118,17 @@ def test_replies_are_the_generators_answers(model: ExportedGenerator) -> None:
     ]
 
 
+def test_an_mt5_replies_as_its_generator(tmp_path: Path) -> None:
+    serving = write_serving(save_mt5(tmp_path / "mt5"), tmp_path / "serving", False, max_tokens=MAX_TOKENS)
+    model = ExportedGenerator(serving, "cpu", "fp32")
+    rows = rows_of(model)
+    chats = [Chat(prompt_of(model).messages(passages, question=q), 512, logprobs=True) for q, passages in rows]
+    replies = model.reply(chats)
+    expected = model.generator.answers(rows, model.max_answer_tokens)
+    assert [(reply.text, reply.logprob) for reply in replies] == expected
+    assert len({reply.text for reply in replies}) > 3
+
+
 def test_a_reader_with_it_answers_as_the_t5_readers(model: ExportedGenerator, serving: Path) -> None:
     asked = questions(corpus())
     form = model.generator.encode.format
