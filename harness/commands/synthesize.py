@@ -60,7 +60,7 @@ def synthesize(
         retriever: For --found_within; BM25 over the corpus when omitted.
         validation_share: Share of the passages that only validation questions are about; no split shares a passage with another.
         test_share: The same for test questions.
-        seed: Of splits, order and choice of answers; with an LLM also the number of the sample.
+        seed: Of splits, order and choice of answers.
     """
     check_synthesize(
         corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within,
@@ -120,7 +120,7 @@ def _outcomes(
         if one is not None
     }
     if llm is not None:
-        writer = writer or LlmWriter(llm, settings["seed"])
+        writer = writer or LlmWriter(llm)
         reader = reader or LlmReader(llm, CHECK)
     assert writer is not None  # checked before
     assert reader is not None

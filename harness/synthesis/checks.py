@@ -10,7 +10,7 @@ from harness.synthesis.drafts import Draft, Task
 
 REASONS = {  # why a draft is dropped, in the order of the checks
     "failed": "the writer gave no reply",
-    "unparsable": "the reply is not the JSON object asked for",
+    "unparsable": "no reply is the JSON object asked for",
     "empty": "question or answer is empty",
     "repeats_itself": "the question says the same four words twice",
     "answer_not_in_passage": "the answer does not stand in the last passage",
