@@ -123,6 +123,18 @@ def test_a_question_that_the_retriever_does_not_find_is_dropped(
     assert all(question.passages[0].id in question.support for question in kept)
 
 
+def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(
+    writing_models: dict[str, Path], tmp_path: Path
+) -> None:
+    given = arguments(writing_models, tmp_path, *WHOLE)
+    with (tmp_path / "corpus.jsonl").open("a") as file:
+        file.write('{"text": "What is the river of the town where Ann lives ?"}\n')  # BM25 finds it for the question
+    assert command(tmp_path, "infer.py", *given).code == 0
+    found = list(read_questions("hotpotqa", str(tmp_path / "synthetic/train.json")))
+    assert len(found) == 8
+    assert all(passage.title for question in found for passage in question.passages)
+
+
 def test_the_limit_is_shared_by_the_splits(writing_models: dict[str, Path], tmp_path: Path) -> None:
     more = ("--out_layout", "fid", "--validation_share", "0.5", "--test_share", "0", "--limit", "5")
     given = [word for word in arguments(writing_models, tmp_path) if word not in ("--limit", "null")]

@@ -25,6 +25,7 @@ ANN = Passage.of("Ann Lee", "Ann Lee was born in Oslo .")
         ("Where was Ann Lee born ?", "Oslo", "names_second_passage"),
         ("", "Oslo", "empty"),
         ("Where ?", "the", "empty"),
+        (" ".join(map(str, range(51))), "Oslo", "too_long"),
         ("Where was the one who was the one who was born ?", "Oslo", "repeats_itself"),
         ("Where was the one born who shot the one who shot Jaws ?", "Oslo", ""),
     ],
