@@ -69,7 +69,7 @@ def synthesize(
     from common.files import whole_folder
     from common.progress import say
     from harness.runtime.journal import remove_saved
-    from harness.synthesis.report import OUTPUT, counts_text, write_folder
+    from harness.synthesis.report import OUTPUT, advice, counts_text, write_folder
 
     settings = {
         "layout": out_layout, "hops": hops or HOPS[out_layout], "per_passage": per_passage, "contexts": contexts,
@@ -80,6 +80,8 @@ def synthesize(
     with OUTPUT.locked(out):
         outcomes, facts = _outcomes(corpus, layout, partial, writer, llm, reader, retriever, limit, settings)
         counts = counts_text(outcomes)
+        if hint := advice(outcomes):
+            say(hint)
         if not any(outcome.rows for outcome in outcomes.values()):
             raise DataError(
                 f"No question was kept. {' '.join(counts.split())}. Try another --reader, or --least_f1 0.5."
