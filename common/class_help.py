@@ -12,6 +12,8 @@ CHOICES = {  # last part of the option's key -> the folder of the classes, and a
     "retriever": ("harness/retrievers", "search"),
     "retrievers": ("harness/retrievers", "search"),
     "reader": ("harness/readers", "read"),
+    "writer": ("harness/synthesis", "write"),
+    "llm": ("harness/llm", "reply"),
 }
 
 
@@ -21,7 +23,9 @@ def classes(key: str) -> dict[str, str]:
     found = {}
     for file in sorted((ROOT / folder).glob("*.py")):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and any(getattr(each, "name", "") == method for each in node.body):
+            if not isinstance(node, ast.ClassDef) or "Protocol" in [getattr(base, "id", "") for base in node.bases]:
+                continue
+            if any(getattr(each, "name", "") == method for each in node.body):
                 summary = (ast.get_docstring(node) or "").partition("\n\n")[0].partition(".  ")[0]
                 found[f"{folder.replace('/', '.')}.{file.stem}.{node.name}"] = " ".join(summary.split())
     return found

@@ -60,7 +60,7 @@ def synthesize(
         retriever: For --found_within; BM25 over the corpus when omitted.
         validation_share: Share of the passages that only validation questions are about; no split shares a passage with another.
         test_share: The same for test questions.
-        seed: Of splits, order and choice of answers; with an LLM also the number of the sample.
+        seed: Of splits, order and choice of answers.
     """
     check_synthesize(
         corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within,
@@ -69,7 +69,7 @@ def synthesize(
     from common.files import whole_folder
     from common.progress import say
     from harness.runtime.journal import remove_saved
-    from harness.synthesis.report import OUTPUT, counts_text, write_folder
+    from harness.synthesis.report import OUTPUT, advice, counts_text, write_folder
 
     settings = {
         "layout": out_layout, "hops": hops or HOPS[out_layout], "per_passage": per_passage, "contexts": contexts,
@@ -80,6 +80,8 @@ def synthesize(
     with OUTPUT.locked(out):
         outcomes, facts = _outcomes(corpus, layout, partial, writer, llm, reader, retriever, limit, settings)
         counts = counts_text(outcomes)
+        if hint := advice(outcomes):
+            say(hint)
         if not any(outcome.rows for outcome in outcomes.values()):
             raise DataError(
                 f"No question was kept. {' '.join(counts.split())}. Try another --reader, or --least_f1 0.5."
@@ -120,7 +122,7 @@ def _outcomes(
         if one is not None
     }
     if llm is not None:
-        writer = writer or LlmWriter(llm, settings["seed"])
+        writer = writer or LlmWriter(llm)
         reader = reader or LlmReader(llm, CHECK)
     assert writer is not None  # checked before
     assert reader is not None

@@ -6,7 +6,7 @@
     dates      `July 5, 2018`, `5 July 2018`, `July 2018`
     numbers    all others, such as 1986 or 3,500
 
-Of candidates that overlap, titles count first, then the longest.  Words of the passage's own title are none.
+Of candidates that overlap, titles count first, then the longest; of more than eight words none counts.  Words of the passage's own title are none.
 """
 
 import re
@@ -22,6 +22,7 @@ _UPPER = r"[^\W\d_a-z]"
 _CAPITALIZED = rf"(?:(?:{_UPPER}\.)+(?= )|(?:{_UPPER}\.)*{_UPPER}[\w&-]*(?:['\u2019](?!s\b)\w+)*)"  # initials, or a word without 's
 _NAME = re.compile(rf"(?<![\w-]){_CAPITALIZED}(?: (?:(?:of|de|van|von) )?{_CAPITALIZED}| \d+\b)*")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;]\s+[\"“(]?)$")
+_MOST_WORDS = 8  # of a candidate: longer runs are headings
 _FUNCTION_WORDS = frozenset(
     [
         "a",
@@ -114,7 +115,7 @@ def answer_candidates(passage: Passage, titles: Iterable[str] = ()) -> list[str]
     found: dict[str, str] = {}
     for start, end in sorted(kept):
         words = squad(text[start:end])
-        if words and not set(words.split()) <= own:
+        if words and not set(words.split()) <= own and len(words.split()) <= _MOST_WORDS:
             found.setdefault(words, text[start:end])
     return list(found.values())
 

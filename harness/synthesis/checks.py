@@ -8,10 +8,12 @@ from common.records import Passage, Question, Ranked
 from harness.interfaces import Reader
 from harness.synthesis.drafts import Draft, Task
 
+_MOST_WORDS = 50  # of a question
 REASONS = {  # why a draft is dropped, in the order of the checks
     "failed": "the writer gave no reply",
-    "unparsable": "the reply is not the JSON object asked for",
+    "unparsable": "no reply is the JSON object asked for",
     "empty": "question or answer is empty",
+    "too_long": "the question has more than 50 words",
     "repeats_itself": "the question says the same four words twice",
     "answer_not_in_passage": "the answer does not stand in the last passage",
     "answer_in_first_passage": "the answer stands in the first of two passages too",
@@ -30,6 +32,8 @@ def fault(task: Task, draft: Draft) -> str:
         return draft.failure
     if not squad(draft.question) or not squad(draft.answer):
         return "empty"
+    if len(draft.question.split()) > _MOST_WORDS:
+        return "too_long"
     if repeats_itself(draft.question):
         return "repeats_itself"
     *first, last = task.passages

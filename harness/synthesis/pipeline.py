@@ -165,7 +165,7 @@ class Synthesizer:
             return []
         depth = round(_SEARCHED * self.contexts / self.shares[split])
         found = self.bm25.search(questions, depth)
-        return [[hit for hit in hits if self.plan.split_of[hit.passage.id] == split] for hits in found]
+        return [[hit for hit in hits if self.plan.split_of.get(hit.passage.id) == split] for hits in found]
 
     def _row(self, task: Task, draft: Draft, hits: Sequence[Ranked]) -> dict[str, Any]:
         id_ = "synthetic_" + hashlib.sha256(squad(draft.question).encode()).hexdigest()[:12]

@@ -53,3 +53,14 @@ def counts_text(outcomes: Mapping[str, Outcome]) -> str:
     lines += [("questions", kept), *((f"  {split}", len(outcome.rows)) for split, outcome in outcomes.items())]
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {count:>9,}  {100 * count / max(drafts, 1):5.1f}%" for name, count in lines)
+
+
+def advice(outcomes: Mapping[str, Outcome]) -> str:
+    """What to type if most questions that the reader answered were dropped because one passage is enough; else empty."""
+    enough = sum(outcome.dropped["one_passage_is_enough"] for outcome in outcomes.values())
+    if enough <= sum(len(outcome.rows) for outcome in outcomes.values()):
+        return ""
+    return (
+        f"{enough:,} questions were dropped because one of their passages is enough. A reader that never says that it does not know, such as "
+        "a T5, guesses the answer from one passage: type --alone false for it."
+    )

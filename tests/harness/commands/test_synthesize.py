@@ -123,6 +123,18 @@ def test_a_question_that_the_retriever_does_not_find_is_dropped(
     assert all(question.passages[0].id in question.support for question in kept)
 
 
+def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(
+    writing_models: dict[str, Path], tmp_path: Path
+) -> None:
+    given = arguments(writing_models, tmp_path, *WHOLE)
+    with (tmp_path / "corpus.jsonl").open("a") as file:
+        file.write('{"text": "What is the river of the town where Ann lives ?"}\n')  # BM25 finds it for the question
+    assert command(tmp_path, "infer.py", *given).code == 0
+    found = list(read_questions("hotpotqa", str(tmp_path / "synthetic/train.json")))
+    assert len(found) == 8
+    assert all(passage.title for question in found for passage in question.passages)
+
+
 def test_the_limit_is_shared_by_the_splits(writing_models: dict[str, Path], tmp_path: Path) -> None:
     more = ("--out_layout", "fid", "--validation_share", "0.5", "--test_share", "0", "--limit", "5")
     given = [word for word in arguments(writing_models, tmp_path) if word not in ("--limit", "null")]
@@ -203,8 +215,9 @@ class _Recorder:
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         for chat in chats:
-            title = next(name for name in self.said if f"Title: {name}\n" in chat.messages[-1].content)
-            self.replies[chat_text(chat)] = self.said[title]["Answer:" in chat.messages[-1].content]
+            text = chat_text(chat)
+            title = next(name for name in self.said if f"Title: {name}\n" in text)
+            self.replies[text] = self.said[title]["Answer:" in text]
         return [Reply(self.replies[chat_text(chat)]) for chat in chats]
 
 
@@ -230,6 +243,6 @@ def test_a_language_model_writes_and_checks(tmp_path: Path) -> None:
     counts = manifest(tmp_path)
     dropped = {reason: count for reason, count in counts["splits"]["train"]["dropped"].items() if count}
     assert dropped == {"unparsable": 1, "wrong_answer": 1}
-    assert counts["splits"]["train"]["costs"]["model_calls"] == len(model.asked) == 5
+    assert counts["splits"]["train"]["costs"]["model_calls"] == len(model.asked) == 6  # one reply was asked for again
     assert any("write_question" in fact for fact in counts["facts"])
     assert any("check_question" in fact for fact in counts["facts"])

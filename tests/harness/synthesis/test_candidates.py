@@ -19,6 +19,7 @@ from harness.synthesis.candidates import answer_candidates
         ("The pupil's teacher was Max Planck's friend.", ["Max Planck"]),
         ("Ludwig van Beethoven met J.R. Smith.", ["Ludwig van Beethoven", "J.R. Smith"]),
         ("Rome, and Rome again: in Rome.", ["Rome"]),
+        ("see THE WHOLE OF THIS LINE IS ONE VERY LONG HEADING, in Rome.", ["Rome"]),
     ],
 )
 def test_the_rule(text: str, expected: list[str]) -> None:
