@@ -137,7 +137,7 @@ class ChatEndpoint:
         """One reply per chat, in order: stored by an earlier request, or requested now; equal chats are requested once.
 
         A chat that fails gets a `Reply` with `error`.  The log-probability is the sum over the tokens that the endpoint
-        lists; whether the end of the text is among them depends on the endpoint (vLLM: yes, OpenAI: no).
+        lists; whether the end of the text is among them depends on the endpoint.
 
         Raises:
             UserError: If no chat can succeed (wrong key, unknown model), the endpoint gives no log-probabilities and a chat

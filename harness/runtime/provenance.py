@@ -50,8 +50,9 @@ def configuration(instance: object) -> dict[str, Any] | None:
     """The class and the arguments that an object was built from, JSON types only; of an outside class also its file's sha256.
 
     Serving folders and indexes are represented by the sha256 of their manifest, other files and folders by sizes and
-    modification times.  An object with an attribute `identity` is represented by it instead: arguments of a client, such as a
-    timeout or the folder of its cache, change no result.  None if the object, or one of its arguments, was not built by the command line.
+    modification times.  An object with an attribute `identity` is represented by it instead: some arguments of a client,
+    such as a timeout or the folder of its cache, change no result.  None if the object, or one of its arguments, was not
+    built by the command line.
     """
     try:
         return _describe(instance)

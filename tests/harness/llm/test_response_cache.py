@@ -90,10 +90,9 @@ def test_a_full_disk_keeps_what_is_stored(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / FILE).stat().st_size + 5000, limits[1]))
         try:
             with pytest.raises(
-                ArtifactError, match=r"replies\.sqlite: cannot write or read: .*\. Free space, then run again"
+                ArtifactError, match=r"replies\.sqlite: cannot write or read: .*Free space, then run again"
             ):
-                for n in range(100):
-                    cache.store(str(n), replace(REPLY, text="x" * 1000))
+                cache.store("large", replace(REPLY, text="x" * 100_000))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     store(tmp_path, ["b"])
