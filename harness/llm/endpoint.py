@@ -228,7 +228,7 @@ class ChatEndpoint:
             await asyncio.sleep(backoff_seconds(number, outcome.wait_seconds))
         assert isinstance(outcome, Failure)  # a reply was returned
         passing = outcome.kind in ("retry", "connect")
-        error = f"{why} ({number} retries)" if passing else why
+        error = f"{why} (retries: {number})" if passing else why
         reply = self._counted(Reply("", error, finish="", retries=number, seconds=monotonic() - began))
         (self._health.failed if passing else self._health.refused)(error)
         return reply

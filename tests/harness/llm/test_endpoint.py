@@ -43,7 +43,7 @@ def test_no_server_holds_up_an_attempt(stream: bool, replies: Replies, tmp_path:
         client = server.client(None, timeout_seconds=0.5, max_retries=0, stream=stream)
         found = client.reply([Chat.of(chat) for chat in chats])
         assert time.monotonic() - began < 3
-    assert [reply.error for reply in found] == ["no complete reply within 0.5 s (0 retries)"] * len(SLOW)
+    assert [reply.error for reply in found] == ["no complete reply within 0.5 s (retries: 0)"] * len(SLOW)
     assert all(0.5 <= reply.seconds < 2 for reply in found)
 
 
@@ -177,6 +177,7 @@ def test_an_endpoint_without_log_probabilities_is_refused_by_name(
         assert [reply.logprob for reply in found] == [None, None]
 
 
+@pytest.mark.whole_run
 def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> None:
     """The server that comes with transformers: same replies as the model, no log-probabilities, refused models."""
     from harness.llm.endpoint import ChatEndpoint
