@@ -31,18 +31,20 @@ class ExportedGenerator:
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
     Raises:
-        UserError: If the device is not possible here.
+        UserError: If the device is not possible here, or the generator writes questions.
         MissingInputError: If the serving folder is missing.
         ArtifactError: If it is corrupt, of another kind or text format, or has no generator.
     """
 
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
         from common.files import sha256
+        from models.rerag.generator import check_answers
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
         from models.serving_manifest import MANIFEST
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision, unneeded=(ESTIMATOR,))
         assert model.generator is not None  # required above
+        check_answers(model.generator)
         self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
         self.prompt = f"generator_{model.generator.encode.format}"
         # The manifest holds the checksums of all files: the same name is the same generator.

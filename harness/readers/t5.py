@@ -44,6 +44,7 @@ class PackedReader:
         self, serving: Path, max_passages: int | None = None, device: str = "auto", precision: Precision = "auto"
     ) -> None:
         self.check_options(max_passages)
+        from models.rerag.generator import check_answers
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
@@ -244,21 +245,12 @@ def explanation(
     return {"contexts": rows, "candidates": {text: exp(logprob) for text, logprob in best_first}}
 
 
-def check_answers(generator: "Generator") -> None:
-    """Raises:
-    UserError: If the generator writes questions.
-    """
-    if generator.encode.format == "question_writing":
-        raise UserError(
-            "This generator writes questions (text_format question_writing) and is for harness.synthesis.t5_writer.T5Writer: a reader "
-            "needs one that answers them."
-        )
-
-
 def check_one_context(generator: "Generator") -> None:
     """Raises:
     UserError: If the generator was trained to read all documents in one call, or writes questions.
     """
+    from models.rerag.generator import check_answers
+
     check_answers(generator)
     if generator.encode.packed:
         raise UserError(
