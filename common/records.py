@@ -78,6 +78,7 @@ class Question:
     scores: tuple[
         float | None, ...
     ] = ()  # retriever scores of `passages` in the file, None without one; empty without any
+    history: tuple[str, ...] = field(default=(), repr=False)  # earlier turns of a dialogue, oldest first
 
     @property
     def gold(self) -> tuple[Passage, ...]:

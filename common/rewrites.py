@@ -1,6 +1,16 @@
-"""Records of query rewriting: the queries that each strategy makes of a question.  Standard library only."""
+"""Records of query rewriting: a training example, and the queries that a rewriter makes of a question.  Standard library only."""
 
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteExample:
+    """A question with its rewrite by one strategy, to learn from."""
+
+    question: str
+    strategy: str
+    rewrite: str  # as the file has it; several queries are separated by semicolons
+    history: tuple[str, ...] = ()  # earlier turns of the dialogue, oldest first
 
 
 @dataclass(frozen=True, slots=True)

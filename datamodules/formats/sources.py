@@ -1,11 +1,12 @@
-"""Opens data sources: local files (JSON list or JSON Lines, optionally gzip'd, detected by content) or Hugging Face
-data sets.  Standard library only; `datasets` is imported when needed."""
+"""Opens data sources: local files (JSON list, JSON Lines or paired text files, optionally gzip'd, detected by content) or Hugging
+Face data sets.  Standard library only; `datasets` is imported when needed."""
 
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import zip_longest
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError, UserError
@@ -42,6 +43,25 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     return _objects(source, _file_values(path))
 
 
+def paired_lines(source: str, columns: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, dict]]:
+    """A row per line of several text files that belong together line by line; gzip'd files read as they are.
+
+    Args:
+        source: Name of the whole for error messages.
+        columns: Name of a field and the file with its values.
+
+    Raises:
+        MissingInputError: Immediately, if there is no such file; later, if one cannot be read.
+        DataError: While reading: truncated, corrupt, empty, not UTF-8, or files of different lengths.
+    """
+    for name, path in columns:
+        if not path.is_file():
+            raise MissingInputError(
+                f"{path} does not exist: it is to hold the field {name!r} of every row, line by line."
+            )
+    return _objects(source, _paired_values(columns))
+
+
 def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tuple[str, dict]]:
     """Check that there are values and that all are objects; errors of the file are raised with its name."""
     count = 0
@@ -67,11 +87,29 @@ def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tupl
 
 def _file_values(path: Path) -> Iterator[tuple[str, object]]:
     with ExitStack() as stack:
-        file = stack.enter_context(path.open("rb"))
-        if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
-            archive = stack.enter_context(gzip.GzipFile(fileobj=file))
-            file = stack.enter_context(io.BufferedReader(archive, CHUNK_BYTES))
-        yield from json_values(file)
+        yield from json_values(_opened(path, stack))
+
+
+def _opened(path: Path, stack: ExitStack) -> io.BufferedReader:
+    """The bytes of a file, decompressed if it is a gzip archive; closed with the stack."""
+    file = stack.enter_context(path.open("rb"))
+    if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+        archive = stack.enter_context(gzip.GzipFile(fileobj=file))
+        file = stack.enter_context(io.BufferedReader(archive, CHUNK_BYTES))
+    return file
+
+
+def _paired_values(columns: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, object]]:
+    with ExitStack() as stack:
+        files = [_opened(path, stack) for _, path in columns]
+        for number, lines in enumerate(zip_longest(*files), 1):
+            if None in lines:
+                short, long = (columns[lines.index(line)][1] for line in (None, next(filter(None, lines))))
+                raise DataError(f"line {number}: {long} has this line, {short} ends before it")
+            try:
+                yield f"line {number}", {name: line.decode() for (name, _), line in zip(columns, lines, strict=True)}
+            except UnicodeDecodeError as error:
+                raise DataError(f"line {number}: not UTF-8: byte 0x{error.object[error.start]:02x}") from error
 
 
 def _hub_values(source: str, name: str, config: str | None, split: str) -> Iterator[tuple[str, object]]:

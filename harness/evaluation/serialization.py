@@ -20,6 +20,8 @@ def digest(questions: Iterable[Question]) -> str:
     hashed = sha256()
     for question in questions:
         hashed.update(repr(question).encode(errors="surrogatepass"))
+        if question.history:  # not in `repr`, so that results that were kept before there was a history stay valid
+            hashed.update(repr(question.history).encode(errors="surrogatepass"))
     return hashed.hexdigest()
 
 

@@ -1,0 +1,128 @@
+"""Files of rewrites: every layout becomes examples, and one clear line says what is wrong with a file."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Question
+from common.rewrites import RewriteExample
+from datamodules.formats.rewrites import read_rewrites
+from harness.evaluation.serialization import digest
+
+CANARD = {
+    "History": ["Frank Zappa", "Disbandment", "What group disbanded?", "Zappa and the Mothers"],
+    "QuAC_dialog_id": "C_2d_0", "Question": "When did  they disband?", "Question_no": 2,
+    "Rewrite": "When did Zappa and the Mothers disband?",
+}  # fmt: skip
+QRECC = {
+    "conversation": "Q: where did they live? A: In Q: Baltimore.\nQ: what for? A: Art.",
+    "question": "were they married?",
+    "label": "were the cone sisters married?",
+}
+OURS = {"question": "who was it lol", "strategy": "cce", "rewrite": "who"}
+
+
+def written(folder: Path, text: str, name: str = "file.json") -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def pair(folder: Path, source: str, target: str) -> str:
+    written(folder, target, "train.target")
+    return written(folder, source, "train.source")
+
+
+def test_canard(tmp_path: Path) -> None:
+    (example,) = read_rewrites("canard", written(tmp_path, json.dumps([CANARD])))
+    assert example == RewriteExample(
+        "When did they disband?", "gqr", CANARD["Rewrite"], tuple(CANARD["History"])
+    )  # fmt: skip
+
+
+def test_qrecc_splits_the_dialogue_into_turns(tmp_path: Path) -> None:
+    first = QRECC | {"conversation": ""}
+    opening, later = read_rewrites("qrecc", written(tmp_path, json.dumps([first, QRECC])))
+    assert opening.history == ()
+    assert later.history == ("where did they live?", "In Q: Baltimore.", "what for?", "Art.")
+    assert (later.question, later.rewrite, later.strategy) == (QRECC["question"], QRECC["label"], "gqr")
+
+
+def test_our_rows_name_their_strategy_and_may_have_a_history(tmp_path: Path) -> None:
+    rows = [OURS, OURS | {"strategy": "kwr", "history": ["a turn", " ", "b"]}]
+    one, two = read_rewrites("rewrites", written(tmp_path, "\n".join(map(json.dumps, rows)) + "\n"))
+    assert (one.strategy, one.history) == ("cce", ())
+    assert (two.strategy, two.history) == ("kwr", ("a turn", "b"))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_rewrite_retrieve_read_pairs_two_files_line_by_line(tmp_path: Path, suffix: str) -> None:
+    for name, text in (("source", "Which\u2028one?\r\nWho?\n"), ("target", "a year; b year\nwho")):
+        data = gzip.compress(text.encode()) if suffix else text.encode()
+        (tmp_path / f"train.{name}{suffix}").write_bytes(data)
+    found = list(read_rewrites("rrr", str(tmp_path / f"train.source{suffix}")))
+    assert [(e.question, e.rewrite, e.strategy) for e in found] == [
+        ("Which one?", "a year; b year", "decomposition"),  # U+2028 is no line break
+        ("Who?", "who", "decomposition"),
+    ]
+    (as_gqr,) = read_rewrites("rrr", str(tmp_path / f"train.source{suffix}"), "gqr", limit=1)
+    assert (as_gqr.strategy, as_gqr.rewrite) == ("gqr", "a year; b year")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("a\nb\n", "x\n", r"train.source, line 2: .*train.source has this line, .*train.target ends before it"),
+        ("a\n", "x\ny\n", r"train.source, line 2: .*train.target has this line, .*train.source ends before it"),
+        ("a\n \n", "x\ny\n", r"train.source, line 2: field 'source' is empty. Correct that row"),
+        ("a\nb\n", "x\n\n", r"train.source, line 2: field 'target' is empty"),
+        ("", "", r"train.source is empty"),
+    ],
+)
+def test_a_wrong_pair_of_files_names_file_and_line(tmp_path: Path, source: str, target: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        list(read_rewrites("rrr", pair(tmp_path, source, target)))
+
+
+@pytest.mark.parametrize(
+    ("layout", "rows", "message"),
+    [
+        ("canard", [CANARD, CANARD | {"Rewrite": ""}], r"row 2 \(line 1\): field 'Rewrite' is empty. Correct that row"),
+        ("canard", [CANARD | {"History": "x"}], r"'History' is a string, not a list. Is this a canard file\?"),
+        ("qrecc", [QRECC | {"conversation": "A: x"}], r"the line 'A: x', not 'Q: ... A: ...'"),
+        ("qrecc", [CANARD], r"row 1 \(line 1\): .* It looks like canard: use layout canard"),
+        ("rewrites", [QRECC], "It looks like qrecc"),
+        ("rewrites", [OURS | {"strategy": None}], r"field 'strategy' is missing. Is this a rewrites file\?"),
+    ],
+)
+def test_a_wrong_row_names_file_and_line(tmp_path: Path, layout: str, rows: list[dict], message: str) -> None:
+    with pytest.raises(DataError, match=r"file.json, ") as caught:
+        list(read_rewrites(layout, written(tmp_path, json.dumps(rows))))
+    assert caught.match(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_wrong_arguments_are_refused_at_once(tmp_path: Path) -> None:
+    file = written(tmp_path, json.dumps([OURS]))
+    with pytest.raises(UserError, match="layout 'hotpotqa' is unknown; allowed: rrr, qrecc, canard, rewrites"):
+        read_rewrites("hotpotqa", file)
+    with pytest.raises(UserError, match=r"strategy gqr is given for .* layout rewrites, whose rows name theirs"):
+        read_rewrites("rewrites", file, "gqr")
+    with pytest.raises(UserError, match="limit must be at least 1"):
+        read_rewrites("canard", file, limit=0)
+    with pytest.raises(UserError, match=r"is not named NAME\.source"):
+        read_rewrites("rrr", file)
+    with pytest.raises(MissingInputError, match=r"none\.json does not exist"):
+        read_rewrites("canard", str(tmp_path / "none.json"))
+    with pytest.raises(MissingInputError, match=r"train\.target does not exist"):
+        read_rewrites("rrr", written(tmp_path, "a\n", "train.source"))
+
+
+def test_a_history_belongs_to_a_question_and_to_its_digest() -> None:
+    alone, followed = Question("1", "And then?"), Question("1", "And then?", history=("Who came?", "Ann."))
+    assert alone != followed
+    assert digest([alone]) != digest([followed])
+    # results that were kept before questions had a history stay valid
+    assert digest([alone]) == "623b3b2640b7f4ec5eabb4bb302700eff8d943097cc33f259c8069a81f479c54"
