@@ -183,4 +183,5 @@ def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str)
         errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
         assert all("tokens" in error for error in errors)
         assert record["costs"]["failed_calls"] >= 1
-        assert (record["answer"], record["EM"]) == ("", 0)
+        assert (record["answer"], record["EM"], record["logprob"]) == ("", 0, None)
+        assert all(each["logprob"] is None for s in record.get("settings", {}).values() for each in s.values())

@@ -100,7 +100,8 @@ def test_a_context_that_fails_counts_as_absent(llm: CausalLm, prompt: str) -> No
     assert reading.shares[1] == 0
     assert reading.failed[0] == reading.failed[2] == ""
     assert "tokens" in reading.failed[1]
-    assert (nothing.text, nothing.candidates) == ("", {})
+    assert (nothing.text, nothing.candidates, nothing.answer_logprob) == ("", {}, None)
+    assert reading.answer_logprob == reading.logprob
     assert reader.spent["failed_calls"] == 2
     (answer,) = reader.read([question], [[hits[1]]])
     assert answer.text == ""
