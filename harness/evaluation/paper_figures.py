@@ -183,8 +183,8 @@ def ablation(paper: Paper | None) -> dict[str, Cells]:
 
 
 def language_model(paper: Paper | None, counts: Sequence[int]) -> dict[str, Cells]:
-    """RE-RAG's Table 6: EM with the first `counts` contexts."""
-    if paper not in RE_RAG:
+    """RE-RAG's Table 6: EM with the first `counts` contexts; nothing if it has none of them."""
+    if paper not in RE_RAG or not _RE_RAG_6.keys() & {*counts}:
         return {}
     place = RE_RAG.index(paper)
     return {

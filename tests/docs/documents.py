@@ -152,6 +152,11 @@ def parse(program: str, arguments: list[str]) -> None:
         assert not code, f"{program} refuses {each}"
         if parsed is not None and program == "infer" and "evaluate" in parsed:
             evaluated.append(parsed.evaluate)
+        if parsed is not None and program == "infer" and "ask" in parsed:
+            alone = parsed.ask.questions is None and parsed.ask.strategy.init_args.get("retriever", "own") is None
+            assert not alone, (
+                f"a question that is typed in ships no passages, and the strategy has no retriever: {each}"
+            )
     check_study_options(evaluated)
 
 

@@ -52,6 +52,7 @@ def test_printed_commands_parse(command: Printed) -> None:
         "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --study.rows [QDC]",
         "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json --out b",
         "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
+        "python infer.py ask --config configs/infer/rerag_world.yaml --question x",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
         "python -m benchmarks.protocols reports/protocols --skipped 50",
@@ -102,7 +103,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
     elif config in OVERLAYS:
         parse("train", ["fit", *with_base(config)])
     elif config.parent.name == "llm":
-        system = ["--config", "configs/infer/rerag_world.yaml", "--llm", str(config)]
+        system = ["--config", "configs/infer/bm25_world.yaml", "--llm", str(config)]
         parse("infer", ["ask", *system, "--question", "x"])
         parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
         parse("infer", ["plan", *system])

@@ -18,6 +18,7 @@ from harness.evaluation.rerag.answers import candidates_record, contexts_case, s
 from harness.evaluation.rerag.baseline import Baseline
 from harness.evaluation.rerag.bm25_baseline import bm25_of_shipped
 from harness.evaluation.rerag.candidates import Ranker, collect_candidates
+from harness.evaluation.rerag.llm_table import llm_table
 from harness.evaluation.rerag.plots import plot_contexts, plot_coverage, plot_quality
 from harness.evaluation.rerag.retrieval import Source, fit_temperatures, retrieval_facts, source_of
 from harness.evaluation.rerag.unanswerable import Confidence, coverage_curves, refusal_tables
@@ -177,9 +178,11 @@ def _findings(
         }
         by_contexts = rerag_tables.contexts_table(candidate_sets, scoring, strategy.contexts)
         by_quality = rerag_tables.quality_table(candidate_sets, confidences, exact, strategy.contexts)
-        ablation = rerag_tables.ablation_table(candidate_sets, readings, scoring, strategy.contexts, paper)
+        ablation = rerag_tables.ablation_table(
+            candidate_sets, readings, scoring, strategy.contexts, paper, by_llm=strategy.reader is not None
+        )
         if strategy.reader is not None:
-            report.tables.append(rerag_tables.llm_table(candidate_sets, scoring, strategy.contexts, paper))
+            report.tables.append(llm_table(candidate_sets, scoring, strategy.contexts, paper))
         report.tables += [ablation, by_contexts, by_quality]
         report.plots = {
             "contexts.png": partial(plot_contexts, by_contexts), "quality.png": partial(plot_quality, by_quality),

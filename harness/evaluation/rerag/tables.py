@@ -42,7 +42,6 @@ RANKERS: dict[Ranker, str] = {"estimator": "RE", "retriever": "retriever"}  # ra
 FULL = "RE context, score"
 BASELINE = "generator without RE: "  # before the name of a setting: read by the baseline's generator
 BY_GENERATOR: tuple[AnyMarginal, ...] = get_args(Marginal)  # the columns of the generator's answers
-LLM_COUNTS = (5, 10)  # contexts of Table 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +132,7 @@ def ablation_table(
     scoring: Scoring,
     contexts: int,
     paper: paper_figures.Paper | None,
+    by_llm: bool = False,
 ) -> Table:
     """Table 7: EM with the retriever's or the estimator's contexts and weights, and differences to the baseline.
 
@@ -141,7 +141,8 @@ def ablation_table(
         readings: By the jointly trained generator, and for the paper's first four rows by the baseline's (`BASELINE`).
         scoring: Normalization and bootstrap.
         contexts: Number of contexts read.
-        paper: Adds this paper's published results.
+        paper: Adds this paper's published results, which are of trained generators.
+        by_llm: Whether a language model reads in the place of the generator.
     """
     exact = {key: scoring.exact(candidate_sets, each) for key, each in readings.items()}
     prefixes = (BASELINE, "") if (BASELINE + FULL, scoring.marginals[0]) in exact else ("",)
@@ -172,47 +173,17 @@ def ablation_table(
             "others use the jointly trained generator. Points are to the Baseline of the same generator; the last rows are paired "
             "differences between the two generators."
         )
+    note += " The paper's retriever is FiD-KD's."
+    if by_llm:
+        note = "The settings of Table 7, read by a language model; the paper's own rows are of trained generators."
     return Table(
         "ablation",
         f"Ablation with {contexts} contexts (Table 7)",
         columns,
         rows,
-        paper_figures.ablation(paper),
-        f"{note} The paper's retriever is FiD-KD's.",
+        {} if by_llm else paper_figures.ablation(paper),
+        note,
         signed=frozenset([*columns[1::2], *(name for name in rows if f" - {BASELINE}" in name)]),
-    )
-
-
-def llm_table(
-    candidate_sets: Sequence[CandidateSet], scoring: Scoring, contexts: int, paper: paper_figures.Paper | None
-) -> Table:
-    """Table 6: EM of a language model's answers with the retriever's and with the estimator's contexts and weights.
-
-    Args:
-        candidate_sets: One per question, read by the language model.
-        scoring: Normalization and bootstrap; the first marginal is used.
-        contexts: Number of contexts read.
-        paper: Adds this paper's published results.
-    """
-    counts = sorted({min(count, contexts) for count in LLM_COUNTS})
-    exact: dict[str, list[NDArray[np.float64]]] = {}
-    for ranker, name in reversed(RANKERS.items()):
-        exact[f"LLM w/ {name}"] = [
-            scoring.exact(candidate_sets, [e.read(ranker, ranker, count, scoring.marginals[0]) for e in candidate_sets])
-            for count in counts
-        ]
-    without, with_re = exact.values()
-    exact["RE - retriever"] = [one - other for one, other in zip(with_re, without, strict=True)]
-    columns = tuple(f"EM %, top-{count}" for count in counts)
-    return Table(
-        "language model",
-        f"RE plugged into a language model, {scoring.marginals[0]} (Table 6)",
-        columns,
-        {name: percent_cells(np.stack(values), scoring.bootstrap) for name, values in exact.items()},
-        paper_figures.language_model(paper, counts),
-        "Each ranker's first contexts with its own weights, one call per context. The paper's language model is gpt-3.5-turbo-0125, its "
-        "retriever FiD-KD's, its temperature of sampling 0.8.",
-        signed=frozenset(["RE - retriever"]),
     )
 
 
