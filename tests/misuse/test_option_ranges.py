@@ -15,6 +15,7 @@ from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
+from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
@@ -54,6 +55,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     RerankedRetriever: {"retriever": None, "serving": NOWHERE},
     PackedReader: {"serving": NOWHERE},
     ContextReader: {"serving": NOWHERE},
+    LlmReader: {"llm": None},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused

@@ -182,7 +182,15 @@ def test_refusing_and_reranking_alone(folders: dict[str, Path], tmp_path: Path) 
     assert cells(tmp_path / "refusing")["ablation", "RE context, score", "EM %, thorough"] > 50
     run(folders, tmp_path / "reranker", serving="reranker")
     figures = cells(tmp_path / "reranker")
-    assert {table for table, *_ in figures} == {"answers", "evidence", "costs", "recall", "detection", "auroc"}
+    assert {table for table, *_ in figures} == {
+        "answers",
+        "evidence",
+        "costs",
+        "recall",
+        "detection",
+        "auroc",
+        "judged",
+    }
     record = json.loads((tmp_path / "reranker" / "questions.jsonl").read_text().splitlines()[0])
     assert record["candidates"][0]["written"] is None
 
