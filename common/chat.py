@@ -54,8 +54,8 @@ class Reply:
 
 
 def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
-    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known; retries, cached
-    and failed calls where there are any."""
+    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known; retries, cached,
+    failed and truncated calls (whose reply was cut at its limit) where there are any."""
     costs = {
         "model_calls": float(len(replies)),
         "tokens": float(sum(reply.prompt_tokens for reply in replies)),
@@ -65,6 +65,7 @@ def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
         "retries": float(sum(reply.retries for reply in replies)),
         "cached_calls": float(sum(reply.cached for reply in replies)),
         "failed_calls": float(sum(bool(reply.error) for reply in replies)),
+        "truncated_calls": float(sum(reply.finish == "length" for reply in replies)),
     }
     prices = [reply.usd for reply in replies if reply.usd is not None]
     return {

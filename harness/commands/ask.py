@@ -13,6 +13,7 @@ from common.records import Question, clean
 from harness.interfaces import LanguageModel, Strategy
 from harness.llm.conversation import Conversation, History
 from harness.readers.llm import llm_of, read_by
+from harness.readers.read_answers import sum_costs
 from harness.runtime.answer_text import LEAST_WIDTH, answer_text
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
@@ -58,8 +59,10 @@ def ask(
     conversation = Conversation(history, llm_of(strategy), turns)
     printed = 0
     for typed in _batches(strategy, question, questions, layout, limit):
-        batch = [replace(each, text=conversation.standalone(each.text)) for each in typed]
-        for as_typed, asked, answer in zip(typed, batch, strategy.answer(batch), strict=True):
+        alone = [conversation.standalone(each.text) for each in typed]
+        batch = [replace(each, text=text) for each, (text, _) in zip(typed, alone, strict=True)]
+        for as_typed, asked, (_, costs), answer in zip(typed, batch, alone, strategy.answer(batch), strict=True):
+            answer = replace(answer, costs=sum_costs(answer.costs, costs))
             conversation.add(asked.text if history == "rewrite" else as_typed.text, answer.text)
             if json:
                 changed = {"typed": as_typed.text, "history": history} if asked != as_typed else {}

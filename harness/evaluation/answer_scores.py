@@ -156,10 +156,16 @@ def answer_tables(
     return tables
 
 
+def mean_cost(name: str, answers: Sequence[Answer]) -> tuple[str, float]:
+    """The name of a cost in tables, and its mean per question; of US dollars per 1,000 questions, as one costs too little."""
+    mean = sum(answer.costs.get(name, 0.0) for answer in answers) / len(answers) if answers else 0.0
+    return ("US dollars per 1,000 questions", 1000 * mean) if name == "usd" else (name.replace("_", " "), mean)
+
+
 def costs_table(answers: Sequence[Answer]) -> Table | None:
     """Mean costs per question; None if no answer has any."""
-    costs = {name: None for answer in answers for name in answer.costs}
-    means = {
-        name.replace("_", " "): [Cell(sum(a.costs.get(name, 0.0) for a in answers) / len(answers))] for name in costs
-    }
+    means = {}
+    for name in dict.fromkeys(name for answer in answers for name in answer.costs):
+        shown, mean = mean_cost(name, answers)
+        means[shown] = [Cell(mean)]
     return Table("costs", "Costs per question", ("mean",), means, decimals=4) if means else None

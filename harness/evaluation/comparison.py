@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from common.files import write_json, write_text
 from common.records import Answer
-from harness.evaluation.answer_scores import known_percent_cells
+from harness.evaluation.answer_scores import known_percent_cells, mean_cost
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.judged import Judged
 from harness.evaluation.page import page
@@ -25,7 +25,7 @@ from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
 KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
-COSTS = ("retriever_calls", "model_calls", "tokens")
+COSTS = ("retriever_calls", "model_calls", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd")
 
 
 def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[Answer], Measures]]:
@@ -151,14 +151,13 @@ def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
     )
     rows: dict[str, Cells] = {}
     for system, (answers, _) in systems.items():
-        mean = {
-            name: float(np.mean([each.costs.get(name, 0.0) for each in _asked(answers)])) for name in [*used, *stages]
-        }
+        mean = {name: mean_cost(name, _asked(answers))[1] for name in [*used, *stages]}
         has = {name for answer in answers for name in answer.costs}
-        seconds = [Cell(mean[name]) if name in has else None for name in stages]
-        rows[system] = [*(Cell(mean[name]) for name in used), Cell(sum(mean[name] for name in stages)), *seconds]
+        cells = {name: Cell(mean[name]) if name in has else None for name in [*used, *stages]}
+        seconds = [Cell(sum(mean[name] for name in stages)), *(cells[name] for name in stages)]
+        rows[system] = [*(cells[name] for name in used), *seconds]
     columns = (
-        *(name.replace("_", " ") for name in used),
+        *(mean_cost(name, ())[0] for name in used),
         "seconds",
         *(f"s, {each[8:].replace('_', ' ')}" for each in stages),
     )
@@ -168,7 +167,7 @@ def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
         columns,
         rows,
         note="Seconds on this machine, in batches; what several rows share is charged to each of them.",
-        column_decimals=dict.fromkeys(columns[len(used) :], 4),
+        column_decimals=dict.fromkeys(columns[used.index("usd") if "usd" in used else len(used) :], 4),
     )
 
 

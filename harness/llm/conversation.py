@@ -1,9 +1,10 @@
 """Several turns: a question that refers to earlier ones becomes a question that can be searched for alone."""
 
+import time
 from dataclasses import dataclass, field
 from typing import Literal
 
-from common.chat import Chat
+from common.chat import Chat, reply_costs
 from common.progress import say
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
@@ -28,23 +29,26 @@ class Conversation:
     turns: int = 3
     _turns: list[tuple[str, str]] = field(default_factory=list)
 
-    def standalone(self, question: str) -> str:
-        """The question with what it needs of the earlier turns; as it is if there are none, or if the rewriting fails."""
+    def standalone(self, question: str) -> tuple[str, dict[str, float]]:
+        """The question with what it needs of the earlier turns, as it is if there are none, or if the rewriting fails; and the
+        costs of the rewriting, for `Answer.costs`."""
         turns = self._turns[-self.turns :]
         if self.mode == "none" or not turns:
-            return question
+            return question, {}
         if self.mode == "prepend":
-            return " ".join([*(part for turn in turns for part in turn if part), question])
+            return " ".join([*(part for turn in turns for part in turn if part), question]), {}
         assert self.llm is not None  # checked by the command
         prompt = Prompt.load(PROMPT)
         history = "\n".join(f"Question: {asked}\nAnswer: {answer or '(none)'}" for asked, answer in turns)
         chat = Chat(prompt.messages(history=history, question=question), prompt.max_tokens)
+        started = time.perf_counter()
         (reply,) = self.llm.reply([chat])
+        costs = {**reply_costs([reply]), "seconds/rewriting": time.perf_counter() - started}
         text = prompt.answer(reply.text)
         if reply.error or not text:
             say(f"The question was not rewritten ({reply.error or 'the reply is empty'}): it is asked as it stands.")
-            return question
-        return text
+            return question, costs
+        return text, costs
 
     def add(self, question: str, answer: str) -> None:
         """Remember a turn: the question as it was answered, and the answer."""

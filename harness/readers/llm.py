@@ -121,7 +121,8 @@ class LlmReader:
     @property
     def recipe(self) -> dict[str, str]:
         """What the replies depend on besides the options: the model, which the environment may choose, and the prompts' content."""
-        return {"llm": self.llm.name, "together": self.together.hash, "alone": self.alone.hash}
+        together, alone = (f"{each.hash}, {each.max_tokens} tokens" for each in (self.together, self.alone))
+        return {"llm": self.llm.name, "together": together, "alone": alone}
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question from all its passages in one prompt; empty without passages.

@@ -9,7 +9,7 @@ What any strategy can put into an answer so that it is shown:
              there is none).  Other texts and numbers are shown by their names; None is not.
              `error`: why there is no answer.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
-    costs    `seconds/<stage>` are times; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
+    costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
 
 import json
@@ -57,7 +57,10 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
 def costs_text(costs: Mapping[str, float]) -> str:
     """Costs in words: `2 retriever calls, 12 model calls, 1.3 s: retrieval 0.2, scoring 1.1`."""
     seconds = {name.partition("/")[2]: value for name, value in costs.items() if name.startswith("seconds/")}
-    parts = [_counted(name.replace("_", " "), n) for name, n in costs.items() if not name.startswith("seconds/")]
+    counts = {name: n for name, n in costs.items() if not name.startswith("seconds/") and name != "usd"}
+    parts = [_counted(name.replace("_", " "), n) for name, n in counts.items()]
+    if "usd" in costs:
+        parts.append(f"{costs['usd']:.6f} US dollars")
     if seconds:
         total = sum(seconds.values())
         per_unit, unit, decimals = (1000, "ms", 0) if total < 0.1 else (1, "s", 1 if total >= 1 else 2)

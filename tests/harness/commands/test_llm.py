@@ -91,6 +91,11 @@ def test_local_readers_and_language_models_are_compared_by_one_command(place: Pa
     evaluate(place, "compared", "plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm")
     found = report(place / "compared")
     assert list(found["systems"]) == ["plain", "plain_llm", "rerag", "rerag_llm", "drrag_llm"]
+    costs = {
+        (row, column): value for (table, row, column), value in cells(place / "compared").items() if table == "costs"
+    }
+    assert costs["plain_llm", "reply tokens"] > 0
+    assert ("plain", "reply tokens") not in costs  # its reader counts none
     for name in ("plain_llm", "rerag_llm", "drrag_llm"):
         assert "reader: " in (place / "compared" / name / "report.md").read_text()
     assert "reader: " not in (place / "compared" / "plain" / "report.md").read_text()
@@ -157,6 +162,12 @@ def test_several_turns_are_rewritten_by_the_reader_s_model(
         [Chat(prompt.messages(history=history, question=then), prompt.max_tokens)]
     )
     assert (turns[1]["question"], turns[1]["typed"]) == (prompt.answer(reply.text), then)
+    costs = turns[1]["costs"]
+    assert costs["model_calls"] == 1 + bool(turns[1]["evidence"])  # the rewriting, and the reading
+    assert costs["tokens"] >= reply.prompt_tokens
+    assert costs["reply_tokens"] >= reply.reply_tokens
+    assert costs["seconds/rewriting"] > 0
+    assert "seconds/rewriting" not in turns[0]["costs"]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{first}\n{then}\n"))
     shown = command(place, "infer.py", "ask", "--config", "plain_llm.yaml", "--history", "rewrite")
     assert f"(Rewritten by the language model, typed: {then}) Question: {turns[1]['question']}" in clean(shown.out)
@@ -167,7 +178,9 @@ def test_a_question_that_cannot_be_rewritten_is_asked_as_it_stands(
 ) -> None:
     conversation = Conversation("rewrite", CausalLm(str(chat_lm), device="cpu"), turns=2)
     conversation.add("What is the river of alpha ?", "amber " * 4000)
-    assert conversation.standalone("And its stone ?") == "And its stone ?"
+    question, costs = conversation.standalone("And its stone ?")
+    assert question == "And its stone ?"
+    assert (costs["model_calls"], costs["failed_calls"]) == (1, 1)
     assert "The question was not rewritten (" in capsys.readouterr().err
 
 

@@ -156,7 +156,11 @@ def test_quality_by_hand() -> None:
 def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
     asked = [Question("a", "?", ("U.S.",), kind="single"), Question("b", "?", ("Paris",), kind="bridge")]
     asked.append(Question("c", "?", ("yes",), kind="bridge"))
-    given = [Answer("a", "u s", (), costs={"calls": 3.0}), Answer("b", "in Paris", ()), Answer("c", "", ())]
+    given = [
+        Answer("a", "u s", (), costs={"calls": 3.0, "usd": 0.00012}),
+        Answer("b", "in Paris", ()),
+        Answer("c", "", ()),
+    ]
     main, kinds = answer_tables(asked, given, "triviaqa", False, FEW)
     costs = costs_table(given)
     assert costs is not None
@@ -167,6 +171,7 @@ def test_answers_are_judged_under_every_protocol_and_by_kind() -> None:
     assert values(kinds, "bridge") == [2, 0, round(100 * (2 / 3) / 2, 4), 50]
     assert list(kinds.rows) == ["bridge", "single"]
     assert values(costs, "calls") == [1]
+    assert values(costs, "US dollars per 1,000 questions") == [0.04]
     assert score_answers([""], asked[2:], "squad").f1_N.tolist() == [0]
 
 

@@ -1,5 +1,6 @@
 """Prompts: places, documents and examples, answers in replies, hashes, refusals."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,24 @@ def test_a_hash_changes_with_what_a_model_reads_and_with_nothing_else() -> None:
     ]  # fmt: skip
     assert len({own.hash, *(other.hash for other in others)}) == 6
     assert own.fact == f"prompt own, {own.hash}"
+
+
+def test_the_papers_prompts_have_their_words() -> None:
+    """Compared word by word with the papers' texts; whoever changes one compares it again and says so in `source`."""
+    words = {
+        name: " ".join(Prompt.load(name).messages([Passage.of("T", "x")], question="Q")[0].content.split())
+        for name in ("drrag", "rerag_nq", "rerag_tqa")
+    }
+    assert {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in words.items()} == {
+        "drrag": "8ea1cc34de6c",
+        "rerag_nq": "eebf3e63de04",
+        "rerag_tqa": "c88c87f40a2c",
+    }
+    assert (
+        Prompt.load("rerag_nq").answer("Answer: Paris.")
+        == Prompt.load("rerag_tqa").answer("###Answer: Paris")
+        == "Paris"
+    )
 
 
 def test_every_prompt_of_the_project_loads() -> None:

@@ -69,6 +69,21 @@ def test_a_report_names_model_and_prompt_also_if_all_answers_are_reused(llm: Cau
     assert LlmReader(llm, prompt).facts(alone=True)[1] == LlmReader(llm, prompt).facts(alone=False)[1]
 
 
+def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
+    file, seen = tmp_path / "own.yaml", []
+    for text in ("user: ${question}", "user: '${question}?'", "user: ${question}\nmax_tokens: 5"):
+        file.write_text(text)
+        seen.append(LlmReader(llm, str(file)).recipe)
+    assert [seen.index(each) for each in seen] == [0, 1, 2]
+
+
+def test_a_reply_cut_at_its_limit_is_counted(llm: CausalLm, prompt: str) -> None:
+    hits = [evidence(question)[::-1] for question in QUESTIONS[:2]]
+    cut = LlmReader(llm, prompt, max_answer_tokens=1).read(QUESTIONS[:2], hits)
+    assert [answer.costs["truncated_calls"] for answer in cut] == [1, 1]
+    assert all("truncated_calls" not in answer.costs for answer in LlmReader(llm, prompt).read(QUESTIONS[:2], hits))
+
+
 def score_alone(folder: Path, text: str, reply: str) -> float:
     """log P(reply and its end | text) by transformers alone, one text at a time."""
     tokenizer, network = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder).eval()

@@ -154,6 +154,10 @@ def test_gold_answers_of_a_file_are_shown() -> None:
         ({"seconds/first_stage": 0.004, "seconds/reading": 0.0123}, "16 ms: first stage 4, reading 12"),
         ({"seconds/first_stage": 0.0001, "seconds/reading": 0.25}, "0.25 s: first stage <0.01, reading 0.25"),
         ({"seconds/retrieval": 2.345}, "retrieval 2.3 s"),
+        (
+            {"failed_calls": 1.0, "truncated_calls": 2.0, "usd": 0.00014},
+            "1 failed call, 2 truncated calls, 0.000140 US dollars",
+        ),
     ],
 )
 def test_costs_in_words(costs: dict[str, float], text: str) -> None:
