@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from textwrap import dedent
 
 _WORDS = {
@@ -81,6 +82,8 @@ def _read(text: str, key: str, classes: tuple[tuple[str, str], ...], options: Se
             return deeper(item)
     if union:
         given = re.sub(r"NestedArg\(key='.*?', val=(.*)\)", r"\1", union[3])
+        if given.endswith((".yaml", ".yml", ".json")) and "a class of the kind" in _types(_split(union[1])):
+            return Problem(f"{key}: {_file_fault(given)}", classes)
         return Problem(f"{key} is {_quoted(given)}; allowed: {_types(_split(union[1]))}", classes)
     typed = [item for item in alternatives if re.match(r"Expected an? (?!path but|dot import)", item)]
     if typed:
@@ -181,6 +184,17 @@ def _no_class(match: re.Match[str], key: str, known: Sequence[str]) -> str:
     return f"{key} is {_quoted(match[1])}; allowed: the path of a class"
 
 
+def _file(match: re.Match[str], key: str, known: Sequence[str]) -> str:
+    return f"{key}: {_file_fault(match[1])}"
+
+
+def _file_fault(file: str) -> str:
+    """What is wrong with a file that should hold a class and its options."""
+    if not Path(file).exists():
+        return f"the file {file} does not exist"
+    return f"the file {file} holds no class that can be used here; its keys must be class_path and init_args, in YAML"
+
+
 _LEAVES: tuple[tuple[str, Callable[[re.Match[str], str, Sequence[str]], str]], ...] = (
     (r"Expected an? (?!path but|dot import)(.*?)\. Got value: (.*)", _value),
     (r"Option '([^']+)' is not accepted.*", _unknown),
@@ -192,4 +206,6 @@ _LEAVES: tuple[tuple[str, Callable[[re.Match[str], str, Sequence[str]], str]], .
     (r"Import path (\S+) does not (?:implement protocol|correspond to a subclass of) (\w+)", _kind),
     (r"(?:- Expected a path but .*\n)?- Expected a dot import path string: (.*)", _no_class),
     (r"Expected a dot import path string: (.*)", _no_class),
+    (r"- Expected a path but (\S+\.(?:yaml|yml|json)) either not accessible or invalid\n.*", _file),
+    (r"Config file loop detected: (\S+) -> .*", _file),
 )  # fmt: skip

@@ -27,6 +27,8 @@ MISTAKES = {  # command line -> the error line, and what follows "All keys: pyth
     "infer.py ask --jsn true": ("--jsn: no such option; close to it: --json.", "infer.py ask --help"),
     "infer.py ask --json maybe": ("json is 'maybe'; allowed: true or false.", "infer.py ask --help"),
     "infer.py ask --question x": ("--strategy: not given, but required.", "infer.py ask --help"),
+    "infer.py ask --llm configs/llm/none.yaml": ("llm: the file configs/llm/none.yaml does not exist.", "infer.py ask --help"),
+    "infer.py evaluate --judge.llm none.yaml": ("judge.llm: the file none.yaml does not exist.", "infer.py evaluate --judge.help harness.evaluation.judge.Judge"),
     "infer.py ask --strategy 5": ("strategy is '5'; allowed: the path of a class.", "infer.py ask --strategy.help"),
     f"infer.py ask --strategy {DRRAG}g": (
         f"strategy: {DRRAG}g is not a class that can be used (module 'harness.strategies.drrag' has no attribute 'DrRagg').",
