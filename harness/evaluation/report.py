@@ -14,6 +14,7 @@ from harness.evaluation.paper_figures import paper_name
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables_not_measured
 from harness.interfaces import Strategy
+from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
 
 REPORT = "report.json"
@@ -72,6 +73,7 @@ def write_report(
             | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
             "indexes": indexes_of_system(strategy),
+            "reader": reader_facts(strategy),
             "normalization": settings.normalization,
             "bootstrap": {
                 "resamples": settings.bootstrap.resamples,
@@ -118,9 +120,10 @@ def index_facts(strategy: Strategy) -> list[str]:
 
 
 def reader_facts(strategy: Strategy) -> list[str]:
-    """What a system's reader says of itself: its model and its prompts, where it has any."""
-    facts: list[str] = getattr(getattr(strategy, "reader", None), "facts", [])
-    return facts
+    """What a language model that reads for a system says of itself; nothing for another reader."""
+    reader = getattr(strategy, "reader", None)
+    alone = hasattr(strategy, "context_reader")  # one passage per call, as in RE-RAG
+    return reader.facts(alone) if isinstance(reader, LlmReader) else []
 
 
 def defined(measures: Measures) -> dict[str, list[float]]:

@@ -77,7 +77,6 @@ class LlmReader:
         self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
         self.together, self.alone = _prompts(prompt or getattr(llm, "prompt", None), examples, examples_layout, shots)
         self.spent: dict[str, float] = {}  # costs of all replies so far
-        self._used: dict[str, str] = {}  # facts of the prompts that were used, by name
 
     @staticmethod
     def check_options(
@@ -109,10 +108,15 @@ class LlmReader:
         """Nothing but the language model, which gets all of a question's passages in one chat, or each in its own."""
         return Memory(parts=load)
 
-    @property
-    def facts(self) -> list[str]:
-        """The model, and the prompts that were used with their hashes, for reports."""
-        return [f"reader: {self.llm.name}", *self._used.values()]
+    def facts(self, alone: bool) -> list[str]:
+        """The model, how it replies, and the prompt with its hash, for reports.
+
+        Args:
+            alone: Whether the strategy has it read one passage per call.
+        """
+        how = f"; marginal {self.marginal}" if alone else ""
+        prompt = self.alone if alone else self.together
+        return [f"reader: {self.llm.name}; temperature of sampling {self.temperature:g}{how}", prompt.fact]
 
     @property
     def recipe(self) -> dict[str, str]:
@@ -131,7 +135,7 @@ class LlmReader:
             Answer(question.id, "", hits, costs=reply_costs(()))
             for question, hits in zip(questions, contexts, strict=True)
         ]
-        for row, reply in zip(rows, self._ask(chats, self.together), strict=True):
+        for row, reply in zip(rows, self._ask(chats), strict=True):
             notes: dict[str, object] = {"error": reply.error} if reply.error else {}
             text = self.together.answer(reply.text)
             answers[row] = Answer(questions[row].id, text, contexts[row], reply.logprob, reply_costs((reply,)), notes)
@@ -149,7 +153,7 @@ class LlmReader:
             (question, passage) for question, passages in zip(questions, contexts, strict=True) for passage in passages
         ]
         chats = [self._chat(self.alone, question, [passage], logprobs) for question, passage in asked]
-        replies = iter(zip(chats, self._ask(chats, self.alone), strict=True))
+        replies = iter(zip(chats, self._ask(chats), strict=True))
         return [self._matrix(list(islice(replies, len(passages)))) for passages in contexts]
 
     def _matrix(self, replies: Sequence[tuple[Chat, Reply]]) -> "Matrix":
@@ -187,11 +191,10 @@ class LlmReader:
             return passage
         return Passage(passage.id, " ".join(passage.text.split()[: self.passage_words]), passage.title)
 
-    def _ask(self, chats: Sequence[Chat], prompt: Prompt) -> list[Reply]:
+    def _ask(self, chats: Sequence[Chat]) -> list[Reply]:
         """The replies; their costs are counted, failures are told in one line."""
         if not chats:
             return []
-        self._used[prompt.name] = prompt.fact
         replies = self.llm.reply(chats)
         self.spent = sum_costs(self.spent, reply_costs(replies))
         reasons = Counter(reply.error for reply in replies if reply.error)

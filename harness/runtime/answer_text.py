@@ -5,8 +5,9 @@ What any strategy can put into an answer so that it is shown:
     notes    Every list of dictionaries that have the `id` of a passage, whatever its key, explains the passages of the evidence:
              `stage` (first, second, web, ...), `rank` (in the retriever's list for the question, from 1), `partner` (id of another
              passage) and `probability` (that both are relevant together), `probability` without `partner` (that the passage is
-             relevant), `share` (of the answer's probability, 0 to 1), `alone` (the answer from this passage alone).  Other texts
-             and numbers are shown by their names; None is not.
+             relevant), `share` (of the answer's probability, 0 to 1), `alone` (the answer from this passage alone) or `error` (why
+             there is none).  Other texts and numbers are shown by their names; None is not.
+             `error`: why there is no answer.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
     costs    `seconds/<stage>` are times; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
@@ -23,7 +24,7 @@ from common.records import Answer, Passage, Question
 LEAST_WIDTH = 20  # columns
 _METADATA_CHARACTERS = 300  # shown of a passage's metadata
 _OTHER_CANDIDATES = 3  # candidate answers shown besides the answer
-_KNOWN = ("id", "stage", "rank", "partner", "probability", "share", "alone")
+_KNOWN = ("id", "stage", "rank", "partner", "probability", "share", "alone", "error")
 
 
 def answer_text(question: Question, answer: Answer, width: int = 80, characters: int | None = None) -> str:
@@ -118,7 +119,9 @@ def _facts(note: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[str]:
         yield f"P(relevant{f' with passage {partner}' if partner else ''}) {note['probability']:.3f}"
     if note.get("share") is not None:
         yield f"{note['share']:.1%} of the answer's probability"
-    if note.get("alone") is not None:
+    if note.get("error"):
+        yield f"alone it gives no answer: {note['error']}"
+    elif note.get("alone") is not None:
         yield f"alone it gives {note['alone']!r}" if note["alone"] else "alone it gives no answer"
     for name, value in note.items():
         if name not in _KNOWN and isinstance(value, str | int | float):
@@ -172,6 +175,8 @@ def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
         yield f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"
     elif answer.text:
         yield f"Answer: {answer.text}"
+    elif answer.evidence and answer.costs.get("failed_calls"):
+        yield f"Answer: none, {answer.notes.get('error', 'all calls of the language model failed')}."
     else:
         yield "Answer: none, " + ("no reader is configured." if answer.evidence else "no document to read.")
     candidates = answer.notes.get("candidates")

@@ -274,7 +274,7 @@ class ReRag:
             question_id=question.id,
             text=UNANSWERABLE if refused else reading.text if reading else "",
             evidence=tuple(contexts),
-            logprob=reading.logprob if reading else None,
+            logprob=reading.answer_logprob if reading else None,
             costs={
                 "retriever_calls": float(self.retriever is not None),
                 "model_calls": float(candidates * estimated + (len(contexts) if reading else 0)),

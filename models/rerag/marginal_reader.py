@@ -36,6 +36,11 @@ class Reading:
     written: tuple[str, ...]  # the answer generated from each context alone
     failed: tuple[str, ...] = ()  # per context why there is no answer, empty if there is one; empty if none failed
 
+    @property
+    def answer_logprob(self) -> float | None:
+        """`logprob`; None if no context gave an answer."""
+        return self.logprob if self.candidates else None
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:

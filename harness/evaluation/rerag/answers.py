@@ -55,7 +55,7 @@ def setting_answers(
         }
         notes = explanation(contexts, read, strategy.model.calibration if setting.weights == "estimator" else None)
         notes |= {"answerable": answerable, "threshold": strategy.threshold} if full else {}
-        text, logprob = UNANSWERABLE if refused else reading.text, read.logprob if read else None
+        text, logprob = UNANSWERABLE if refused else reading.text, read.answer_logprob if read else None
         answers.append(Answer(each.question.id, text, tuple(contexts), logprob, costs, notes))
     return answers
 
@@ -64,7 +64,7 @@ def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
     """Every context that was selected or read, most relevant first: calibrated P_RE, retriever score, the answer read from it."""
     order = item.order("estimator")
     shown = [place for place in order if place in item.column_of] or order[: strategy.contexts]
-    written = item.matrix.written if item.matrix else ()
+    alone = _written(item)
     rows = [
         (
             str(order.index(place) + 1),
@@ -72,12 +72,23 @@ def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
             f"{strategy.model.calibration(float(item.relevance_C[place])):.3f}",
             f"{item.retriever_C[place]:.3f}",
             "yes" if item.has_answer_C[place] else "",
-            written[item.column_of[place]] if place in item.column_of and written else "",
+            alone.get(place, ""),
         )
         for place in shown
     ]
     note = f"{len(order)} candidates, the first {min(len(order), strategy.contexts)} by P_RE are read for the answer."
     return Case("Contexts by relevance", COLUMNS, tuple(rows), note)
+
+
+def _written(item: CandidateSet) -> dict[int, str]:
+    """The answer from each candidate that was read alone, or why there is none."""
+    if item.matrix is None:
+        return {}
+    failed = item.matrix.failed or ("",) * len(item.matrix.written)
+    return {
+        place: f"(none: {failed[column]})" if failed[column] else item.matrix.written[column]
+        for place, column in item.column_of.items()
+    }
 
 
 def candidates_record(strategy: ReRag, item: CandidateSet, readings: Readings, number: int) -> dict[str, object]:
@@ -100,8 +111,9 @@ def candidates_record(strategy: ReRag, item: CandidateSet, readings: Readings, n
         )
     settings: dict[str, dict[str, object]] = {}
     for (name, marginal), each in readings.items():
+        logprob = each[number].answer_logprob
         settings.setdefault(name, {})[marginal] = {
             "text": each[number].text,
-            "logprob": round(each[number].logprob, 6),
+            "logprob": None if logprob is None else round(logprob, 6),
         }
     return {"candidates": candidates, "settings": settings}

@@ -198,7 +198,7 @@ def _findings(
     if readings:
         certainty = {
             f"probability of the answer, {marginal}": np.array(
-                [r.logprob if r.written else -np.inf for r in readings[rerag_tables.FULL, marginal]]
+                [r.logprob if r.candidates else -np.inf for r in readings[rerag_tables.FULL, marginal]]
             )
             for marginal in marginals
         }

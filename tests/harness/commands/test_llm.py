@@ -73,6 +73,7 @@ def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     text = (place / "rerag_out" / "report.md").read_text()
     assert "RE plugged into a language model, generated (Table 6)" in text
     assert f"prompt tiny, {Prompt.load(str(place / 'tiny.yaml')).hash}" in text
+    assert report(place / "rerag_out")["reader"][0].endswith("; temperature of sampling 0; marginal generated")
     rows = {row for table, row, _ in cells(place / "rerag_out") if table == "language model"}
     assert rows == {"LLM w/ RE", "LLM w/ retriever", "RE - retriever"}
     found = questions(place / "rerag_out")
@@ -183,4 +184,5 @@ def test_calls_that_fail_are_recorded_with_each_question(place: Path, name: str)
         errors = [notes["error"]] if "error" in notes else [context["error"] for context in notes["contexts"]]
         assert all("tokens" in error for error in errors)
         assert record["costs"]["failed_calls"] >= 1
-        assert (record["answer"], record["EM"]) == ("", 0)
+        assert (record["answer"], record["EM"], record["logprob"]) == ("", 0, None)
+        assert all(each["logprob"] is None for s in record.get("settings", {}).values() for each in s.values())

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from common.errors import UserError
 from common.records import Passage, Question, Ranked
 from harness.llm.local import CausalLm
+from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader, read_contexts
 from harness.strategies.rerag import ReRag
@@ -52,8 +53,20 @@ def test_all_passages_are_read_in_one_prompt(llm: CausalLm, prompt: str) -> None
     assert len(one.evidence) == 1
     assert one.evidence[0].passage.text == QUESTIONS[0].passages[0].text  # shortened for the model alone
     assert one.costs["tokens"] < answers[0].costs["tokens"] / 2
-    assert reader.facts[0] == f"reader: {llm.name}"
-    assert reader.facts[1].startswith("prompt tiny, ")
+
+
+def test_a_report_names_model_and_prompt_also_if_all_answers_are_reused(llm: CausalLm, prompt: str) -> None:
+    """So nothing may have been asked."""
+    reader = LlmReader(llm, marginal="fast", temperature=0.8)
+    assert reader.facts(alone=False) == [
+        f"reader: {llm.name}; temperature of sampling 0.8",
+        f"prompt drrag, {Prompt.load('drrag').hash}",
+    ]
+    assert reader.facts(alone=True) == [
+        f"reader: {llm.name}; temperature of sampling 0.8; marginal fast",
+        f"prompt rerag_nq, {Prompt.load('rerag_nq').hash}",
+    ]
+    assert LlmReader(llm, prompt).facts(alone=True)[1] == LlmReader(llm, prompt).facts(alone=False)[1]
 
 
 def score_alone(folder: Path, text: str, reply: str) -> float:
@@ -100,7 +113,8 @@ def test_a_context_that_fails_counts_as_absent(llm: CausalLm, prompt: str) -> No
     assert reading.shares[1] == 0
     assert reading.failed[0] == reading.failed[2] == ""
     assert "tokens" in reading.failed[1]
-    assert (nothing.text, nothing.candidates) == ("", {})
+    assert (nothing.text, nothing.candidates, nothing.answer_logprob) == ("", {}, None)
+    assert reading.answer_logprob == reading.logprob
     assert reader.spent["failed_calls"] == 2
     (answer,) = reader.read([question], [[hits[1]]])
     assert answer.text == ""

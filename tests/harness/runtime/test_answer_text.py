@@ -126,6 +126,13 @@ def test_no_passages_and_no_answer() -> None:
     assert shown(found()) == ["Question: capital?", "", "No document was found.", "", "Answer: none, no document to read.",
                               "Cost: 1 retriever call"]  # fmt: skip
     assert "Answer: none, no reader is configured." in shown(found((PARIS, 1.0)))
+    costs = {"model_calls": 1.0, "failed_calls": 1.0}
+    failed = Answer("q", "", (Ranked(PARIS, 1.0),), costs=costs, notes={"error": "503: busy (6 retries)"})
+    assert "Answer: none, 503: busy (6 retries)." in shown(failed)
+    contexts = [{"id": PARIS.id, "probability": 0.5, "share": 0.0, "alone": "", "error": "503: busy"}]
+    alone = replace(failed, notes={"contexts": contexts, "candidates": {}})
+    assert "Answer: none, all calls of the language model failed." in shown(alone)
+    assert "; alone it gives no answer: 503: busy)" in "\n".join(shown(alone))
     unasked = Answer("q", "42", (), costs={"retriever_calls": 0.0})  # answered without a search
     assert shown(unasked) == ["Question: capital?", "", "Answer: 42", "Cost: 0 retriever calls"]
 
