@@ -15,7 +15,11 @@ from common.records import clean
 
 SEPARATOR = "; "  # between the queries of a strategy that makes several
 REASON = "reason"
-_BULLET = re.compile(r"^[-*•\d.)\s]+")  # before a title, as language models write lists
+DIALOGUE = (
+    "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that refer to them, such "
+    "as he, it or there, in every rewritten result."
+)
+_BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
 _WORDS = re.compile(r"\w+")
 
 
@@ -196,8 +200,13 @@ class Pool:
             raise UserError(f"strategies {wrong}; allowed: {', '.join(self.strategies)}, each once.")
         return [self.strategies[name] for name in names]
 
-    def rewriting_prompt(self, names: Sequence[str]) -> str:
-        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question."""
+    def rewriting_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
+        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question.
+
+        Args:
+            names: Of the strategies.
+            dialogue: Whether earlier turns are shown, with `${history}` for them; not in the paper.
+        """
         chosen = self.chosen(names)
         shown = [each for each in self.demonstrations if all(name in each.rewrites for name in names)]
         examples = [
@@ -212,11 +221,11 @@ class Pool:
             chosen,
             ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, followed by a colon "
              "and the rewritten result."],
-            examples,
+            examples, dialogue,
         )  # fmt: skip
 
-    def selection_prompt(self, names: Sequence[str]) -> str:
-        """The prompt that selects strategies and rewrites by them (Table 1), with `${question}` for the question."""
+    def selection_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
+        """The prompt that selects strategies and rewrites by them (Table 1); arguments as in `rewriting_prompt`."""
         chosen = self.chosen(names)
         examples = []
         for each in self.demonstrations:
@@ -238,11 +247,13 @@ class Pool:
         return self._prompt(
             f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Based on the characteristics of the "
             "query, please select some of the rewriting methods to rewrite the question.",
-            chosen, [guidelines, form], examples,
+            chosen, [guidelines, form], examples, dialogue,
         )  # fmt: skip
 
     @staticmethod
-    def _prompt(task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str]) -> str:
+    def _prompt(
+        task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str], dialogue: bool
+    ) -> str:
         parts = [
             "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet "
             f"search to provide an answer. {task}",
@@ -251,8 +262,9 @@ class Pool:
             *(["### Example ###\n" + "\n\n".join(examples)] if examples else []),
         ]
         text = "\n\n".join(parts).replace("$", "$$")
+        turns = f"\n\n{DIALOGUE}\n${{history}}" if dialogue else ""
         return (
-            f"{text}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
+            f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
             "content.\nQuestion: ${question}\nOutput:"
         )
 
@@ -264,6 +276,7 @@ class Parsed:
     queries: dict[str, tuple[str, ...]]  # by strategy
     malformed: tuple[str, ...]  # lines that hold no rewrite by one of the strategies
     reason: str
+    empty: tuple[str, ...] = ()  # strategies whose lines hold no query
 
 
 def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
@@ -276,6 +289,7 @@ def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
     titles = {_label(strategy.title): strategy for strategy in chosen}
     queries: dict[str, tuple[str, ...]] = {}
     malformed: list[str] = []
+    empty: dict[str, None] = {}
     reason = ""
     for line in filter(str.strip, text.splitlines()):
         before, _, after = clean(line).partition(":")
@@ -287,9 +301,11 @@ def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
         found = queries_of(value, strategy.several) if strategy else ()
         if strategy is None or not found or strategy.name in queries:
             malformed.append(clean(line))
+            if strategy is not None and not found:
+                empty[strategy.name] = None
             continue
         queries[strategy.name] = found
-    return Parsed(queries, tuple(malformed), reason)
+    return Parsed(queries, tuple(malformed), reason, tuple(name for name in empty if name not in queries))
 
 
 def queries_of(text: str, several: bool) -> tuple[str, ...]:
@@ -307,7 +323,12 @@ def queries_of(text: str, several: bool) -> tuple[str, ...]:
 
 def _label(text: str) -> str:
     """A title as it is compared: lower case, without a list's mark and asterisks."""
-    return _BULLET.sub("", clean(text)).strip("* ").lower()
+    return without_bullet(text).strip("* ").lower()
+
+
+def without_bullet(line: str) -> str:
+    """A cleaned line without the mark of a list before it, such as "1. " or "- "."""
+    return _BULLET.sub("", clean(line))
 
 
 def _listed(chosen: Sequence[Strategy]) -> str:
