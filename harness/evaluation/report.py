@@ -15,6 +15,7 @@ from harness.evaluation.study import Settings
 from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables_not_measured
 from harness.interfaces import Strategy
 from harness.retrievers.corpora import index_records
+from harness.runtime.provenance import models_of
 
 REPORT = "report.json"
 FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
@@ -117,10 +118,9 @@ def index_facts(strategy: Strategy) -> list[str]:
     ]
 
 
-def reader_facts(strategy: Strategy) -> list[str]:
-    """What a system's reader says of itself: its model and its prompts, where it has any."""
-    facts: list[str] = getattr(getattr(strategy, "reader", None), "facts", [])
-    return facts
+def model_facts(strategy: Strategy) -> list[str]:
+    """What a system's rewriter and reader say of themselves: their models and their prompts, where they have any."""
+    return [fact for part in models_of(strategy).values() for fact in getattr(part, "facts", ())]
 
 
 def defined(measures: Measures) -> dict[str, list[float]]:
