@@ -55,12 +55,7 @@ def model_memory(
     if ESTIMATOR in parts:
         network, encode, weights = _empty_part(serving, ESTIMATOR, parts)
         estimator = RelevanceEstimator(network, encode, label_words_of(serving, parts[ESTIMATOR]))
-        counted[ESTIMATOR] = PartMemory(weights)
-        if pairs := questions * scored_passages:
-            rows, at_once = batch_size(pairs, encode.max_tokens, TOKENS_PER_BATCH[compute.device], compute)
-            counted[ESTIMATOR] = forward_memory(
-                network, weights, estimator, (rows, encode.max_tokens), at_once, compute
-            )
+        counted[ESTIMATOR] = scoring_memory(estimator, weights, questions * scored_passages, compute)
     if GENERATOR in parts:
         network, encode, weights = _empty_part(serving, GENERATOR, parts)
         counted[GENERATOR] = PartMemory(weights)
@@ -70,6 +65,22 @@ def model_memory(
                 generator, weights, questions, read, manifest["max_answer_tokens"], scored, compute
             )
     return counted
+
+
+def scoring_memory(estimator: RelevanceEstimator, weights: int, pairs: int, compute: Compute) -> PartMemory:
+    """Memory of scoring that many (question, passage) pairs at once.
+
+    Args:
+        estimator: With a network without weights.
+        weights: Bytes of the weights.
+        pairs: Without any, the estimator has no activations.
+        compute: Precision and device.
+    """
+    if not pairs:
+        return PartMemory(weights)
+    tokens = estimator.encode.max_tokens
+    rows, at_once = batch_size(pairs, tokens, TOKENS_PER_BATCH[compute.device], compute)
+    return forward_memory(estimator.network, weights, estimator, (rows, tokens), at_once, compute)
 
 
 def _reading_memory(
