@@ -159,20 +159,33 @@ class CausalLanguageModel(CountsTokens, nn.Module):
 
     def reply_logp(self, sequences: Sequence[tuple[Sequence[int], int]]) -> Tensor:
         """Log-probability (P,), fp32, of what follows the first `start` tokens of each (ids, start); with gradients."""
-        ids_PT, attention_PT = self._padded([ids for ids, _ in sequences])
-        most = max(len(ids) - start for ids, start in sequences)
-        labels_PA = torch.full((len(sequences), most), IGNORE)
-        for row, (ids, start) in enumerate(sequences):
-            labels_PA[row, most - (len(ids) - start) :] = torch.tensor(ids[start:])
-        labels_PA = labels_PA.to(ids_PT.device)
-        logits_PAV = self._logits(ids_PT, attention_PT, most + 1)[:, :-1]
+        batch = self.reply_batch([ids[:start] for ids, start in sequences], [ids[start:] for ids, start in sequences])
+        return self.labels_logp(*(each.to(self.network.device) for each in batch)).sum(dim=1)
+
+    def reply_batch(
+        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Token ids and attention mask (P, T) of prompts with replies, and labels (P, A): the replies' tokens, else IGNORE.
+
+        Rows end together; A is the length of the longest reply.
+        """
+        ids_PT, attention_PT = self._pad([[*prompt, *reply] for prompt, reply in zip(prompts, replies, strict=True)])
+        most = max(map(len, replies))
+        labels_PA = torch.full((len(replies), most), IGNORE)
+        for row, reply in enumerate(replies):
+            labels_PA[row, most - len(reply) :] = torch.tensor(reply)
+        return ids_PT, attention_PT, labels_PA
+
+    def labels_logp(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
+        """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
+        logits_PAV = self._logits(ids_PT, attention_PT, labels_PA.shape[1] + 1)[:, :-1]
         logp_PAV = log_probabilities(logits_PAV, self.end_ids)
         logp_PA = logp_PAV.gather(2, labels_PA.clamp(min=0)[:, :, None])[:, :, 0]
-        return logp_PA.masked_fill(labels_PA == IGNORE, 0.0).sum(dim=1)
+        return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
 
-    def save(self, folder: Path) -> None:
-        """Write config.json, generation_config.json, model.safetensors and the tokenizer."""
-        save_network(self.network, folder)
+    def save(self, folder: Path, **options: Any) -> None:
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer; `options` are of `save_pretrained`."""
+        save_network(self.network, folder, **options)
         self.tokenizer.save_pretrained(folder)
 
     def _logits(self, ids_PT: Tensor, attention_PT: Tensor, last: int) -> Tensor:
@@ -185,8 +198,11 @@ class CausalLanguageModel(CountsTokens, nn.Module):
 
     def _padded(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Left-padded token ids and attention mask on the network's device, both (P, T)."""
-        ids_PT, attention_PT = pad(sequences, self.pad_id, self.context_tokens or sys.maxsize, left=True)
+        ids_PT, attention_PT = self._pad(sequences)
         return ids_PT.to(self.network.device), attention_PT.to(self.network.device)
+
+    def _pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        return pad(sequences, self.pad_id, self.context_tokens or sys.maxsize, left=True)
 
     def _batches(
         self, lengths: Sequence[int], max_tokens: Sequence[int], most: int, tokens_per_batch: int | None

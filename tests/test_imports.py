@@ -23,7 +23,7 @@ SERVING = (
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm",
-    "harness.indexing", "harness.selection", "harness.retrievers", "harness.readers",
+    "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.synthesis",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",

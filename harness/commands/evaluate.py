@@ -140,7 +140,7 @@ def evaluate_into(
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
     from harness.evaluation.judging.system import judge_measured
-    from harness.evaluation.report import index_facts, reader_facts, write_report
+    from harness.evaluation.report import index_facts, model_facts, write_report
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
     # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
@@ -161,7 +161,7 @@ def evaluate_into(
         say(f"{fact}.")
     measured = measure(strategy, usable, study, settings)
     judge_measured(judge, measured, settings)
-    measured.facts, measured.asked = [*facts, *index_facts(strategy), *reader_facts(strategy)], len(loaded)
+    measured.facts, measured.asked = [*facts, *index_facts(strategy), *model_facts(strategy)], len(loaded)
     write_report(folder, measured, strategy, source, settings, absent)
     return measured
 

@@ -19,7 +19,7 @@ from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import NOT_ASKED, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
-from harness.runtime.provenance import configuration, hardware
+from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
 
 QUESTIONS_AT_ONCE = 64
@@ -144,8 +144,9 @@ def _answers(
     saved = ResumableBatches()
     if system is not None and asked:
         depends_on: dict[str, object] = {**system, "questions": digest(asked), "hardware": hardware()}
-        if recipe := getattr(getattr(strategy, "reader", None), "recipe", None):
-            depends_on |= {"reader recipe": recipe}
+        depends_on |= {
+            f"{name} recipe": part.recipe for name, part in models_of(strategy).items() if hasattr(part, "recipe")
+        }
         saved = ResumableBatches(settings.partial / "answers.jsonl", depends_on)
     batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
     packed = itertools.chain.from_iterable(saved.run(batches, work, "answering, batches"))

@@ -16,6 +16,7 @@ from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables
 from harness.interfaces import Strategy
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
+from harness.runtime.provenance import models_of
 
 REPORT = "report.json"
 FILES = (REPORT, "report.csv", "report.md", "report.html", "questions.jsonl", "*.png")
@@ -73,7 +74,7 @@ def write_report(
             | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
             "indexes": indexes_of_system(strategy),
-            "reader": reader_facts(strategy),
+            "models": model_facts(strategy),
             "normalization": settings.normalization,
             "bootstrap": {
                 "resamples": settings.bootstrap.resamples,
@@ -119,11 +120,13 @@ def index_facts(strategy: Strategy) -> list[str]:
     ]
 
 
-def reader_facts(strategy: Strategy) -> list[str]:
-    """What a language model that reads for a system says of itself; nothing for another reader."""
-    reader = getattr(strategy, "reader", None)
+def model_facts(strategy: Strategy) -> list[str]:
+    """What a system's rewriter and reader say of themselves: their models and their prompts, where they have any."""
+    facts: list[str] = []
     alone = hasattr(strategy, "context_reader")  # one passage per call, as in RE-RAG
-    return reader.facts(alone) if isinstance(reader, LlmReader) else []
+    for part in models_of(strategy).values():
+        facts += part.facts(alone) if isinstance(part, LlmReader) else getattr(part, "facts", ())
+    return facts
 
 
 def defined(measures: Measures) -> dict[str, list[float]]:

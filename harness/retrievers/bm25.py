@@ -5,7 +5,7 @@
 with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -171,11 +171,38 @@ class Bm25Retriever:
         return [self._search_one(query, k) for query in queries]
 
     def _search_one(self, query: str, k: int) -> list[Ranked]:
-        word_ids = self._engine.get_tokens_ids(self._analyser(clean(query)))
-        if not word_ids:
-            return []
-        scores_N = self._engine.get_scores_from_ids(word_ids)
+        word_ids = self._engine.get_tokens_ids(self.words(query))
+        return self._best(self._engine.get_scores_from_ids(word_ids), k) if word_ids else []
+
+    def _best(self, scores_N: np.ndarray, k: int) -> list[Ranked]:
         return [Ranked(self._passages[position], float(scores_N[position])) for position in best(scores_N, k)]
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, as passages and queries are split."""
+        return self._analyser(clean(text))
+
+    def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int) -> list[list[Ranked]]:
+        """As `search`, for queries that give each word a weight: the score is the weighted sum of the words' scores.
+
+        Raises:
+            UserError: If k is below 1.
+        """
+        check_at_least(1, k=k)
+        found = []
+        for query in queries:
+            weights = {
+                number: weight for word, weight in query.items() for number in self._engine.get_tokens_ids([word])
+            }
+            scores = (self._engine.get_scores_from_ids([number]) * weight for number, weight in weights.items())
+            found.append(self._best(np.sum([*scores], axis=0), k) if weights else [])
+        return found
+
+    def shares(self, words: Sequence[str]) -> list[float]:
+        """The share of the passages that contain each word, 0 to 1."""
+        starts = self._engine.scores["indptr"]
+        known = {word: number for word in words for number in self._engine.get_tokens_ids([word])}
+        counts = {word: int(starts[number + 1]) - int(starts[number]) for word, number in known.items()}
+        return [counts.get(word, 0) / self.index.passages for word in words]
 
 
 def best(scores_N: np.ndarray, k: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Reranking with RE-RAG's relevance estimator, for any retriever and any strategy (RE-RAG, Section 2.2)."""
+"""Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and any strategy."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from common.checks import Precision, check_at_least
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
-from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.runtime.memory_needs import Load, Machine, Memory, Need
 
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
 
+DEVICES = (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32"))  # options that may lower a scorer's memory
 _PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the memory
 
 
@@ -35,6 +36,27 @@ def relevance(
     return [[scores[question, p.id] for p in own] for question, own in zip(questions, passages, strict=True)]
 
 
+def shortened(estimator: "RelevanceEstimator", query: str) -> str:
+    """The query, cut to half of the estimator's maximum input length, so that there is room for a passage."""
+    query, max_tokens = clean(query), estimator.encode.max_tokens // 2
+    if len(query.encode()) <= max_tokens:  # a token has at least one byte
+        return query
+    tokenizer = estimator.encode.tokenizer
+    spans = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+    return query if len(spans) <= max_tokens else query[: spans[max_tokens - 1][1]]
+
+
+def scorer_needs(
+    machine: Machine, serving: Path, device: str, precision: Precision, questions: int, passages: int
+) -> tuple[Need, ...]:
+    """Memory of an estimator or a cross-encoder that scores so many passages of each of so many questions."""
+    from models.rerag.scorer import scorer_memory
+
+    return machine.networks(
+        serving, device, precision, lambda compute: scorer_memory(serving, compute, questions, passages)
+    )
+
+
 def rerank(
     estimator: "RelevanceEstimator", questions: Sequence[str], passages: Sequence[Sequence[Passage]]
 ) -> list[list[Ranked]]:
@@ -52,7 +74,8 @@ class RerankedRetriever:
 
     Args:
         retriever: Retrieves the candidates.
-        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving.
+        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder or hub id of
+            a cross-encoder of transformers, e.g. BAAI/bge-reranker-base.
         candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
         precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.
@@ -72,11 +95,10 @@ class RerankedRetriever:
         precision: Precision = "auto",
     ) -> None:
         self.check_options(candidates)
-        from models.rerag.model import ESTIMATOR, ReRagModel
+        from models.rerag.scorer import load_scorer
 
-        model = ReRagModel.load(Path(serving), device, needs=(ESTIMATOR,), precision=precision)
-        assert model.estimator is not None  # required above
-        self.retriever, self.candidates, self.estimator = retriever, candidates, model.estimator
+        self.retriever, self.candidates = retriever, candidates
+        self.estimator = load_scorer(serving, device, precision)
 
     @staticmethod
     def check_options(candidates: int) -> None:
@@ -88,14 +110,8 @@ class RerankedRetriever:
         machine: Machine, load: Load, serving: Path, candidates: int, device: str, precision: Precision
     ) -> Memory:
         """The estimator."""
-        from models.rerag.model_memory import model_memory
-
-        needs = machine.networks(
-            serving, device, precision, lambda compute: model_memory(serving, compute, load.queries, candidates)
-        )
-        return Memory(
-            needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32"), ("candidates", candidates // 2))
-        )
+        needs = scorer_needs(machine, serving, device, precision, load.queries, candidates)
+        return Memory(needs, (*DEVICES, ("candidates", candidates // 2)))
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order.
@@ -107,15 +123,6 @@ class RerankedRetriever:
         if not queries:
             return []
         found = self.retriever.search(queries, max(k, self.candidates))
-        truncated = [self._truncate(query) for query in queries]
+        truncated = [shortened(self.estimator, query) for query in queries]
         ranked = rerank(self.estimator, truncated, [[hit.passage for hit in hits] for hits in found])
         return [hits[:k] for hits in ranked]
-
-    def _truncate(self, query: str) -> str:
-        """The query, cut to half of the estimator's maximum input length."""
-        query, max_tokens = clean(query), self.estimator.encode.max_tokens // 2
-        if len(query.encode()) <= max_tokens:  # a token has at least one byte
-            return query
-        tokenizer = self.estimator.encode.tokenizer
-        spans = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        return query if len(spans) <= max_tokens else query[: spans[max_tokens - 1][1]]

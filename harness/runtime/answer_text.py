@@ -9,6 +9,9 @@ What any strategy can put into an answer so that it is shown:
              there is none).  Other texts and numbers are shown by their names; None is not.
              `error`: why there is no answer.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
+             `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found` (ids of
+             passages) and `alone` (`id` and `title` of those that no other query found), shown unless it is the question alone;
+             `fallbacks`: why by the name of what should have made a query; `reason`: for the choice of the queries.
     costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
 
@@ -24,6 +27,7 @@ from common.records import Answer, Passage, Question
 LEAST_WIDTH = 20  # columns
 _METADATA_CHARACTERS = 300  # shown of a passage's metadata
 _OTHER_CANDIDATES = 3  # candidate answers shown besides the answer
+_ALONE = 5  # passages named that one query alone found
 _KNOWN = ("id", "stage", "rank", "partner", "probability", "share", "alone", "error")
 
 
@@ -40,6 +44,7 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
     places = {hit.passage.id: place for place, hit in enumerate(answer.evidence, start=1)}
     scores = _scores_shown(answer, notes)
     lines = [*_wrapped(f"Question: {question.text}", width, ""), ""]
+    lines += _query_lines(question, answer, places, width)
     for place, hit in enumerate(answer.evidence, start=1):
         reasons = [fact for note in notes.get(hit.passage.id, ()) for fact in _facts(note, places)]
         if scores:
@@ -83,6 +88,39 @@ def _counted(name: str, count: float) -> str:
 def _rounded(number: float, decimals: int) -> str:
     least = 10**-decimals
     return f"<{least:.{decimals}f}" if 0 < number < least / 2 else f"{number:.{decimals}f}"
+
+
+def _query_lines(question: Question, answer: Answer, places: Mapping[str, int], width: int) -> Iterator[str]:
+    """The queries that were searched with, what each found and what it alone found, and why a query is missing."""
+    noted = answer.notes.get("queries")
+    queries = [each for each in noted if isinstance(each, dict) and "query" in each] if isinstance(noted, list) else []
+    if not queries or [each["query"] for each in queries] == [question.text]:
+        return
+    yield "Queries:"
+    for number, each in enumerate(queries, start=1):
+        makers = ", ".join(each.get("made_by", ())) or f"query {number}"
+        yield from _wrapped(f"{makers}: {each['query']}", width, "      ", first="  ")
+        yield from _wrapped(f"({_found(each, places)})", width, "      ")
+    fallbacks = answer.notes.get("fallbacks")
+    for name, why in fallbacks.items() if isinstance(fallbacks, dict) else ():
+        yield from _wrapped(f"{name}: the question itself, because {why}", width, "      ", first="  ")
+    if answer.notes.get("reason"):
+        yield from _wrapped(f"Reason for these queries: {answer.notes['reason']}", width, "      ", first="  ")
+    yield ""
+
+
+def _found(query: Mapping[str, Any], places: Mapping[str, int]) -> str:
+    """What one query found, in words: `found 10 passages, 3 of them alone: passage 2, Alba, Brune`."""
+    alone = query.get("alone", ())
+    shown = sorted((places.get(each["id"], math.inf), each["title"] or "(no title)") for each in alone)
+    names = [f"passage {place}" if math.isfinite(place) else title for place, title in shown]
+    further = [f"{len(names) - _ALONE} more"] if len(names) > _ALONE else []
+    listed = f"{len(names)} of them alone: {', '.join([*names[:_ALONE], *further])}" if names else "none of them alone"
+    return (
+        f"found {_counted('passages', len(query.get('found', ())))}, {listed}"
+        if query.get("found")
+        else "found nothing"
+    )
 
 
 def _notes_by_id(notes: Mapping[str, object]) -> dict[str, list[dict[str, Any]]]:

@@ -105,6 +105,21 @@ def _describe_path(path: Path) -> object:
     return [[each.relative_to(path).as_posix(), stat.st_size, stat.st_mtime_ns] for each, stat in stats]
 
 
+def models_of(strategy: object) -> dict[str, Any]:
+    """What writes in a system, by name: its reader, its rewriter, and the rewriters of the retrievers that it searches through.
+
+    Each may have `facts`, lines for a report, and a `recipe`, what its results depend on besides its options.
+    """
+    found = {"reader": reader} if (reader := getattr(strategy, "reader", None)) is not None else {}
+    if (rewriter := getattr(strategy, "rewriter", None)) is not None:
+        found["rewriter"] = rewriter
+    around = [getattr(strategy, "retriever", None), *(getattr(strategy, "retrievers", None) or ())]
+    for number, retriever in enumerate(each for each in around if each is not None):
+        place = f"retriever {number}" if number else "retriever"
+        found |= {f"{place}'s {name}": part for name, part in models_of(retriever).items()}
+    return found
+
+
 def computed_in(part: object) -> str | None:
     """Name of the data type of a loaded model's matrix products, such as float32, for reports; None if it has none."""
     dtype = getattr(part, "inference_dtype", None)

@@ -15,7 +15,12 @@ from common.records import clean
 
 SEPARATOR = "; "  # between the queries of a strategy that makes several
 REASON = "reason"
-_LABEL = re.compile(r"^\s*(?:[-*\d.)]+\s*)?\**([^:*]+?)\**\s*:\**\s*(.*)$")
+DIALOGUE = (
+    "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that refer to them, such "
+    "as he, it or there, in every rewritten result."
+)
+_BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
+_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +140,53 @@ class Pool:
                 )
                 for each in found.get("demonstrations", [])
             )
+            pool = cls({**POOL, **{each.name: each for each in own}}, shown or DEMONSTRATIONS)
+            pool.check()
         except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, KeyError, ValueError) as error:
+            problem = f"the key {error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
             raise DataError(
-                f"{file} is no pool: {' '.join(str(error).split())}. It holds strategies: [{{name, title, description, guideline}}]."
+                f"{file} is no pool: {problem}. It holds strategies: [{{name, title, description, guideline}}]."
             ) from error
-        return cls({**POOL, **{each.name: each for each in own}}, shown or DEMONSTRATIONS)
+        return pool
+
+    def check(self) -> None:
+        """Check that outputs by these strategies can be told apart, and that the demonstrations are such outputs.
+
+        Raises:
+            ValueError: If a field is no text or of several lines, a title holds a colon or is another strategy's, or a
+                demonstration names an unknown strategy or shows a rewrite that does not parse.
+        """
+        titles: dict[str, str] = {REASON: REASON}
+        for each in self.strategies.values():
+            texts = {
+                "name": each.name,
+                "title": each.title,
+                "description": each.description,
+                "guideline": each.guideline,
+            }
+            for key, text in texts.items():
+                if not isinstance(text, str) or not text.strip() or len(text.strip().splitlines()) > 1:
+                    raise ValueError(f"{key} of the strategy {each.name!r} must be a text of one line, not {text!r}")
+            if not isinstance(each.several, bool):
+                raise ValueError(f"several of the strategy {each.name!r} must be true or false, not {each.several!r}")
+            if ":" in each.title or _label(each.title) != clean(each.title).lower():
+                raise ValueError(f"the title {each.title!r} must not have a colon or begin like a list")
+            if other := titles.get(_label(each.title)):
+                raise ValueError(f"the title {each.title!r} of {each.name} is that of {other}, too")
+            titles[_label(each.title)] = each.name
+        for shown in self.demonstrations:
+            for name in [*shown.rewrites, *shown.selected]:
+                if name not in self.strategies or name not in shown.rewrites:
+                    raise ValueError(
+                        f"the demonstration {shown.question!r} has no rewrite by {name!r}, or that is no strategy"
+                    )
+            for name, text in shown.rewrites.items():
+                strategy = self.strategies[name]
+                output = parse_output(f"{strategy.title}: {text}", [strategy]) if isinstance(text, str) else None
+                if output is None or output.malformed or not output.queries:
+                    raise ValueError(
+                        f"the demonstration {shown.question!r} has for {name} {text!r}, not a text of one line"
+                    )
 
     def chosen(self, names: Sequence[str]) -> list[Strategy]:
         """The strategies of these names.
@@ -153,8 +200,13 @@ class Pool:
             raise UserError(f"strategies {wrong}; allowed: {', '.join(self.strategies)}, each once.")
         return [self.strategies[name] for name in names]
 
-    def rewriting_prompt(self, names: Sequence[str]) -> str:
-        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question."""
+    def rewriting_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
+        """The prompt for a rewrite by each strategy (Table 5), with `${question}` for the question.
+
+        Args:
+            names: Of the strategies.
+            dialogue: Whether earlier turns are shown, with `${history}` for them; not in the paper.
+        """
         chosen = self.chosen(names)
         shown = [each for each in self.demonstrations if all(name in each.rewrites for name in names)]
         examples = [
@@ -169,11 +221,11 @@ class Pool:
             chosen,
             ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, followed by a colon "
              "and the rewritten result."],
-            examples,
+            examples, dialogue,
         )  # fmt: skip
 
-    def selection_prompt(self, names: Sequence[str]) -> str:
-        """The prompt that selects strategies and rewrites by them (Table 1), with `${question}` for the question."""
+    def selection_prompt(self, names: Sequence[str], dialogue: bool = False) -> str:
+        """The prompt that selects strategies and rewrites by them (Table 1); arguments as in `rewriting_prompt`."""
         chosen = self.chosen(names)
         examples = []
         for each in self.demonstrations:
@@ -195,11 +247,13 @@ class Pool:
         return self._prompt(
             f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Based on the characteristics of the "
             "query, please select some of the rewriting methods to rewrite the question.",
-            chosen, [guidelines, form], examples,
+            chosen, [guidelines, form], examples, dialogue,
         )  # fmt: skip
 
     @staticmethod
-    def _prompt(task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str]) -> str:
+    def _prompt(
+        task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str], dialogue: bool
+    ) -> str:
         parts = [
             "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet "
             f"search to provide an answer. {task}",
@@ -208,8 +262,9 @@ class Pool:
             *(["### Example ###\n" + "\n\n".join(examples)] if examples else []),
         ]
         text = "\n\n".join(parts).replace("$", "$$")
+        turns = f"\n\n{DIALOGUE}\n${{history}}" if dialogue else ""
         return (
-            f"{text}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
+            f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
             "content.\nQuestion: ${question}\nOutput:"
         )
 
@@ -221,37 +276,59 @@ class Parsed:
     queries: dict[str, tuple[str, ...]]  # by strategy
     malformed: tuple[str, ...]  # lines that hold no rewrite by one of the strategies
     reason: str
+    empty: tuple[str, ...] = ()  # strategies whose lines hold no query
 
 
 def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
     """Parse `Title: rewrite` lines and the `reason: ` line.
 
-    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not count.  The
-    queries of a strategy that makes several are separated by semicolons, and repeated ones are dropped.
+    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not count.  A
+    title may have a list's mark before it and asterisks around it.  The queries of a strategy that makes several are separated
+    by semicolons, and repeated ones are dropped.
     """
-    titles = {strategy.title.lower(): strategy for strategy in chosen}
+    titles = {_label(strategy.title): strategy for strategy in chosen}
     queries: dict[str, tuple[str, ...]] = {}
     malformed: list[str] = []
+    empty: dict[str, None] = {}
     reason = ""
     for line in filter(str.strip, text.splitlines()):
-        match = _LABEL.match(line)
-        label, value = (match[1].strip().lower(), clean(match[2])) if match else ("", "")
-        if label == REASON and not reason:
+        before, _, after = clean(line).partition(":")
+        label, value = _label(before), after.lstrip("* ").removesuffix("**")
+        if label == REASON and value and not reason:
             reason = value
             continue
         strategy = titles.get(label)
         found = queries_of(value, strategy.several) if strategy else ()
         if strategy is None or not found or strategy.name in queries:
             malformed.append(clean(line))
+            if strategy is not None and not found:
+                empty[strategy.name] = None
             continue
         queries[strategy.name] = found
-    return Parsed(queries, tuple(malformed), reason)
+    return Parsed(queries, tuple(malformed), reason, tuple(name for name in empty if name not in queries))
 
 
 def queries_of(text: str, several: bool) -> tuple[str, ...]:
-    """The distinct queries in a rewrite; one, unless the strategy makes several, which semicolons separate."""
+    """The distinct queries in a rewrite; one, unless the strategy makes several, which semicolons separate.
+
+    Queries are repeated if they differ only in case and punctuation; the first is kept.  A text without a word is no query.
+    """
     parts = text.split(SEPARATOR.strip()) if several else [text]
-    return tuple(dict.fromkeys(query for query in map(clean, parts) if query))
+    queries: dict[tuple[str, ...], str] = {}
+    for query in map(clean, parts):
+        if words := tuple(_WORDS.findall(query.lower())):
+            queries.setdefault(words, query)
+    return tuple(queries.values())
+
+
+def _label(text: str) -> str:
+    """A title as it is compared: lower case, without a list's mark and asterisks."""
+    return without_bullet(text).strip("* ").lower()
+
+
+def without_bullet(line: str) -> str:
+    """A cleaned line without the mark of a list before it, such as "1. " or "- "."""
+    return _BULLET.sub("", clean(line))
 
 
 def _listed(chosen: Sequence[Strategy]) -> str:

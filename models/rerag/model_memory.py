@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
-from transformers.modeling_outputs import BaseModelOutput
 
 from models.live_memory import Compute, PartMemory, batch_size, empty_network, forward_memory
 from models.rerag.context_tokenizer import ContextEncoder
 from models.rerag.estimator import TOKENS_PER_BATCH, RelevanceEstimator
-from models.rerag.generator import Encoded, Generator
+from models.rerag.generator import Generator
 from models.rerag.marginal_reader import TOKENS_PER_GROUP
 from models.rerag.model import ESTIMATOR, GENERATOR, input_of, label_words_of, read_model_manifest
+from models.seq2seq_memory import decode_last
 
 _STATE_BYTES = 4  # encoder states are fp32 in both precisions
 
@@ -55,12 +55,7 @@ def model_memory(
     if ESTIMATOR in parts:
         network, encode, weights = _empty_part(serving, ESTIMATOR, parts)
         estimator = RelevanceEstimator(network, encode, label_words_of(serving, parts[ESTIMATOR]))
-        counted[ESTIMATOR] = PartMemory(weights)
-        if pairs := questions * scored_passages:
-            rows, at_once = batch_size(pairs, encode.max_tokens, TOKENS_PER_BATCH[compute.device], compute)
-            counted[ESTIMATOR] = forward_memory(
-                network, weights, estimator, (rows, encode.max_tokens), at_once, compute
-            )
+        counted[ESTIMATOR] = scoring_memory(estimator, weights, questions * scored_passages, compute)
     if GENERATOR in parts:
         network, encode, weights = _empty_part(serving, GENERATOR, parts)
         counted[GENERATOR] = PartMemory(weights)
@@ -72,6 +67,22 @@ def model_memory(
     return counted
 
 
+def scoring_memory(estimator: RelevanceEstimator, weights: int, pairs: int, compute: Compute) -> PartMemory:
+    """Memory of scoring that many (question, passage) pairs at once.
+
+    Args:
+        estimator: With a network without weights.
+        weights: Bytes of the weights.
+        pairs: Without any, the estimator has no activations.
+        compute: Precision and device.
+    """
+    if not pairs:
+        return PartMemory(weights)
+    tokens = estimator.encode.max_tokens
+    rows, at_once = batch_size(pairs, tokens, TOKENS_PER_BATCH[compute.device], compute)
+    return forward_memory(estimator.network, weights, estimator, (rows, tokens), at_once, compute)
+
+
 def _reading_memory(
     generator: Generator, weights: int, questions: int, read: int, answer_tokens: int, scored: bool, compute: Compute
 ) -> PartMemory:
@@ -81,7 +92,7 @@ def _reading_memory(
 
     def answers(ids_PT: Tensor, attention_PT: Tensor) -> None:
         encoded = generator.encode_contexts(ids_PT, attention_PT)
-        _write(generator, encoded, answer_tokens)
+        decode_last(generator.network, encoded.states_PTH, attention_PT, answer_tokens)
         if scored:
             every_P = torch.arange(len(ids_PT), device=ids_PT.device)
             labels_PA = torch.ones(len(ids_PT), answer_tokens, dtype=torch.long, device=ids_PT.device)
@@ -103,25 +114,3 @@ def _empty_part(serving: Path, name: str, parts: dict[str, Any]) -> tuple[Any, C
     family = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForSequenceClassification
     network, weights = empty_network(family, folder, **options)
     return network, ContextEncoder(AutoTokenizer.from_pretrained(str(folder)), *input_of(serving, parts[name])), weights
-
-
-def _write(generator: Generator, encoded: Encoded, answer_tokens: int) -> None:
-    """The last step of greedy decoding, with the cache of the steps before it.  The words are not chosen: that needs values."""
-    network, states_PTH = generator.network, encoded.states_PTH
-    words_PA = torch.zeros(len(states_PTH), answer_tokens, dtype=torch.long, device=states_PTH.device)
-    cache = None
-    if answer_tokens > 1:
-        cache = network.get_decoder()(
-            input_ids=words_PA[:, 1:],
-            encoder_hidden_states=states_PTH,
-            encoder_attention_mask=encoded.attention_PT,
-            use_cache=True,
-        ).past_key_values
-    logits_P1V = network(
-        encoder_outputs=BaseModelOutput(last_hidden_state=states_PTH),
-        attention_mask=encoded.attention_PT,
-        decoder_input_ids=words_PA[:, :1],
-        past_key_values=cache,
-        use_cache=True,
-    ).logits
-    logits_P1V[:, -1].float().clone()  # generate() chooses from a copy

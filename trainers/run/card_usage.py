@@ -1,5 +1,9 @@
 """Code on model cards: how transformers and sentence-transformers use the exported folders; tests run it word for word."""
 
+from collections.abc import Sequence
+
+from models.dmqr.rewriter import PART as PART_OF_REWRITER
+from models.dmqr.rewriter import Rewriter
 from models.drrag.triple_classifier import PART, TripleClassifier
 from models.rerag.context_tokenizer import ContextFormat
 from models.rerag.estimator import RelevanceEstimator
@@ -123,6 +127,30 @@ def rerag_usage(estimator: RelevanceEstimator | None, generator: Generator | Non
     parts = [estimator_usage(estimator)] if estimator is not None else []
     parts += [generator_usage(generator, max_answer_tokens)] if generator is not None else []
     return "\n\n".join(parts)
+
+
+def rewriter_usage(rewriter: Rewriter, strategies: Sequence[str]) -> str:
+    """Markdown with the calls that rewrite a question by the first of these strategies."""
+    title = rewriter.strategies[strategies[0]].title
+    kind = "AutoModelForSeq2SeqLM" if rewriter.format == "seq2seq" else "AutoModelForCausalLM"
+    inputs = {
+        "seq2seq": 'tokenizer(text, truncation=True, return_tensors="pt")',
+        "chat": 'tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt")',
+        "plain": 'tokenizer(f"{text}\\n", return_tensors="pt")',
+    }[rewriter.format]
+    start = "" if rewriter.format == "seq2seq" else '[batch["input_ids"].shape[1] :]'
+    return f"""{CLEAN}
+
+```python
+{IMPORTS.format(kind=kind, part=PART_OF_REWRITER)}
+
+{QUESTION}
+text = f"strategy: {title} question: {{question}}"
+batch = {inputs}
+with torch.inference_mode():
+    ids = network.generate(**batch, max_new_tokens={rewriter.max_rewrite_tokens}, do_sample=False)
+query = tokenizer.decode(ids[0]{start}, skip_special_tokens=True)
+```"""
 
 
 def t5_usage(part: str) -> str:

@@ -67,6 +67,27 @@ RERAG_CARD = Card(
 """,
 )
 
+DMQR_CARD = Card(
+    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
+    ("pretrained",),
+    """# DMQR-RAG query rewriter: {strategies}
+
+Rewrites a question into search queries, by the strategy that the input names, with the earlier turns of a dialogue if there are any.
+
+- Input: format `{text_format}`, at most {max_tokens} tokens; the oldest words of the history are left out first, the question never.
+- Output: at most {max_rewrite_tokens} tokens; several queries of a decomposition are separated by semicolons.
+- Trained: {trained}, from `{pretrained}`, on given rewrites.
+- Validation (dialogues held out by hash, or the file that the config names; exact match and token F1 in percent): {validation}.
+- Data: {data}.
+
+## Usage
+
+{usage}
+
+`models.dmqr.rewriter.Rewriter.load(folder)` of Lightning RAG writes the same queries and adds the history.
+""",
+)
+
 T5_CARD = Card(
     ("t5", "span-corruption"),
     ("pretrained",),

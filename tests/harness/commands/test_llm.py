@@ -73,7 +73,7 @@ def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     text = (place / "rerag_out" / "report.md").read_text()
     assert "RE plugged into a language model, generated (Table 6)" in text
     assert f"prompt tiny, {Prompt.load(str(place / 'tiny.yaml')).hash}" in text
-    assert report(place / "rerag_out")["reader"][0].endswith("; temperature of sampling 0; marginal generated")
+    assert report(place / "rerag_out")["models"][0].endswith("; temperature of sampling 0; marginal generated")
     rows = {row for table, row, _ in cells(place / "rerag_out") if table == "language model"}
     assert rows == {"LLM w/ RE", "LLM w/ retriever", "RE - retriever"}
     found = questions(place / "rerag_out")

@@ -11,7 +11,7 @@ from common.records import Ranked
 from harness.interfaces import Retriever
 from harness.retrievers import rerank as reranking
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.rerank import RerankedRetriever, relevance, rerank
+from harness.retrievers.rerank import RerankedRetriever, relevance, rerank, shortened
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from models.rerag.model import ReRagModel
@@ -128,7 +128,7 @@ def test_a_long_query_is_judged_by_its_beginning(bm25: Bm25Retriever, serving: P
     (hits,) = retriever.search([long], 4)
     beginning = " ".join(words[: estimator.encode.max_tokens // 2])  # one word or mark is one token of this tokenizer
     assert [hit.score for hit in hits] == model_close(estimator.scores([(beginning, hit.passage) for hit in hits]))
-    assert retriever._truncate("  where \n was name1 ") == "where was name1"
+    assert shortened(estimator, "  where \n was name1 ") == "where was name1"
 
 
 def test_dr_rag_retrieves_both_stages_through_it(bm25: Bm25Retriever, serving: Path) -> None:

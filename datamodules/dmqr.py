@@ -1,0 +1,256 @@
+"""LightningDataModule of DMQR-RAG's generative rewriters: reads questions with their rewrites, and batches them into optimizer steps.
+
+Shape legend: P rewrites, T tokens, A tokens of a rewrite.
+"""
+
+import hashlib
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from common.checks import check_at_least
+from common.errors import DataError, UserError
+from common.progress import track
+from common.records import clean
+from common.rewrites import RewriteExample
+from datamodules.examples.splits import Source, check_split
+from datamodules.examples.step_loader import StepData, chunks, plan_steps
+from datamodules.formats.rewrites import check_rewrites, read_rewrites
+from models.dmqr.rewriter import Rewriter
+from models.dmqr.strategies import SEPARATOR
+
+
+@dataclass
+class RewriteSource(Source):
+    """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites.
+
+    Args:
+        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, gqr of qrecc and canard.  The
+            rows of the layout rewrites name theirs.
+
+    Raises:
+        UserError: If the layout is unknown, a strategy is given for the layout rewrites, or `limit` is below 1.
+    """
+
+    strategy: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_rewrites(self.layout, self.strategy)
+
+
+@dataclass
+class RewriteBatch:
+    """P questions with their rewrites on one rank."""
+
+    ids_PT: Tensor
+    attention_PT: Tensor
+    labels_PA: Tensor  # tokens of the rewrites; IGNORE where there is none
+    weights_P: Tensor  # 1.0; 0.0 for a dummy row on a rank without data
+    step_tokens: int  # rewrite tokens of the optimizer step, over all ranks and accumulated batches
+    rows_P: Tensor  # index of each row in the training or validation examples
+
+    @property
+    def examples(self) -> int:
+        """Number of rewrites."""
+        return len(self.ids_PT)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens, padding included; those of an encoder-decoder's rewrites are not among the input's."""
+        return self.ids_PT.numel()
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """An example with the token ids of its input and of its rewrite."""
+
+    example: RewriteExample
+    input: list[int]
+    target: list[int]
+
+    @property
+    def length(self) -> int:
+        """Tokens that are computed."""
+        return len(self.input) + len(self.target)
+
+
+class RewriteData(StepData):
+    """Questions with their rewrites by one or several strategies.
+
+    Validation examples come from a fixed hash split of the training files or from separate files.  The split is by dialogue:
+    by the first turn of the history, or by the question where there is none, so that no dialogue is on both sides, and no question
+    without a history, whatever the strategies.  An example that occurs several times is used once.  Examples are skipped and counted if the
+    question is longer than `model.max_tokens` or the rewrite longer than `model.max_rewrite_tokens`.
+
+    Args:
+        train: Training files.
+        validation: Validation files; a hash split of the training files when empty.
+        validation_fraction: Share of the dialogues that the hash split holds out, in (0, 1).
+        rewrites_per_step: Rewrites of one optimizer step on average, over all ranks and accumulated batches; all steps have
+            about equally many tokens.
+        rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
+        generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
+        sampling_seed: Seed of the order.
+
+    Raises:
+        UserError: If there is no training file, or a value is out of range.
+    """
+
+    step_option, examples_name = "rewrites_per_step", "rewrites"
+
+    def __init__(
+        self,
+        train: list[RewriteSource],
+        validation: list[RewriteSource] | None = None,
+        validation_fraction: float = 0.05,
+        rewrites_per_step: int = 64,
+        rewrites_per_validation_batch: int = 64,
+        generated_rewrites: int = 200,
+        sampling_seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_split(train, validation_fraction)
+        check_at_least(
+            1, rewrites_per_step=rewrites_per_step, rewrites_per_validation_batch=rewrites_per_validation_batch,
+            generated_rewrites=generated_rewrites,
+        )  # fmt: skip
+        self.train_sources, self.validation_sources = train, validation or []
+        self.sources = [*self.train_sources, *self.validation_sources]
+        self.validation_fraction, self.rewrites_per_step = validation_fraction, rewrites_per_step
+        self.rewrites_per_validation_batch, self.generated_rewrites = rewrites_per_validation_batch, generated_rewrites
+        self.sampling_seed = sampling_seed
+        self.training: list[Tokenized] = []
+        self.held_out: list[Tokenized] = []  # longest first
+        self.generated: frozenset[int] = frozenset()  # rows of `held_out`
+        self.strategies: list[str] = []  # of the training examples, in the order of the pool
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of all input files; of Rewrite-Retrieve-Read's pairs both."""
+        paths = [source.path for source in self.sources]
+        pairs = [source.path for source in self.sources if source.layout == "rrr"]
+        return paths + [".target".join(path.rsplit(".source", 1)) for path in pairs]
+
+    def setup(self, stage: str) -> None:
+        """Read, split and tokenize the examples, print statistics (once).
+
+        Raises:
+            DataError: If a file is invalid, or nothing is left to train on or to validate with.
+            UserError: If a strategy is not in the pool.
+        """
+        if self.training:
+            return
+        train, held_out = self._split()
+        unknown = sorted({each.strategy for each in train + held_out} - set(self._rewriter.strategies))
+        if unknown:
+            raise UserError(
+                f"the files hold rewrites by {unknown[0]!r}, which is not in the pool ({', '.join(self._rewriter.strategies)}): "
+                "describe it in a file and name it as model.pool."
+            )
+        skipped: Counter[str] = Counter()
+        self.training = self._tokenized(train, skipped)
+        self.held_out = sorted(self._tokenized(held_out, skipped), key=lambda each: -each.length)
+        if not self.training or not self.held_out:
+            raise DataError(
+                f"{len(self.training)} training and {len(self.held_out)} validation examples from "
+                f"{[s.path for s in self.train_sources]}: give more files, or change data.validation_fraction."
+            )
+        by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(repr(self.held_out[row].example)))
+        self.generated = frozenset(by_hash[: self.generated_rewrites])
+        found = {each.example.strategy for each in self.training}
+        self.strategies = [name for name in self._rewriter.strategies if name in found]
+        self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
+        self.units_per_step = len(self.training) / self.steps_per_epoch
+        self.audit = self._audit(skipped)
+        self.print_audit()
+
+    def _validation_groups(self) -> list[list[int]]:
+        return chunks(len(self.held_out), self.rewrites_per_validation_batch)
+
+    def _validation_batch(self, rows: list[int]) -> RewriteBatch:
+        return self._batch([self.held_out[row] for row in rows], rows, 0, 1.0)
+
+    @property
+    def _rewriter(self) -> Rewriter:
+        return self.trainer.lightning_module.rewriter
+
+    def _split(self) -> tuple[list[RewriteExample], list[RewriteExample]]:
+        """Training and validation examples; no dialogue is on both sides."""
+        examples = list(track(_distinct(self.train_sources), None, "reading training rewrites"))
+        if self.validation_sources:
+            held_out = list(track(_distinct(self.validation_sources), None, "reading validation rewrites"))
+            known = {_dialogue(each) for each in held_out}
+            return [each for each in examples if _dialogue(each) not in known], held_out
+        shares = [int.from_bytes(_digest(_dialogue(each))[:8], "big") / 2**64 for each in examples]
+        return (
+            [each for each, share in zip(examples, shares, strict=True) if share >= self.validation_fraction],
+            [each for each, share in zip(examples, shares, strict=True) if share < self.validation_fraction],
+        )
+
+    def _tokenized(self, examples: Sequence[RewriteExample], skipped: Counter[str]) -> list[Tokenized]:
+        """The examples that fit, tokenized."""
+        rewriter = self._rewriter
+        texts = [SEPARATOR.join(rewriter.queries(each.rewrite, each.strategy)) for each in examples]
+        inputs = rewriter.encode([rewriter.task(each.question, each.strategy, each.history) for each in examples])
+        targets = rewriter.encode.targets(texts)
+        kept = []
+        for example, text, ids, target in zip(examples, texts, inputs, targets, strict=True):
+            if not text or ids is None or len(target) > rewriter.max_rewrite_tokens:
+                skipped["empty_rewrites" if not text else "long_questions" if ids is None else "long_rewrites"] += 1
+                continue
+            kept.append(Tokenized(example, ids, target))
+        return kept
+
+    def _plan(self, epoch: int) -> list[list[int]]:
+        rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
+        return plan_steps([each.length for each in self.training], self.steps_per_epoch, rng)
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> RewriteBatch:
+        mine = rows or step[:1]
+        tokens = sum(len(self.training[row].target) for row in step)
+        return self._batch([self.training[row] for row in mine], mine, tokens, float(bool(rows)))
+
+    def _batch(self, chosen: Sequence[Tokenized], rows: list[int], step_tokens: int, weight: float) -> RewriteBatch:
+        padded = self._rewriter.batch([each.input for each in chosen], [each.target for each in chosen])
+        return RewriteBatch(*padded, torch.full((len(rows),), weight), step_tokens, torch.tensor(rows))
+
+    def _audit(self, skipped: Counter[str]) -> dict[str, object]:
+        tokens = [len(each.target) for each in self.training]
+        return {
+            "rewrites": len(self.training),
+            "rewrites_by_strategy": dict(Counter(each.example.strategy for each in self.training).most_common()),
+            "questions_with_history": sum(bool(each.example.history) for each in self.training),
+            "rewrites_that_repeat_the_question": sum(
+                clean(each.example.rewrite) == clean(each.example.question) for each in self.training
+            ),
+            "input_tokens": f"{max(len(each.input) for each in self.training)} at most",
+            "rewrite_tokens": f"{sum(tokens) / len(tokens):.1f} on average, {max(tokens)} at most",
+            "skipped": dict(skipped) or "none",
+            "validation_rewrites": len(self.held_out),
+            "validation_rewrites_generated": len(self.generated),
+            "steps_per_epoch": self.steps_per_epoch,
+        }
+
+
+def _distinct(sources: Sequence[RewriteSource]) -> Iterator[RewriteExample]:
+    seen: set[RewriteExample] = set()
+    for source in sources:
+        for example in read_rewrites(source.layout, source.path, source.strategy, source.limit):
+            if example not in seen:
+                seen.add(example)
+                yield example
+
+
+def _dialogue(example: RewriteExample) -> str:
+    """What all turns of a dialogue share: its first turn, which in the first example is the question."""
+    return example.history[0] if example.history else example.question
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,283 @@
+"""Multi-query retrieval (DMQR-RAG, Eq. 1-3): a question and its rewrites search together, and their passages are fused.
+
+q' = {q, RS_1(q), ..., RS_n(q)}     D = union of Retriever(q'_i)     D' = Reranker(q, D), or RRF of the lists
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from common.checks import Precision, check_at_least, check_choice
+from common.command_line import call_with_known
+from common.errors import UserError
+from common.records import Passage, Question, Ranked, clean
+from common.rewrites import Rewrites
+from harness.interfaces import Retriever, Rewriter
+from harness.retrievers.fusion import reciprocal_rank_fusion
+from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
+from harness.runtime.memory_needs import Load, Machine, Memory
+from models.dmqr.strategies import PAPER
+from models.token_count import tokens_read
+
+if TYPE_CHECKING:
+    from models.rerag.estimator import RelevanceEstimator
+
+MultiQueryFusion = Literal["rerank", "rrf"]
+ORIGINAL = "question"  # what made the query that is the question itself
+_SUB_QUERIES = 3  # assumed of a strategy that makes several, where memory is planned
+
+
+@dataclass(frozen=True, slots=True)
+class QueryHits:
+    """One query of a question, and what it found."""
+
+    query: str
+    made_by: tuple[str, ...]  # strategies, or ORIGINAL
+    hits: tuple[Ranked, ...]  # best first, with the retriever's scores
+
+
+@dataclass(frozen=True, slots=True)
+class MultiQueryHits:
+    """What all queries of one question found."""
+
+    searches: tuple[QueryHits, ...]
+    rewrites: Rewrites | None  # None without a rewriter
+    ranked: tuple[Ranked, ...]  # the fused list, best first
+    scored: int  # passages that the scorer was given
+
+    @property
+    def union(self) -> list[Passage]:
+        """Every passage once, in the order of first appearance, query by query."""
+        return union([search.hits for search in self.searches])
+
+    def ranks(self, passage_id: str) -> dict[int, int]:
+        """Place of each query that found the passage -> rank of the passage in its list, from 1."""
+        return {
+            place: rank
+            for place, search in enumerate(self.searches)
+            for rank, hit in enumerate(search.hits, 1)
+            if hit.passage.id == passage_id
+        }
+
+    def alone(self, place: int) -> list[Passage]:
+        """The passages that only the query at this place found, best first."""
+        others = {
+            hit.passage.id
+            for other, search in enumerate(self.searches)
+            if other != place
+            for hit in search.hits
+        }  # fmt: skip
+        return [hit.passage for hit in self.searches[place].hits if hit.passage.id not in others]
+
+
+@dataclass(frozen=True, slots=True)
+class MultiQueryBatch:
+    """The results of a batch of questions, with the seconds of each stage and the tokens that the scorer read."""
+
+    results: list[MultiQueryHits]
+    seconds: dict[str, float]  # rewriting, retrieval, reranking; of the whole batch
+    tokens: int
+
+
+def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
+    """Every passage of ranked lists once, by id, in the order of first appearance, list by list."""
+    passages: dict[str, Passage] = {}
+    for hits in lists:
+        for hit in hits:
+            passages.setdefault(hit.passage.id, hit.passage)
+    return list(passages.values())
+
+
+class MultiQueryRetriever:
+    """Searches with each question and its rewrites, around any retriever, in one batched search.
+
+    Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
+
+    Args:
+        retriever: Searches with all queries of all questions together.
+        rewriter: Makes the rewrites; None searches with the question alone.
+        strategies: Of the rewriter.
+        per_query: Passages retrieved per query; as a retriever, at least k.
+        fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, or folder or hub id of a cross-encoder.
+        original: Whether the question itself searches, too; if not, and with a rewriter, only its rewrites do.
+        rank_constant: Of `rrf`.
+        scorer: A loaded scorer, instead of `serving`.
+        device: Of the scorer: auto, cpu or cuda.
+        precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If a value is not allowed, or `rerank` has no scorer.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        rewriter: Rewriter | None = None,
+        strategies: tuple[str, ...] = PAPER,
+        per_query: int = 10,
+        fusion: MultiQueryFusion = "rerank",
+        serving: Path | None = None,
+        original: bool = True,
+        rank_constant: int = 60,
+        scorer: "RelevanceEstimator | None" = None,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer)
+        self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
+        self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
+        self.rank_constant, self.scorer = rank_constant, scorer
+        if serving is not None:
+            from models.rerag.scorer import load_scorer
+
+            self.scorer = load_scorer(serving, device, precision)
+
+    @staticmethod
+    def check_options(
+        rewriter: Rewriter | None,
+        strategies: Sequence[str],
+        per_query: int,
+        fusion: str,
+        serving: Path | None,
+        rank_constant: int,
+        scorer: object,
+    ) -> None:
+        """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
+        check_at_least(1, per_query=per_query)
+        check_at_least(0, rank_constant=rank_constant)
+        check_choice(get_args(MultiQueryFusion), fusion=fusion)
+        given = (serving is not None) + (scorer is not None)
+        if fusion == "rerank" and given != 1:
+            raise UserError(
+                "fusion rerank needs one scorer: name a folder with an estimator by serving (checkpoints/<name>/serving) or a "
+                "cross-encoder such as BAAI/bge-reranker-base, or set fusion to rrf."
+            )
+        if fusion == "rrf" and given:
+            raise UserError("fusion rrf uses no scorer: omit serving, or set fusion to rerank.")
+        if rewriter is None:
+            return
+        if not strategies or len(set(strategies)) < len(strategies):
+            raise UserError(f"strategies is {list(strategies)}; it must name at least one, each once.")
+        if check := getattr(getattr(rewriter, "class_type", type(rewriter)), "check_strategies", None):
+            options = getattr(rewriter, "init_args", None)
+            if options is not None:  # not built yet; a rewriter that is built refuses a strategy when it is asked
+                call_with_known(check, {**options, "strategies": strategies})
+
+    @staticmethod
+    def memory(
+        machine: Machine,
+        load: Load,
+        rewriter: Rewriter | None,
+        strategies: Sequence[str],
+        per_query: int,
+        serving: Path | None,
+        device: str,
+        precision: Precision,
+    ) -> Memory:
+        """The scorer; as a retriever each of its queries is rewritten, and searches with all its rewrites."""
+        each = Load(load.queries, load.queries, load.passages)
+        return multi_query_memory(machine, each, rewriter, strategies, per_query, serving, device, precision)
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query after fusion, best first; equal queries are rewritten once.
+
+        Raises:
+            UserError: If k is below 1, or the rewriter does not know a strategy.
+        """
+        check_at_least(1, k=k)
+        texts = [clean(query) for query in queries]
+        distinct = [Question(str(place), text) for place, text in enumerate(dict.fromkeys(texts), 1) if text]
+        found = self.find(distinct, k, max(k, self.per_query)).results
+        ranked = dict(zip((each.text for each in distinct), (each.ranked for each in found), strict=True))
+        return [list(ranked.get(text, ())) for text in texts]
+
+    def find(self, questions: Sequence[Question], k: int, per_query: int | None = None) -> MultiQueryBatch:
+        """The k best passages of each question, with what each of its queries found: one batched search for all of them.
+
+        Args:
+            questions: Their texts, with earlier turns for the rewriter.
+            k: Passages of the fused list.
+            per_query: Passages per query; the option's when None.
+        """
+        times = [time.perf_counter()]
+        rewrites: Sequence[Rewrites | None] = [None] * len(questions)
+        if self.rewriter is not None and questions:
+            rewrites = self.rewriter.rewrite(questions, self.strategies)
+        made = [self._queries(*pair) for pair in zip(questions, rewrites, strict=True)]
+        times.append(time.perf_counter())
+        found = self._search(made, per_query or self.per_query)
+        times.append(time.perf_counter())
+        before = tokens_read(self.scorer)
+        ranked = self._fuse([clean(question.text) for question in questions], found)
+        times.append(time.perf_counter())
+        results = [
+            MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
+            for searches, written, hits in zip(found, rewrites, ranked, strict=True)
+        ]
+        stages = ("rewriting", "retrieval", "reranking")
+        seconds = {
+            stage: end - start for stage, start, end in zip(stages, times, times[1:], strict=False)
+        }  # fmt: skip
+        return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
+
+    def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
+        """The distinct queries of a question, in order, with what made each; equal ones search once."""
+        made: dict[str, list[str]] = {clean(question.text): [ORIGINAL]} if self.original else {}
+        for strategy, queries in (rewrites.queries if rewrites else {}).items():
+            for query in queries:
+                makers = made.setdefault(query, [])
+                if strategy not in makers:
+                    makers.append(strategy)
+        made = made or {clean(question.text): [ORIGINAL]}  # an adaptive rewriter may select nothing
+        return {query: tuple(makers) for query, makers in made.items()}
+
+    def _search(self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int) -> list[tuple[QueryHits, ...]]:
+        """One batched search with the distinct queries of all questions."""
+        distinct = list(dict.fromkeys(query for queries in made for query in queries))
+        hits = dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))
+        return [
+            tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
+        ]
+
+    def _fuse(self, questions: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:
+        """Each question's passages, best first; every (question, passage) is scored once."""
+        lists = [[search.hits for search in searches] for searches in found]
+        if self.scorer is None:
+            return [reciprocal_rank_fusion(each, [1.0] * len(each), self.rank_constant) for each in lists]
+        texts = [shortened(self.scorer, question) for question in questions]
+        return rerank(self.scorer, texts, [union(each) for each in lists])
+
+
+def multi_query_memory(
+    machine: Machine,
+    load: Load,
+    rewriter: object,
+    strategies: Sequence[str],
+    per_query: int,
+    serving: Path | None,
+    device: str,
+    precision: Precision,
+) -> Memory:
+    """The scorer, with a union in which no passage was found twice; its parts get all queries.
+
+    Args:
+        machine: Where it is to run.
+        load: With as many queries as questions.
+        rewriter: None if there is none; a strategy then makes no query.
+        strategies: Each makes one query, or a few.
+        per_query: Passages per query.
+        serving: Of the scorer; None without one.
+        device: Of the scorer.
+        precision: Of the scorer.
+    """
+    queries = 1 if rewriter is None else 1 + sum(1 if name in PAPER else _SUB_QUERIES for name in strategies)
+    parts = Load(load.questions, load.questions * queries, load.passages)
+    if serving is None:
+        return Memory(parts=parts)
+    needs = scorer_needs(machine, serving, device, precision, load.questions, per_query * queries)
+    return Memory(needs, (*DEVICES, ("per_query", max(1, per_query // 2))), parts)

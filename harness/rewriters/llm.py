@@ -1,0 +1,147 @@
+"""A language model as query rewriter: all strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Table 1)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.chat import Chat
+from common.checks import check_at_least
+from common.records import Question, clean
+from common.rewrites import Rewrites
+from common.seals import fingerprint
+from harness.interfaces import LanguageModel
+from harness.llm.prompts import Prompt
+from harness.llm.structured import Parsed as Asked
+from harness.llm.structured import ask_parsed
+from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.memory_needs import Load, Memory
+from models.dmqr.strategies import REASON, Parsed, Pool, Strategy, parse_output
+
+
+class LlmRewriter:
+    """Rewrites questions with a language model, by prompts that are generated from the pool of strategies.
+
+    One call per question makes the queries of all strategies.  A reply without a line for every strategy is shown to the model
+    again with the reason; what is missing after that falls back to the question.
+
+    Args:
+        llm: The language model.
+        pool: YAML file with strategies and demonstrations of your own, in the form of `models.dmqr.strategies.Pool.load`.
+        adaptive: Select strategies for each question (Table 1) instead of using all (Table 5).
+        repairs: Further calls for a reply that cannot be used, at most.
+        max_tokens: Most tokens of a reply.
+        temperature: 0 is greedy.
+
+    Raises:
+        UserError: If a value is not allowed.
+        MissingInputError: If the pool's file does not exist.
+        DataError: If it is no pool.
+    """
+
+    def __init__(
+        self,
+        llm: LanguageModel,
+        pool: Path | None = None,
+        adaptive: bool = False,
+        repairs: int = 1,
+        max_tokens: int = 512,
+        temperature: float = 0.0,
+    ) -> None:
+        self.check_options(pool, repairs, max_tokens, temperature)
+        self.llm, self.adaptive, self.repairs = llm, adaptive, repairs
+        self.max_tokens, self.temperature = max_tokens, temperature
+        self.pool = _loaded(pool)
+        self.name = f"{llm.name}{', adaptive' if adaptive else ''}"
+        self._used: dict[str, str] = {}  # facts of the prompts that were used, by hash
+
+    @staticmethod
+    def check_options(pool: Path | None, repairs: int, max_tokens: int, temperature: float) -> None:
+        """Check values and the pool's file.  Raises UserError or a subclass."""
+        check_at_least(0, repairs=repairs, temperature=temperature)
+        check_at_least(1, max_tokens=max_tokens)
+        _loaded(pool)
+
+    @staticmethod
+    def check_strategies(strategies: Sequence[str], pool: Path | None) -> None:
+        """Raise UserError if the pool lacks a strategy; called before anything is loaded."""
+        _loaded(pool).chosen(strategies)
+
+    @staticmethod
+    def memory(load: Load) -> Memory:
+        """Nothing but the language model, which gets one chat per question."""
+        return Memory(parts=Load(load.questions, load.queries, 1))
+
+    @property
+    def facts(self) -> list[str]:
+        """The model, and the prompts that were used with their hashes, for reports."""
+        return [f"rewriter: {self.name}", *self._used.values()]
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """What the rewrites depend on besides the options: the model, and the prompts' content."""
+        names = list(self.pool.strategies)
+        prompts = [self._prompt(names, dialogue).hash for dialogue in (False, True)]
+        return {"llm": self.llm.name, "prompts": fingerprint(prompts)[:12]}
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """The queries of every question by every strategy, or by those that the model selects.
+
+        Raises:
+            UserError: If the pool lacks a strategy, or no call can succeed (from the model).
+        """
+        chosen = self.pool.chosen(strategies)
+        if not questions:
+            return []
+        outcomes = ask_parsed(
+            self.llm,
+            [self._chat(question, strategies) for question in questions],
+            lambda reply: self._complete(reply, chosen),
+            self.repairs,
+        )
+        found = [self._rewrites(*pair, chosen) for pair in zip(questions, outcomes, strict=True)]
+        tell_fallbacks(self.name, found)
+        return found
+
+    def _prompt(self, strategies: Sequence[str], dialogue: bool) -> Prompt:
+        generate = self.pool.selection_prompt if self.adaptive else self.pool.rewriting_prompt
+        name = f"{'selection' if self.adaptive else 'rewriting'}{' in a dialogue' if dialogue else ''}"
+        return Prompt(name, generate(strategies, dialogue), max_tokens=self.max_tokens)
+
+    def _chat(self, question: Question, strategies: Sequence[str]) -> Chat:
+        prompt = self._prompt(strategies, bool(question.history))
+        self._used[prompt.hash] = prompt.fact
+        history = "\n".join(f"- {turn}" for turn in map(clean, question.history) if turn)
+        return Chat(
+            prompt.messages(question=clean(question.text), history=history), prompt.max_tokens, self.temperature
+        )
+
+    def _complete(self, reply: str, chosen: Sequence[Strategy]) -> Parsed:
+        """What a reply holds; raises ValueError if something is missing."""
+        parsed = parse_output(reply, chosen)
+        if self.adaptive:
+            if parsed.malformed:
+                raise ValueError(f"the line {parsed.malformed[0][:80]!r} does not hold a method's name and its result")
+            if not parsed.queries:
+                raise ValueError("it selects no method")
+            if not parsed.reason:
+                raise ValueError(f"its last line does not begin with {REASON!r}")
+        elif missing := [each.title for each in chosen if each.name not in parsed.queries]:
+            raise ValueError(f"it has no valid line for {missing[0]}")
+        return parsed
+
+    def _rewrites(self, question: Question, asked: Asked[Parsed], chosen: Sequence[Strategy]) -> Rewrites:
+        """The rewrites of one question: of its last reply, and what only an earlier one has."""
+        parsed = [asked.value] if asked.value else [parse_output(reply.text, chosen) for reply in asked.replies[::-1]]
+        queries: dict[str, tuple[str, ...]] = {}
+        for each in parsed:
+            if not (self.adaptive and queries):  # a selection is one reply's
+                queries |= {name: texts for name, texts in each.queries.items() if name not in queries}
+        wanted = [each.name for each in chosen]
+        if self.adaptive and queries:
+            selected = next(each for each in parsed if each.queries)
+            wanted = [name for name in wanted if name in selected.queries or name in selected.empty]
+        reason = next((each.reason for each in parsed if each.reason), "")
+        return with_fallbacks(clean(question.text), wanted, queries, asked.failure, reason, asked.costs)
+
+
+def _loaded(pool: Path | None) -> Pool:
+    return Pool.load(None if pool is None else Path(pool))

@@ -1,0 +1,165 @@
+"""DMQR-RAG at inference: rewrite the question, search with it and its rewrites, rerank the union, read the best passages.
+
+q -> q' = {q, RS_1(q), ..., RS_n(q)} -> D = Retriever(q') -> D' = Reranker(q, D) -> LLM(q, TopK(D'))  (Eq. 1-3)
+
+Its baselines (Table 2) are options: without a rewriter it is retrieval with the original query (OQR), with `original` false a
+rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.checks import Precision, check_at_least
+from common.records import Answer, Asked, as_questions
+from harness.interfaces import Reader, Retriever, Rewriter
+from harness.readers.read_answers import read_answers, sum_costs
+from harness.retrievers.multi_query import (
+    ORIGINAL,
+    MultiQueryFusion,
+    MultiQueryHits,
+    MultiQueryRetriever,
+    multi_query_memory,
+)
+from harness.runtime.memory_needs import Load, Machine, Memory
+from models.dmqr.strategies import PAPER
+
+if TYPE_CHECKING:
+    from models.rerag.estimator import RelevanceEstimator
+
+_OF_REWRITING = {"model_calls": "rewriter_calls", "failed_calls": "failed_rewriter_calls"}  # in the costs of an answer
+
+
+class Dmqr:
+    """Searches with each question and its rewrites, fuses what they found, and generates an answer from the best k passages.
+
+    The evidence is best first, with the scores of the fusion.  Notes: `queries`, each with what made it, the ids it `found`, and
+    the passages that it `alone` found; `passages`, by which queries each passage of the evidence was found, at which rank;
+    `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's.
+
+    Args:
+        retriever: Searches with all queries of all questions together.
+        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone (OQR).
+        strategies: Of the rewriter.
+        per_query: Passages retrieved per query.
+        k: Number of passages after fusion.
+        fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder
+            or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
+        original: Whether the question itself searches, too; if not, only its rewrites do.
+        rank_constant: Of `rrf`.
+        scorer: A loaded scorer, instead of `serving`.
+        reader: Generates the answer from the question and the k passages; without a reader only the evidence is returned.
+        device: Of the scorer: auto, cpu or cuda.
+        precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If a value is not allowed, or `rerank` has no scorer.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        rewriter: Rewriter | None = None,
+        strategies: tuple[str, ...] = PAPER,
+        per_query: int = 10,
+        k: int = 5,
+        fusion: MultiQueryFusion = "rerank",
+        serving: Path | None = None,
+        original: bool = True,
+        rank_constant: int = 60,
+        scorer: "RelevanceEstimator | None" = None,
+        reader: Reader | None = None,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(rewriter, strategies, per_query, k, fusion, serving, rank_constant, scorer)
+        self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
+        self.search = MultiQueryRetriever(
+            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device, precision
+        )  # fmt: skip
+
+    @staticmethod
+    def check_options(
+        rewriter: Rewriter | None,
+        strategies: Sequence[str],
+        per_query: int,
+        k: int,
+        fusion: str,
+        serving: Path | None,
+        rank_constant: int,
+        scorer: object,
+    ) -> None:
+        """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
+        check_at_least(1, k=k)
+        MultiQueryRetriever.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer)
+
+    @staticmethod
+    def memory(
+        machine: Machine,
+        load: Load,
+        rewriter: Rewriter | None,
+        strategies: Sequence[str],
+        per_query: int,
+        k: int,
+        serving: Path | None,
+        device: str,
+        precision: Precision,
+    ) -> Memory:
+        """The scorer; its retriever gets all queries, its reader k passages."""
+        each = Load(load.questions, load.questions, k)
+        return multi_query_memory(machine, each, rewriter, strategies, per_query, serving, device, precision)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        if not questions:
+            return []
+        batch = self.search.find(questions, self.k)
+        seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
+        tokens = batch.tokens / len(questions)
+        answers = [
+            Answer(question.id, "", found.ranked, costs={**_costs(found, tokens), **seconds}, notes=explanation(found))
+            for question, found in zip(questions, batch.results, strict=True)
+        ]
+        return read_answers(self.reader, questions, answers)
+
+
+def _costs(found: MultiQueryHits, tokens: float) -> dict[str, float]:
+    """The counts of one question; those of rewriting under names of their own, so that a failed call is not taken for the reader's."""
+    own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
+    rewriting = found.rewrites.costs if found.rewrites else {}
+    return sum_costs(own, {_OF_REWRITING.get(name, name): value for name, value in rewriting.items()})
+
+
+def explanation(found: MultiQueryHits) -> dict[str, object]:
+    """The notes of one question's answer; see `Dmqr`."""
+    queries: list[dict[str, object]] = [
+        {
+            "query": search.query,
+            "made_by": list(search.made_by),
+            "found": [hit.passage.id for hit in search.hits],
+            "alone": [{"id": each.id, "title": each.title} for each in found.alone(place)],
+        }
+        for place, search in enumerate(found.searches)
+    ]
+    passages = []
+    for hit in found.ranked:
+        ranks = found.ranks(hit.passage.id)
+        own = next((rank for place, rank in ranks.items() if ORIGINAL in found.searches[place].made_by), None)
+        shown = {
+            "found_by": ", ".join(f"{'/'.join(found.searches[place].made_by)} {rank}" for place, rank in ranks.items())
+        }
+        passages.append({"id": hit.passage.id, "rank": own, **(shown if len(found.searches) > 1 else {})})
+    notes: dict[str, object] = {"queries": queries, "passages": passages}
+    if found.rewrites and found.rewrites.fallbacks:
+        notes["fallbacks"] = dict(found.rewrites.fallbacks)
+    if found.rewrites and found.rewrites.reason:
+        notes["reason"] = found.rewrites.reason
+    return notes

@@ -1,0 +1,140 @@
+"""Input formats of generative rewriters: tokenizes a question with its dialogue history and the strategy to rewrite it by.
+
+    strategy: TITLE history: TURN | TURN question: QUESTION         the history only where there is one
+
+    seq2seq   that text as the input of an encoder-decoder
+    chat      that text as the user's message in the chat template of a causal LM; the reply is the rewrite
+    plain     that text and a line break, for a causal LM without chat template
+
+The question is never truncated.  A history that is too long loses words from its beginning: the oldest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from common.checks import check_at_least
+from common.errors import UserError
+from common.records import clean
+from models.text_formats import marker_texts, neutralize
+
+RewriteFormat = Literal["seq2seq", "chat", "plain"]
+VERSION = "strategy, history, question; nfkc, single blanks; v1"
+FORMATS: dict[str, RewriteFormat] = {f"{name}; {VERSION}": name for name in get_args(RewriteFormat)}
+MIN_TOKENS = 16  # smallest allowed maximum length of an input
+_BETWEEN_TURNS = " | "
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question to rewrite by one strategy."""
+
+    question: str
+    title: str  # of the strategy
+    history: tuple[str, ...] = ()  # earlier turns, oldest first
+
+
+class RewriteEncoder:
+    """Tokenizes tasks and rewrites.
+
+    Args:
+        tokenizer: Of the model.
+        format: One of the formats above; seq2seq needs a tokenizer that appends its end token.
+        max_tokens: Maximum input length, in tokens, special tokens included.
+        end_ids: End tokens of the model; a rewrite to learn from ends with the first.
+
+    Raises:
+        UserError: If the format does not fit the tokenizer, or max_tokens is below 16.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerBase, format: RewriteFormat, max_tokens: int, end_ids: Sequence[int]
+    ) -> None:
+        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
+        self.tokenizer, self.format, self.max_tokens, self.end_ids = tokenizer, format, max_tokens, list(end_ids)
+        self.marks = marker_texts(tokenizer)
+        if format == "seq2seq" and tokenizer("")["input_ids"][-1:] != self.end_ids[:1]:
+            raise UserError(
+                f"the tokenizer {tokenizer.name_or_path} does not end a text with its end token: add the post-processor of its "
+                "model family."
+            )
+        if format == "chat":
+            try:
+                self._prompt("Hi")
+            except TemplateError as error:
+                raise UserError(
+                    f"the chat template of {tokenizer.name_or_path} refuses a user's message: {' '.join(str(error).split())}"
+                ) from error
+
+    @property
+    def text_format(self) -> str:
+        """Version string of the format: stored in the serving folder and compared at loading."""
+        return f"{self.format}; {VERSION}"
+
+    def __call__(self, tasks: Sequence[Task]) -> list[list[int] | None]:
+        """Token ids of every task's input, at most `max_tokens`; None for a question that alone is too long."""
+        inputs: list[list[int] | None] = []
+        for task, ids in zip(tasks, self._ids([self.text(task) for task in tasks]), strict=True):
+            inputs.append(ids if len(ids) <= self.max_tokens else self._shortened(task))
+        return inputs
+
+    def text(self, task: Task, dropped_words: int = 0) -> str:
+        """The text of a task, without the first words of its history."""
+        words = self._history(task)[dropped_words:]
+        history = f" history: {' '.join(words)}" if words else ""
+        return f"strategy: {self._clean(task.title)}{history} question: {self._clean(task.question)}"
+
+    def targets(self, rewrites: Sequence[str]) -> list[list[int]]:
+        """Token ids of rewrites to learn from, end token included."""
+        if not rewrites:
+            return []
+        texts = [self._clean(rewrite) for rewrite in rewrites]
+        if self.format == "seq2seq":
+            return list(self.tokenizer(texts)["input_ids"])
+        return [[*ids, self.end_ids[0]] for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+
+    def decoded(self, ids: Sequence[int]) -> str:
+        """The text of generated tokens."""
+        return clean(self.tokenizer.decode(ids, skip_special_tokens=True))
+
+    def _history(self, task: Task) -> list[str]:
+        return _BETWEEN_TURNS.join(map(self._clean, task.history)).split()
+
+    def _shortened(self, task: Task) -> list[int] | None:
+        """The input with as many of the newest words of its history as fit: found by bisection."""
+        fits, low, high = None, 1, len(self._history(task))
+        while low <= high:
+            middle = (low + high) // 2
+            (ids,) = self._ids([self.text(task, middle)])
+            if len(ids) <= self.max_tokens:
+                fits, high = ids, middle - 1
+            else:
+                low = middle + 1
+        return fits
+
+    def _ids(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        if self.format == "seq2seq":
+            return list(self.tokenizer(list(texts), verbose=False)["input_ids"])
+        if self.format == "chat":
+            return list(self.tokenizer([self._prompt(text) for text in texts], add_special_tokens=False)["input_ids"])
+        rows = self.tokenizer([f"{text}\n" for text in texts], verbose=False)["input_ids"]
+        return [row[:-1] if row[-1] in self.end_ids else row for row in rows]  # of a tokenizer that ends every text
+
+    def _prompt(self, text: str) -> str:
+        message = [{"role": "user", "content": text}]
+        return str(self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True))
+
+    def _clean(self, text: str) -> str:
+        return neutralize(clean(text), self.marks)
+
+
+def format_of(tokenizer: PreTrainedTokenizerBase, encoder_decoder: bool) -> RewriteFormat:
+    """The format of a model that is trained as a rewriter: a chat template is used where there is one."""
+    if encoder_decoder:
+        return "seq2seq"
+    return "chat" if tokenizer.chat_template else "plain"

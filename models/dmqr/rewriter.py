@@ -1,0 +1,236 @@
+"""A generative query rewriter: a T5 or a causal LM, whole or with one LoRA adapter for all strategies, and its serving folder.
+
+serving/serving.json   kind "dmqr_rewriter", text format, strategies, base model of the adapter
+serving/rewriter/      the model with the adapter merged in: loadable by transformers alone, and by vLLM if it is a causal LM
+serving/adapter/       the adapter by itself, in peft's files; only if it was trained with LoRA
+
+Shape legend: P rewrites, T tokens, A tokens of a rewrite with its end.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, PreTrainedModel
+
+from common.checks import Precision
+from common.errors import UserError
+from common.files import sha256
+from common.seals import check_fields
+from models.causal_lm import HEADS, CausalLanguageModel
+from models.devices import compute_dtype, resolve_device
+from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
+from models.dmqr.strategies import Strategy, queries_of
+from models.lora import has_adapter, merged_weights, save_adapter
+from models.pair_export import with_max_tokens
+from models.pretrained import load_seq2seq, resolve
+from models.seq2seq_lm import Seq2SeqLanguageModel
+from models.serving_manifest import CURE, read_manifest, write_manifest
+
+KIND = "dmqr_rewriter"
+PART, ADAPTER = "rewriter", "adapter"
+FIELDS = {"strategies": dict, "max_rewrite_tokens": int, "adapter": dict, "base": dict}
+STRATEGY_FIELDS = {"title": str, "several": [True, False]}
+MergedType = Literal["float32", "bfloat16"]
+
+
+class Rewriter(nn.Module):
+    """Writes queries, and scores given ones.
+
+    Args:
+        lm: The language model; see `build`.
+        max_tokens: Maximum input length, in tokens.
+        max_rewrite_tokens: Maximum length of a rewrite, end token included.
+        strategies: Those that it is trained on, by name.
+
+    Raises:
+        UserError: If input and rewrite together exceed what the model reads and writes, or max_tokens is below 16.
+    """
+
+    def __init__(
+        self,
+        lm: CausalLanguageModel | Seq2SeqLanguageModel,
+        max_tokens: int,
+        max_rewrite_tokens: int,
+        strategies: Mapping[str, Strategy],
+    ) -> None:
+        super().__init__()
+        together = max_tokens + max_rewrite_tokens
+        if lm.context_tokens is not None and together > lm.context_tokens:
+            raise UserError(
+                f"max_tokens {max_tokens} and max_rewrite_tokens {max_rewrite_tokens} exceed the {lm.context_tokens} tokens that "
+                f"{lm.network.name_or_path} reads and writes together: lower one."
+            )
+        self.lm, self.strategies, self.max_rewrite_tokens = lm, dict(strategies), max_rewrite_tokens
+        self.format = format_of(lm.tokenizer, lm.network.config.is_encoder_decoder)
+        self.encode = RewriteEncoder(lm.tokenizer, self.format, max_tokens, lm.end_ids)
+
+    @classmethod
+    def build(
+        cls,
+        pretrained: str,
+        max_tokens: int,
+        max_rewrite_tokens: int,
+        strategies: Mapping[str, Strategy],
+        dropout: float | None = None,
+        gradient_checkpointing: bool = False,
+    ) -> Self:
+        """Load a model in fp32, to train it or to serve it.
+
+        Args:
+            pretrained: Folder or hub id of a T5-family model or a causal LM.
+            max_tokens: See the class.
+            max_rewrite_tokens: See the class.
+            strategies: See the class.
+            dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
+            gradient_checkpointing: Recompute activations in the backward pass.
+
+        Raises:
+            MissingInputError: If the model is not on this machine.
+            UserError: If it generates no text, or an option does not fit it.
+            ArtifactError: If weights are missing.
+        """
+        config = AutoConfig.from_pretrained(str(resolve(pretrained)))
+        if config.is_encoder_decoder:
+            network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
+            return cls(Seq2SeqLanguageModel(network, tokenizer), max_tokens, max_rewrite_tokens, strategies)
+        if not any(head in name for name in config.architectures or () for head in HEADS):
+            raise UserError(
+                f"pretrained {pretrained} is a {config.model_type!r}, which generates no text: name a T5-family model or a causal "
+                "LM, such as google/flan-t5-base or Qwen/Qwen2.5-0.5B-Instruct."
+            )
+        if dropout is not None:
+            raise UserError(
+                f"dropout is for a T5, and {pretrained} is a {config.model_type!r}: omit it; see lora_dropout."
+            )
+        lm = CausalLanguageModel.build(pretrained)
+        if gradient_checkpointing:
+            lm.network.activation_checkpointing_enable({"use_reentrant": False})
+        return cls(lm, max_tokens, max_rewrite_tokens, strategies)
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The network, with LoRA layers if there are any."""
+        return self.lm.network
+
+    def task(self, question: str, strategy: str, history: Sequence[str] = ()) -> Task:
+        """What the model is to do, for `encode`."""
+        return Task(question, self.strategies[strategy].title, tuple(history))
+
+    def forward(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
+        """Log-probability (P, A) of every token of rewrites, nats, fp32; 0 where there is none.  Inputs as from `batch`."""
+        return self.lm.labels_logp(ids_PT, attention_PT, labels_PA)
+
+    def batch(self, inputs: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor, Tensor]:
+        """Padded token ids, attention mask and labels of inputs with rewrites, from `encode` and `encode.targets`."""
+        return self.lm.reply_batch(inputs, targets)
+
+    def write(self, inputs: Sequence[Sequence[int]]) -> list[str]:
+        """The greedy rewrite of every input from `encode`, in order; batched by length."""
+        written = self.lm.write(inputs, [self.max_rewrite_tokens] * len(inputs))
+        return [self.encode.decoded(each.ids) for each in written]
+
+    def queries(self, text: str, strategy: str) -> tuple[str, ...]:
+        """The distinct queries in a rewrite; none if it is empty."""
+        return queries_of(text, self.strategies[strategy].several)
+
+    def save(
+        self,
+        folder: Path,
+        strategies: Sequence[str],
+        base: Mapping[str, Any],
+        merged: MergedType = "float32",
+        **facts: Any,
+    ) -> None:
+        """Write model, adapter and manifest into an empty folder.
+
+        Args:
+            folder: The folder.
+            strategies: Names of those that it was trained on.
+            base: Name and sha256 of the files of the model that the adapter belongs to, from `base_model`.
+            merged: Data type of the merged weights; the update is added in fp32.
+            facts: Validation metrics, versions, commit, data digests; JSON types only.
+        """
+        options: dict[str, Any] = {}
+        adapter: dict[str, Any] = {}
+        if has_adapter(self.network):
+            save_adapter(self.network, folder / ADAPTER)
+            config = self.network.peft_config["default"]
+            adapter = {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
+            options["state_dict"] = merged_weights(self.network)
+        if merged != "float32":
+            weights = options.get("state_dict") or self.network.state_dict()
+            options["state_dict"] = _cast(weights, getattr(torch, merged))
+        self.lm.save(folder / PART, **options)
+        if merged != "float32":  # after saving: `architectures` and `dtype` are set there
+            config = copy.deepcopy(self.network.config)
+            config.dtype = merged
+            config.save_pretrained(folder / PART)
+        if self.format == "seq2seq":
+            with_max_tokens(self.lm.tokenizer, self.encode.max_tokens).save_pretrained(folder / PART)
+        write_manifest(
+            folder, KIND, self.encode.text_format, self.encode.max_tokens,
+            strategies={
+                name: {"title": self.strategies[name].title, "several": self.strategies[name].several} for name in strategies
+            },
+            max_rewrite_tokens=self.max_rewrite_tokens, adapter=adapter, base=dict(base), merged=merged, **facts,
+        )  # fmt: skip
+
+    @classmethod
+    def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
+        """Load the merged model of a serving folder, in evaluation mode; the files' checksums are verified.
+
+        Args:
+            serving: Folder that training exported, e.g. checkpoints/dmqr-rrr-hotpot/serving.
+            device: auto, cpu, cuda or cuda:N.
+            precision: auto, fp32 or bf16; see `models.devices.compute_dtype`.
+
+        Raises:
+            UserError: If the device is not possible here, or the precision is unknown.
+            MissingInputError: If the folder does not exist.
+            ArtifactError: If it is corrupt, of another kind or text format.
+        """
+        where = resolve_device(device)
+        dtype = compute_dtype(precision, where)
+        manifest = read_rewriter_manifest(serving)
+        rewriter = cls.build(
+            str(serving / PART), manifest["max_tokens"], manifest["max_rewrite_tokens"], strategies_of(manifest)
+        )
+        rewriter.lm.inference_dtype = dtype
+        return rewriter.eval().to(where)
+
+
+def _cast(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Weights in another data type; tied weights, which are one tensor under two names, stay tied."""
+    cast = {value.data_ptr(): value.to(dtype) for value in weights.values()}
+    return {name: cast[value.data_ptr()] for name, value in weights.items()}
+
+
+def base_model(pretrained: str) -> dict[str, Any]:
+    """Name of a model, and the sha256 of its files of weights: what an adapter belongs to."""
+    folder = resolve(pretrained)
+    files = sorted(path for pattern in ("*.safetensors", "*.bin") for path in folder.glob(pattern))
+    return {"name": pretrained, "sha256": {path.name: sha256(path) for path in files}}
+
+
+def read_rewriter_manifest(serving: Path, check_files: bool = True) -> dict[str, Any]:
+    """The manifest of a rewriter's serving folder.
+
+    Raises:
+        MissingInputError: If the folder does not exist.
+        ArtifactError: If it is corrupt, of another kind or text format.
+    """
+    manifest = read_manifest(Path(serving), KIND, tuple(FORMATS), FIELDS, check_files)
+    fields = dict.fromkeys(manifest["strategies"], STRATEGY_FIELDS)
+    check_fields(f"{serving}: strategies", manifest["strategies"], fields, CURE)
+    return manifest
+
+
+def strategies_of(manifest: Mapping[str, Any]) -> dict[str, Strategy]:
+    """The strategies of a manifest, with what a trained model needs of them."""
+    return {
+        name: Strategy(name, each["title"], "", "", each["several"]) for name, each in manifest["strategies"].items()
+    }

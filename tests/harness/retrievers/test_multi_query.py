@@ -1,0 +1,217 @@
+"""Multi-query retrieval against references computed query by query: union, reranking, reciprocal ranks, one batched search."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import MissingInputError, UserError
+from common.records import Passage, Question, Ranked
+from harness.interfaces import Retriever
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, QueryHits, union
+from harness.selection.options import SelectionOptions
+from harness.strategies.drrag import DrRag
+from models.rerag.model import ReRagModel
+from tests.conftest import NAMES
+from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
+
+PASSAGES = corpus(60)
+ASKED = questions(PASSAGES)
+STRATEGIES = ("gqr", "kwr", "par", "cce")
+chance = random.Random(4)
+TABLE = {
+    each.text: {name: [f"{chance.choice(NAMES)} director film {chance.choice(NAMES)}"] for name in STRATEGIES}
+    for each in ASKED
+}
+TABLE[ASKED[0].text]["kwr"] = [ASKED[0].text]  # the question itself
+TABLE[ASKED[1].text]["cce"] = TABLE[ASKED[1].text]["gqr"]  # two strategies make one query
+TABLE[ASKED[2].text]["par"] = TABLE[ASKED[3].text]["par"]  # two questions have one query
+del TABLE[ASKED[4].text]["kwr"]  # falls back
+
+
+class Counted:
+    """The real estimator, counting the pairs and calls it is asked for."""
+
+    def __init__(self, inner):
+        self.inner, self.encode, self.asked = inner, inner.encode, []
+
+    def scores(self, pairs):
+        self.asked.append(list(pairs))
+        return self.inner.scores(pairs)
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    return write_serving(checkpoints["t5"], tmp_path_factory.mktemp("multi") / "serving")
+
+
+@pytest.fixture(scope="module")
+def estimator(serving: Path):
+    return ReRagModel.load(serving, "cpu").estimator
+
+
+@pytest.fixture(scope="module")
+def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
+    folder = tmp_path_factory.mktemp("index") / "bm25"
+    build_bm25(PASSAGES, folder)
+    return Bm25Retriever(folder)
+
+
+def queries_of(question: Question) -> list[str]:
+    made = [query for name in STRATEGIES for query in TABLE[question.text].get(name, [question.text])]
+    return list(dict.fromkeys([question.text, *made]))
+
+
+def test_all_queries_of_all_questions_are_one_search_and_every_pair_is_scored_once(
+    bm25: Bm25Retriever, estimator
+) -> None:
+    counting, counted, rewriter = CountingRetriever(bm25), Counted(estimator), TableRewriter(TABLE)
+    retriever = MultiQueryRetriever(counting, rewriter, per_query=6, scorer=counted)
+    assert isinstance(retriever, Retriever)
+    batch = retriever.find(ASKED, 5)
+    assert rewriter.asked == [[each.text for each in ASKED]]
+    ((searched, depth),) = counting.asked
+    assert (sorted(searched), depth) == (sorted({query for each in ASKED for query in queries_of(each)}), 6)
+    (pairs,) = counted.asked
+    keys = [(question, passage.id) for question, passage in pairs]
+    expected = {
+        (each.text, hit.passage.id) for each in ASKED for hits in bm25.search(queries_of(each), 6) for hit in hits
+    }
+    assert len(keys) == len(set(keys))
+    assert set(keys) == expected
+    assert sum(found.scored for found in batch.results) == len(keys)
+    assert batch.seconds.keys() == {"rewriting", "retrieval", "reranking"}
+
+
+def test_the_best_of_the_union_by_the_scorer(bm25: Bm25Retriever, serving: Path, estimator) -> None:
+    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, serving=serving, device="cpu")
+    for question, found in zip(ASKED, retriever.find(ASKED, 5).results, strict=True):
+        queries = queries_of(question)
+        assert [search.query for search in found.searches] == queries
+        assert [list(search.hits) for search in found.searches] == bm25.search(queries, 6)
+        pool = {hit.passage.id: hit.passage for hits in bm25.search(queries, 6) for hit in hits}
+        assert [passage.id for passage in found.union] == list(pool)
+        scores = {id_: estimator.scores([(question.text, passage)])[0] for id_, passage in pool.items()}
+        assert [hit.passage.id for hit in found.ranked] == sorted(pool, key=lambda id_: -scores[id_])[:5]
+        assert [hit.score for hit in found.ranked] == model_close([scores[hit.passage.id] for hit in found.ranked])
+
+
+def test_reciprocal_ranks_summed_query_by_query(bm25: Bm25Retriever) -> None:
+    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf")
+    for question, found in zip(ASKED, retriever.find(ASKED, 5).results, strict=True):
+        sums: dict[str, float] = {}
+        for query in queries_of(question):
+            for rank, hit in enumerate(bm25.search([query], 6)[0], 1):
+                sums[hit.passage.id] = sums.get(hit.passage.id, 0.0) + 1 / (60 + rank)
+        assert {hit.passage.id: hit.score for hit in found.ranked} == pytest.approx(
+            {id_: sums[id_] for id_ in sorted(sums, key=lambda id_: -sums[id_])[:5]}
+        )
+        assert found.scored == 0
+    (sharper,) = MultiQueryRetriever(bm25, fusion="rrf", rank_constant=1).search([ASKED[0].text], 2)
+    assert [hit.score for hit in sharper] == pytest.approx([1 / 2, 1 / 3])
+
+
+def test_what_made_a_query_and_which_found_a_passage(bm25: Bm25Retriever) -> None:
+    found = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf").find(ASKED, 5).results
+    assert found[0].searches[0].made_by == ("question", "kwr")
+    assert found[1].searches[1].made_by == ("gqr", "cce")
+    assert found[4].searches[0].made_by == ("question", "kwr")
+    assert found[4].rewrites is not None
+    assert found[4].rewrites.fallbacks == {"kwr": "it is missing"}
+    for each in found:
+        for passage in each.union:
+            expected = {
+                place: [hit.passage.id for hit in search.hits].index(passage.id) + 1
+                for place, search in enumerate(each.searches)
+                if passage.id in [hit.passage.id for hit in search.hits]
+            }
+            assert each.ranks(passage.id) == expected
+            for place in range(len(each.searches)):
+                assert (passage in each.alone(place)) == (list(expected) == [place])
+
+
+def test_without_a_rewriter_it_is_the_retriever_reranked_at_its_depth(bm25: Bm25Retriever, serving: Path) -> None:
+    from harness.retrievers.rerank import RerankedRetriever
+
+    ours = MultiQueryRetriever(bm25, per_query=12, serving=serving, device="cpu", original=False)
+    texts = [each.text for each in ASKED]
+    assert ours.search(texts, 4) == RerankedRetriever(bm25, serving, 12, "cpu").search(texts, 4)
+    plain = MultiQueryRetriever(bm25, per_query=12, fusion="rrf")
+    assert [[h.passage for h in hits] for hits in plain.search(texts, 4)] == [
+        [h.passage for h in hits] for hits in bm25.search(texts, 4)
+    ]
+
+
+def test_a_rewrite_in_the_question_s_place(bm25: Bm25Retriever) -> None:
+    table = {ASKED[0].text: {"hyde": ["name3 is the director of the film name5"]}}
+    counting = CountingRetriever(bm25)
+    alone = MultiQueryRetriever(counting, TableRewriter(table), ("hyde",), 10, "rrf", original=False)
+    first, second = alone.find(ASKED[:2], 5).results
+    assert counting.asked == [(["name3 is the director of the film name5", ASKED[1].text], 10)]
+    assert [search.made_by for search in first.searches] == [("hyde",)]
+    assert [search.made_by for search in second.searches] == [("hyde",)]  # it fell back to the question
+
+    class Nothing(TableRewriter):
+        def rewrite(self, questions, strategies):
+            return [type(each)({}) for each in super().rewrite(questions, strategies)]
+
+    (found,) = MultiQueryRetriever(bm25, Nothing({}), STRATEGIES, 10, "rrf", original=False).find(ASKED[:1], 5).results
+    assert [(search.query, search.made_by) for search in found.searches] == [(ASKED[0].text, ("question",))]
+
+
+def test_as_a_retriever_it_stands_under_other_systems_and_asks_the_rewriter_once(
+    bm25: Bm25Retriever, estimator
+) -> None:
+    rewriter = TableRewriter(TABLE)
+    retriever = MultiQueryRetriever(bm25, rewriter, per_query=2, scorer=estimator)
+    text = ASKED[0].text
+    first, empty, again, unknown = retriever.search([text, " ", f" {text}\n", "zzz"], 9)
+    assert (len(first), empty, unknown) == (9, [], [])
+    assert again == first
+    assert rewriter.asked == [[text, "zzz"]]
+    assert retriever.search([], 3) == []
+    with pytest.raises(UserError, match="k must be at least 1, got 0"):
+        retriever.search([text], 0)
+    answers = DrRag(retriever, selection=SelectionOptions("qdc", k=4)).answer(ASKED)
+    assert [len(answer.evidence) for answer in answers] == [4] * len(ASKED)
+    assert [answer.evidence[0].passage for answer in answers] == [
+        hits[0].passage for hits in retriever.search([each.text for each in ASKED], 4)
+    ]
+
+
+lists = st.lists(st.lists(st.integers(0, 12), unique=True, max_size=8), min_size=1, max_size=5)
+
+
+@given(lists)
+def test_the_union_holds_every_passage_once_in_order_of_appearance(numbers: list[list[int]]) -> None:
+    hits = [[Ranked(Passage(str(n), "text", ""), 1.0) for n in each] for each in numbers]
+    assert [p.id for p in union(hits)] == list(dict.fromkeys(str(n) for each in numbers for n in each))
+    found = MultiQueryHits(tuple(QueryHits(str(i), ("x",), tuple(each)) for i, each in enumerate(hits)), None, (), 0)
+    alone = {p.id for place in range(len(hits)) for p in found.alone(place)}
+    assert alone == {p.id for p in found.union if len(found.ranks(p.id)) == 1}
+
+
+def test_refusals(bm25: Bm25Retriever, serving: Path, tmp_path: Path, estimator) -> None:
+    for options, part in (
+        ({"per_query": 0, "fusion": "rrf"}, "per_query must be at least 1"),
+        ({"rank_constant": -1, "fusion": "rrf"}, "rank_constant must be at least 0"),
+        ({"fusion": "mean"}, "fusion 'mean' is unknown; allowed: rerank, rrf"),
+        ({}, "fusion rerank needs one scorer"),
+        ({"serving": serving, "scorer": estimator}, "fusion rerank needs one scorer"),
+        ({"fusion": "rrf", "serving": serving}, "fusion rrf uses no scorer"),
+        ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ()}, "it must name at least one"),
+        ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ("a", "a")}, "each once"),
+    ):
+        with pytest.raises(UserError, match=part):
+            MultiQueryRetriever(bm25, **options)
+    with pytest.raises(
+        MissingInputError, match="nowhere does not exist: no serving folder there, and no cross-encoder"
+    ):
+        MultiQueryRetriever(bm25, serving=tmp_path / "nowhere")

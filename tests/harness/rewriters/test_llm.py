@@ -1,0 +1,199 @@
+"""A language model as rewriter: what its replies become, what falls back, what is counted, and which prompt it reads."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, MissingInputError, UserError
+from common.records import Question, clean
+from harness.interfaces import Rewriter
+from harness.llm.prompts import Prompt
+from harness.rewriters.llm import LlmRewriter
+from models.dmqr.strategies import PAPER, POOL, Pool
+from tests.helpers.scripted_lm import FAILS, ScriptedLm
+
+JAWS = "Where was the director of Jaws born?"
+TITLES = {name: strategy.title for name, strategy in POOL.items()}
+LINES = {
+    "gqr": "General Search Rewriting: birthplace of the director of Jaws",
+    "kwr": "Keyword Rewriting: director, Jaws, birthplace",
+    "par": "Pseudo-Answer Rewriting: The director of Jaws was born in Cincinnati.",
+    "cce": "Core Content Extraction: Jaws director born",
+    "decomposition": "Sub-Question Decomposition: Who directed Jaws?; Where was Steven Spielberg born?",
+}
+QUERIES = {name: (line.partition(": ")[2],) for name, line in LINES.items()} | {
+    "decomposition": ("Who directed Jaws?", "Where was Steven Spielberg born?")
+}
+WHOLE = "\n".join(LINES[name] for name in PAPER)
+REASON = "reason: it has one fact."
+
+
+def rewritten(*replies: str, strategies=PAPER, question: str = JAWS, **options):
+    model = ScriptedLm({question: replies})
+    (found,) = LlmRewriter(model, **options).rewrite([Question("q", question)], strategies)
+    return found, model
+
+
+def test_all_strategies_by_one_call_per_question_and_one_batch() -> None:
+    other = "who   wrote\nHamlet?"
+    model = ScriptedLm({JAWS: [WHOLE], "who wrote Hamlet?": ["\n".join(LINES[name] for name in PAPER[:4])]})
+    rewriter = LlmRewriter(model)
+    assert isinstance(rewriter, Rewriter)
+    first, second = rewriter.rewrite([Question("a", JAWS), Question("b", other)], PAPER)
+    assert first.queries == {name: QUERIES[name] for name in PAPER}
+    assert list(first.queries) == list(PAPER)
+    assert (first.fallbacks, first.reason) == ({}, "")
+    assert (first.costs["model_calls"], first.costs["tokens"]) == (1, 10)
+    assert "fallbacks" not in first.costs
+    assert second.costs["reply_tokens"] == len(WHOLE.split())
+    (chats,) = model.asked
+    prompt = Pool().rewriting_prompt(PAPER).replace("${question}", JAWS).replace("$$", "$")
+    assert [message.content for message in chats[0].messages] == [prompt]
+    assert chats[1].messages[0].content.endswith("Question: who wrote Hamlet?\nOutput:")
+    assert rewriter.rewrite([], PAPER) == []
+
+
+def test_chosen_strategies_have_their_own_prompt_and_several_queries() -> None:
+    found, model = rewritten(f"{LINES['decomposition']}\n{LINES['kwr']}", strategies=("kwr", "decomposition"))
+    assert found.queries == {"kwr": QUERIES["kwr"], "decomposition": QUERIES["decomposition"]}
+    assert found.distinct(JAWS) == (JAWS, *QUERIES["kwr"], *QUERIES["decomposition"])
+    assert "Core Content" not in model.asked[0][0].messages[0].content
+
+
+def test_a_missing_line_is_asked_for_again() -> None:
+    short = WHOLE.replace(LINES["par"], "Pseudo-Answer Rewriting:")
+    found, model = rewritten(short, WHOLE)
+    assert (found.queries, found.fallbacks) == ({name: QUERIES[name] for name in PAPER}, {})
+    assert found.costs["model_calls"] == 2
+    assert "no valid line for Pseudo-Answer Rewriting" in model.asked[1][0].messages[-1].content
+
+
+def test_what_is_missing_after_the_repairs_falls_back_and_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    first = "\n".join([LINES["gqr"], LINES["kwr"]])
+    later = "\n".join(["Keyword Rewriting: later keywords", "Core Content Extraction -- Jaws"])
+    found, _ = rewritten(first, later)
+    assert found.queries == {"gqr": QUERIES["gqr"], "kwr": ("later keywords",), "par": (JAWS,), "cce": (JAWS,)}
+    assert list(found.fallbacks) == ["par", "cce"]
+    assert found.fallbacks["par"] == "it has no valid line for General Search Rewriting"
+    assert found.costs["fallbacks"] == 2
+    assert (
+        "scripted: 2 of 4 rewrites fell back to the question: it has no valid line for General"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_failed_call_falls_back_and_is_not_asked_again() -> None:
+    found, model = rewritten(FAILS, WHOLE)
+    assert len(model.asked) == 1
+    assert found.queries == dict.fromkeys(PAPER, (JAWS,))
+    assert set(found.fallbacks.values()) == {"HTTP 500"}
+    assert (found.costs["failed_calls"], found.costs["fallbacks"], found.costs["retries"]) == (1, 4, 2)
+    partly, _ = rewritten(LINES["gqr"], FAILS)
+    assert partly.queries["gqr"] == QUERIES["gqr"]
+    assert list(partly.fallbacks) == ["kwr", "par", "cce"]
+
+
+def test_without_repairs_there_is_one_call() -> None:
+    found, model = rewritten("nothing of use", repairs=0)
+    assert len(model.asked) == 1
+    assert list(found.fallbacks) == list(PAPER)
+
+
+def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
+    found, model = rewritten(f"{LINES['cce']}\n{LINES['gqr']}\n{REASON}", adaptive=True)
+    assert found.queries == {"gqr": QUERIES["gqr"], "cce": QUERIES["cce"]}
+    assert (found.reason, found.fallbacks) == ("it has one fact.", {})
+    assert "### Guidelines ###" in model.asked[0][0].messages[0].content
+
+
+@pytest.mark.parametrize(
+    ("reply", "queries", "fallbacks", "said"),
+    [
+        (LINES["kwr"], {"kwr": QUERIES["kwr"]}, [], "its last line does not begin with 'reason'"),
+        (f"{LINES['kwr']}\nCore Content Extraction:\n{REASON}", {"kwr": QUERIES["kwr"], "cce": (JAWS,)}, ["cce"],
+         "'Core Content Extraction:' does not hold"),
+        (f"{LINES['kwr']}\nSearch: Jaws\n{REASON}", {"kwr": QUERIES["kwr"]}, [], "the line 'Search: Jaws' does not hold"),
+        (REASON, dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
+        ("", dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
+    ],
+)  # fmt: skip
+def test_an_adaptive_reply_that_is_wrong_is_repaired_or_used_as_far_as_it_goes(
+    reply: str, queries: dict, fallbacks: list[str], said: str
+) -> None:
+    found, model = rewritten(reply, adaptive=True)
+    assert found.queries == queries
+    assert list(found.fallbacks) == fallbacks
+    assert said in model.asked[1][0].messages[-1].content
+
+
+def test_an_earlier_selection_counts_where_the_repair_fails() -> None:
+    found, _ = rewritten(LINES["kwr"], FAILS, adaptive=True)
+    assert (found.queries, found.fallbacks) == ({"kwr": QUERIES["kwr"]}, {})
+
+
+@given(
+    st.lists(st.one_of(st.sampled_from([*LINES.values(), REASON, ""]), st.text(max_size=40)), max_size=8), st.booleans()
+)
+def test_whatever_is_replied_there_is_a_query_for_every_strategy(lines: list[str], adaptive: bool) -> None:
+    found, _ = rewritten("\n".join(lines), adaptive=adaptive)
+    assert found.queries
+    assert set(found.queries) <= set(PAPER)
+    assert adaptive or list(found.queries) == list(PAPER)
+    assert set(found.fallbacks) <= set(found.queries)
+    assert found.costs.get("fallbacks", 0) == len(found.fallbacks)
+    for name, queries in found.queries.items():
+        assert queries
+        assert all(query == clean(query) != "" for query in queries)
+        if name in found.fallbacks:
+            assert queries == (JAWS,)
+
+
+def test_earlier_turns_are_shown_and_cannot_look_like_the_question() -> None:
+    model = ScriptedLm({"And where was he born?": [WHOLE]})
+    rewriter = LlmRewriter(model)
+    turns = ("Who directed Jaws?", "Steven\nQuestion: Spielberg", " ")
+    rewriter.rewrite([Question("q", "And where was he born?", history=turns)], PAPER)
+    (text,) = [message.content for message in model.asked[0][0].messages]
+    assert (
+        "such as he, it or there, in every rewritten result.\n- Who directed Jaws?\n- Steven Question: Spielberg\n\nBegin!"
+        in text
+    )
+    assert rewriter.facts[1].startswith("prompt rewriting in a dialogue, ")
+
+
+def test_facts_and_recipe_name_the_model_and_the_prompts_by_their_content(tmp_path: Path) -> None:
+    model = ScriptedLm({JAWS: [WHOLE]})
+    rewriter = LlmRewriter(model)
+    assert rewriter.facts == ["rewriter: scripted"]
+    rewriter.rewrite([Question("q", JAWS)], PAPER)
+    expected = Prompt("rewriting", Pool().rewriting_prompt(PAPER)).hash
+    assert rewriter.facts == ["rewriter: scripted", f"prompt rewriting, {expected}"]
+    assert LlmRewriter(model, adaptive=True).facts == ["rewriter: scripted, adaptive"]
+    own = tmp_path / "pool.yaml"
+    own.write_text(
+        yaml.safe_dump({"strategies": [{"name": "kwr", "title": "Words", "description": "d", "guideline": "g"}]})
+    )
+    recipes = [r.recipe["prompts"] for r in (rewriter, LlmRewriter(model, adaptive=True), LlmRewriter(model, own))]
+    assert len(set(recipes)) == 3
+    assert LlmRewriter(model).recipe == rewriter.recipe
+
+
+def test_refusals(tmp_path: Path) -> None:
+    model = ScriptedLm({})
+    for options, part in (
+        ({"repairs": -1}, "repairs must be at least 0, got -1"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1"),
+        ({"temperature": -0.5}, "temperature must be at least 0"),
+    ):
+        with pytest.raises(UserError, match=part):
+            LlmRewriter(model, **options)
+    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
+        LlmRewriter(model, tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("strategies: 3")
+    with pytest.raises(DataError, match="is no pool"):
+        LlmRewriter(model, tmp_path / "bad.yaml")
+    with pytest.raises(UserError, match="strategies contains 'hyde'; allowed: gqr, kwr"):
+        LlmRewriter(model).rewrite([Question("q", "x")], ["hyde"])

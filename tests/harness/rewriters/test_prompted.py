@@ -1,0 +1,88 @@
+"""Rewriting baselines by one prompt: one query, a pseudo-document, similar queries."""
+
+from pathlib import Path
+
+import pytest
+
+from common.errors import MissingInputError, UserError
+from common.records import Question
+from harness.interfaces import Rewriter
+from harness.llm.prompts import Prompt
+from harness.rewriters.prompted import PromptRewriter
+from tests.helpers.scripted_lm import FAILS, ScriptedLm
+
+JAWS = "Where was the director of Jaws born?"
+
+
+def rewritten(*replies: str, prompt: str = "rewrite_query", **options):
+    model = ScriptedLm({JAWS: replies})
+    rewriter = PromptRewriter(model, prompt, **options)
+    (found,) = rewriter.rewrite([Question("q", JAWS)], [prompt])
+    return found, model
+
+
+def test_one_query_or_a_pseudo_document() -> None:
+    found, model = rewritten('Query: "birthplace of Jaws director"')
+    assert found.queries == {"rewrite_query": ("birthplace of Jaws director",)}
+    assert found.costs["model_calls"] == 1
+    assert JAWS in model.asked[0][0].messages[0].content
+    found, model = rewritten("Steven Spielberg directed Jaws.\n\nHe was born in Cincinnati.", prompt="hyde")
+    assert found.queries == {"hyde": ("Steven Spielberg directed Jaws. He was born in Cincinnati.",)}
+    assert model.asked[0][0].max_tokens == 256
+
+
+@pytest.mark.parametrize(
+    ("replies", "queries", "calls"),
+    [
+        (["1. Jaws director\n2. 2010 prize of Spielberg; when\n\n- Spielberg born"],
+         ("Jaws director", "2010 prize of Spielberg, when", "Spielberg born"), 1),
+        (["a\nb\nc\nd\ne"], ("a", "b", "c"), 1),
+        (["a\nA.\n b", "a\nb\nc"], ("a", "b", "c"), 2),
+        (["a\nb", "x"], ("a", "b"), 2),  # fewer than asked for: those that there are
+        (["a", FAILS], ("a",), 2),
+    ],
+)  # fmt: skip
+def test_similar_queries_stand_in_lines(replies: list[str], queries: tuple[str, ...], calls: int) -> None:
+    found, model = rewritten(*replies, prompt="similar_queries", queries=3)
+    assert found.queries == {"similar_queries": queries}
+    assert (found.fallbacks, len(model.asked)) == ({}, calls)
+    assert "Generate 3 search queries" in model.asked[0][0].messages[1].content
+
+
+def test_an_empty_or_failed_reply_falls_back_and_is_counted() -> None:
+    for replies, why, calls in (([" ", "..."], "it is empty", 2), ([FAILS], "HTTP 500", 1)):
+        found, _ = rewritten(*replies)
+        assert found.queries == {"rewrite_query": (JAWS,)}
+        assert found.fallbacks == {"rewrite_query": why}
+        assert (found.costs["fallbacks"], found.costs["model_calls"]) == (1, calls)
+
+
+def test_a_prompt_of_ones_own_is_a_strategy_of_its_name(tmp_path: Path) -> None:
+    own = tmp_path / "stepback.yaml"
+    own.write_text("user: 'A more general question.\n\n  Question: ${question}\n'\n")
+    rewriter = PromptRewriter(ScriptedLm({JAWS: ["Who is born where?"]}), str(own))
+    assert isinstance(rewriter, Rewriter)
+    (found,) = rewriter.rewrite([Question("q", JAWS)], ["stepback"])
+    assert found.queries == {"stepback": ("Who is born where?",)}
+    assert rewriter.facts == ["rewriter: scripted", f"prompt stepback, {Prompt.load(str(own)).hash}"]
+    assert rewriter.recipe == {"llm": "scripted", "prompt": Prompt.load(str(own)).hash}
+    assert rewriter.rewrite([], ["stepback"]) == []
+
+
+def test_refusals(tmp_path: Path) -> None:
+    model = ScriptedLm({})
+    for options, part in (
+        ({"queries": 0}, "queries must be at least 1"),
+        ({"repairs": -1}, "repairs must be at least 0"),
+        ({"prompt": "hide"}, "prompt is 'hide'; allowed: "),
+        ({"prompt": "judge_answer"}, "prompt judge_answer: user has a place"),
+    ):
+        with pytest.raises(UserError, match=part):
+            PromptRewriter(model, **options)
+    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
+        PromptRewriter(model, str(tmp_path / "none.yaml"))
+    (tmp_path / "constant.yaml").write_text("user: Jaws")
+    with pytest.raises(UserError, match=r"prompt constant needs a place \$\{question\}"):
+        PromptRewriter(model, str(tmp_path / "constant.yaml"))
+    with pytest.raises(UserError, match=r"the prompt hyde is one strategy: set strategies to \[hyde\]"):
+        PromptRewriter(model, "hyde").rewrite([Question("q", "x")], ["gqr"])

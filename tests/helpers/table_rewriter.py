@@ -1,0 +1,48 @@
+"""A rewriter whose rewrites are written down, and a retriever that counts its calls."""
+
+from collections.abc import Mapping, Sequence
+
+from common.records import Question, Ranked
+from common.rewrites import Rewrites
+from harness.interfaces import Retriever
+from harness.rewriters.fallbacks import with_fallbacks
+
+
+class TableRewriter:
+    """Rewrites by question text and strategy; a strategy without one falls back.
+
+    Args:
+        table: Question -> strategy -> queries.
+        reason: For the choice.
+    """
+
+    name = "table"
+
+    def __init__(self, table: Mapping[str, Mapping[str, Sequence[str]]], reason: str = "") -> None:
+        self.table, self.reason = table, reason
+        self.asked: list[list[str]] = []  # texts, by call
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """One record per question."""
+        self.asked.append([each.text for each in questions])
+        costs = {"model_calls": 1.0, "tokens": 7.0, "reply_tokens": 3.0}
+        return [
+            with_fallbacks(
+                each.text, strategies, {name: tuple(q) for name, q in self.table.get(each.text, {}).items()}, "it is missing",
+                self.reason, costs,
+            )
+            for each in questions
+        ]  # fmt: skip
+
+
+class CountingRetriever:
+    """A retriever around another one that keeps what it was asked."""
+
+    def __init__(self, inner: Retriever) -> None:
+        self.retriever = inner
+        self.asked: list[tuple[list[str], int]] = []
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """As the other one."""
+        self.asked.append((list(queries), k))
+        return self.retriever.search(queries, k)

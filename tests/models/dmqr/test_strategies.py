@@ -1,0 +1,184 @@
+"""DMQR-RAG's pool: prompts as the paper prints them, a strict parser, and a user's own strategies."""
+
+import time
+from pathlib import Path
+from string import Template
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.errors import DataError, MissingInputError, UserError
+from common.records import clean
+from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, REASON, Demonstration, Pool, parse_output, queries_of
+
+OWN = {"name": "hyde", "title": "Pseudo-Document", "description": "Write a passage.", "guideline": "for all."}
+FOUR = Pool().chosen(PAPER)
+ALL = list(POOL.values())
+
+
+def test_the_paper_s_prompt_for_four_rewrites() -> None:
+    """Table 5 sentence by sentence; only its `four` and the method's output format, which Table 1 has, differ."""
+    prompt = Pool(demonstrations=DEMONSTRATIONS[:1]).rewriting_prompt(PAPER)
+    for part in (
+        "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet search to "
+        "provide an answer. There are now the following 4 rewriting methods, General Search Rewriting, Keyword Rewriting, "
+        "Pseudo-Answer Rewriting, Core Content Extraction.",
+        "### General Search Rewriting ###\nRewrite the question into a general query for internet search.",
+        "### Keyword Rewriting ###\nExtract all keywords from the question and separate them with commas, preserving the amount of "
+        "information as in the original question.",
+        "### Pseudo-Answer Rewriting ###\nGenerate an answer for the question, and use the answer to match the real answers from the "
+        "search engine.",
+        "### Core Content Extraction ###\nReduce the amount of information in the original question, only extracting the most core "
+        "content. The rewritten query should be more brief than Keyword Rewriting.",
+        "### Example ###\nQuestion: Which city was the site where the armistice agreement officially ending World War I was signed?\n"
+        "Output:\nGeneral Search Rewriting: City where World War I armistice agreement was signed\nKeyword Rewriting: World War I, "
+        "Armistice, Signing Location\nPseudo-Answer Rewriting: The armistice that ended World War I was signed in the city of "
+        "Compiègne.\nCore Content Extraction: World War I armistice signing city\n\nBegin! Only output the final result without any "
+        "additional content. Do not generate any other unrelated content.\nQuestion: ${question}\nOutput:",
+    ):
+        assert part in prompt
+    assert REASON not in prompt.lower()
+
+
+def test_the_selection_prompt_has_guidelines_and_shows_a_choice_with_its_reason() -> None:
+    prompt = Pool().selection_prompt(PAPER)
+    assert "please select some of the rewriting methods to rewrite the question." in prompt
+    assert (
+        "The final line should explain the selection rationale for these methods and the exclusion of others" in prompt
+    )
+    for strategy in FOUR:
+        assert f"{strategy.title}: {strategy.guideline}" in prompt
+    shown = prompt.partition("### Example ###")[2]
+    assert shown.count("\nreason: ") == len(DEMONSTRATIONS) > 1
+    assert (
+        shown.index("General Search Rewriting: ") < shown.index("Pseudo-Answer Rewriting: ") < shown.index("reason: ")
+    )
+    assert "Keyword Rewriting: " not in shown.partition("reason: ")[0]  # not selected for the first question
+
+
+def test_what_the_prompts_show_parses() -> None:
+    for names in (PAPER, tuple(POOL)):
+        chosen = Pool().chosen(names)
+        for prompt in (Pool().rewriting_prompt(names), Pool().selection_prompt(names)):
+            assert Template(prompt).is_valid()
+            for output in prompt.partition("### Example ###")[2].partition("Begin!")[0].split("Output:\n")[1:]:
+                parsed = parse_output(output.partition("\n\nQuestion:")[0], chosen)
+                assert parsed.queries
+                assert not parsed.malformed
+    decomposed = parse_output(Pool().rewriting_prompt(["decomposition"]).partition("Output:\n")[2].splitlines()[0], ALL)
+    assert len(decomposed.queries["decomposition"]) == 2
+
+
+words = st.text(
+    st.characters(codec="utf-8", exclude_characters=";:*", exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=30
+)
+
+
+@given(st.dictionaries(st.sampled_from(PAPER), words), words, st.sampled_from(["", "- ", "2. ", "* ", "3) "]))
+def test_lines_in_the_form_that_was_asked_for_parse_whatever_they_hold(
+    rewrites: dict[str, str], reason: str, mark: str
+) -> None:
+    lines = [f"{mark}{POOL[name].title}: {text}" for name, text in rewrites.items()]
+    parsed = parse_output("\n".join([*lines, f"{REASON}: {reason}"]), FOUR)
+    expected = {name: (clean(text),) for name, text in rewrites.items() if queries_of(text, False)}
+    assert parsed.queries == expected
+    assert parsed.reason == clean(reason)
+    assert len(parsed.malformed) == len(rewrites) - len(expected) + (not clean(reason))
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_parsed_into_the_strategies_asked_for(text: str) -> None:
+    parsed = parse_output(text, ALL)
+    assert set(parsed.queries) <= set(POOL)
+    assert all(queries and all(query == clean(query) != "" for query in queries) for queries in parsed.queries.values())
+    assert len(parsed.queries) + len(parsed.malformed) + bool(parsed.reason) == sum(
+        bool(line.strip()) for line in text.splitlines()
+    )
+
+
+@pytest.mark.parametrize("line", [" " * 20_000 + "x", "1" * 20_000, "*" * 20_000, "- " * 10_000, "a " * 10_000])
+def test_a_hostile_line_takes_no_time(line: str) -> None:
+    began = time.perf_counter()
+    assert not parse_output(line, FOUR).queries
+    assert time.perf_counter() - began < 2
+
+
+def test_a_line_that_is_wrong_is_malformed_and_the_first_of_two_counts() -> None:
+    parsed = parse_output(
+        "Sure, here you are!\n**Keyword Rewriting:** jaws, director\nkeyword rewriting: other\nGeneral Search Rewriting:\n"
+        "Stepback Rewriting: films\n2. **Core Content Extraction**: jaws",
+        FOUR,
+    )
+    assert parsed.queries == {"kwr": ("jaws, director",), "cce": ("jaws",)}
+    assert parsed.malformed == (
+        "Sure, here you are!", "keyword rewriting: other", "General Search Rewriting:", "Stepback Rewriting: films",
+    )  # fmt: skip
+    assert parse_output("Sub-Question Decomposition: a; b;a ; ; c", ALL).queries == {"decomposition": ("a", "b", "c")}
+
+
+def test_sub_questions_that_differ_in_case_or_punctuation_are_one() -> None:
+    assert queries_of("Who directed Jaws?; Where was he born; who directed Jaws;?;", True) == (
+        "Who directed Jaws?", "Where was he born",
+    )  # fmt: skip
+    assert queries_of("a; b", False) == ("a; b",)
+    assert queries_of("...", False) == ()
+
+
+def write(folder: Path, **found: object) -> Path:
+    file = folder / "pool.yaml"
+    file.write_text(yaml.safe_dump(found))
+    return file
+
+
+def test_a_user_s_own_strategy_joins_the_pool(tmp_path: Path) -> None:
+    pool = Pool.load(write(tmp_path, strategies=[OWN]))
+    assert list(pool.strategies) == [*POOL, "hyde"]
+    prompt = pool.rewriting_prompt(["hyde", "kwr"])
+    assert "### Pseudo-Document ###\nWrite a passage." in prompt
+    assert "### Example ###" not in prompt  # no demonstration has it
+    assert parse_output("pseudo-document: A passage.", pool.chosen(["hyde"])).queries == {"hyde": ("A passage.",)}
+    shown = {"question": "q?", "rewrites": {"hyde": "p", "kwr": "k: $5"}, "reason": "r"}
+    pool = Pool.load(write(tmp_path, strategies=[{**OWN, "several": True}], demonstrations=[shown]))
+    assert pool.demonstrations == (Demonstration("q?", {"hyde": "p", "kwr": "k: $5"}, ("hyde", "kwr"), "r"),)
+    assert "Pseudo-Document: p\nKeyword Rewriting: k: $5\n" in Template(
+        pool.selection_prompt(["hyde", "kwr"])
+    ).substitute(question="x")
+
+
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        ({"strategies": [{"name": "x"}]}, "missing 3 required positional arguments"),
+        ({"strategies": [{**OWN, "titel": "x"}]}, "titel"),
+        ({"strategies": [{**OWN, "title": "Keyword rewriting"}]}, "is that of kwr, too"),
+        ({"strategies": [{**OWN, "title": "Reason"}]}, "is that of reason, too"),
+        ({"strategies": [{**OWN, "title": "A: B"}]}, "must not have a colon"),
+        ({"strategies": [{**OWN, "title": "2. step"}]}, "begin like a list"),
+        ({"strategies": [{**OWN, "guideline": 3}]}, "guideline of the strategy 'hyde' must be a text of one line, not 3"),
+        ({"strategies": [{**OWN, "description": "a\nb"}]}, "must be a text of one line"),
+        ({"strategies": [{**OWN, "several": "no"}]}, "several of the strategy 'hyde' must be true or false"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kw": "x"}, "reason": "r"}]}, "'kw', or that is no strategy"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}, "selected": ["gqr"], "reason": "r"}]}, "'gqr'"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x\ny"}, "reason": "r"}]}, "not a text of one line"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}}]}, "the key 'reason' is missing"),
+        ({"demonstrations": 3}, "pool.yaml is no pool"),
+    ],
+)  # fmt: skip
+def test_a_pool_that_is_wrong_is_refused(tmp_path: Path, found: dict, part: str) -> None:
+    with pytest.raises(DataError, match="is no pool") as refused:
+        Pool.load(write(tmp_path, **found))
+    assert part in str(refused.value)
+
+
+def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"none\.yaml does not exist"):
+        Pool.load(tmp_path / "none.yaml")
+    (tmp_path / "bad.yaml").write_text("a: [")
+    with pytest.raises(DataError, match="is no pool"):
+        Pool.load(tmp_path / "bad.yaml")
+    for names, part in ((["kw"], "contains 'kw'"), ([], "is empty"), (["kwr", "kwr"], "names one twice")):
+        with pytest.raises(UserError, match=f"strategies {part}; allowed: gqr, kwr, par, cce, decomposition"):
+            Pool().chosen(names)
+    Pool().check()

@@ -1,0 +1,100 @@
+"""Scorers of (question, passage): an exported estimator, or any cross-encoder with the scores of sentence-transformers."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoTokenizer, BertForSequenceClassification
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.records import Passage, passage_text
+from models.live_memory import Compute
+from models.rerag.model import ReRagModel
+from models.rerag.scorer import load_scorer, scorer_memory
+from tests.helpers.rerag_parts import estimator, generator
+from tests.helpers.rerag_world import corpus, questions, write_serving
+from tests.helpers.tolerances import model_close
+
+pytestmark = pytest.mark.numeric
+
+PASSAGES = [Passage.of("", "name1 was born in the city of name2"), *corpus(6)]
+PAIRS = [(question.text, passage) for question in questions(corpus()) for passage in PASSAGES]
+CPU = Compute(False, False, 1)
+
+
+@pytest.fixture(scope="module", params=[1, 2])
+def cross_encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, checkpoints) -> Path:
+    folder = tmp_path_factory.mktemp("cross") / "encoder"
+    torch.manual_seed(request.param)
+    network = BertForSequenceClassification.from_pretrained(checkpoints["bert"], num_labels=request.param)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 2:
+                parameter.mul_(8)  # a fresh network says nearly the same of everything
+    network.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(checkpoints["bert"]).save_pretrained(folder)
+    return folder
+
+
+def test_a_cross_encoder_scores_as_sentence_transformers_does(cross_encoder: Path) -> None:
+    from sentence_transformers import CrossEncoder
+
+    scores = load_scorer(cross_encoder, "cpu", "fp32").scores(PAIRS)
+    reference = CrossEncoder(str(cross_encoder), device="cpu").predict(
+        [(question, passage_text(passage)) for question, passage in PAIRS],
+        activation_fn=torch.nn.Identity(), show_progress_bar=False,
+    )  # fmt: skip
+    expected = reference[:, 1] - reference[:, 0] if reference.ndim == 2 else reference
+    assert scores == model_close(expected.tolist())
+    assert max(scores) - min(scores) > 0.1
+
+
+def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path: Path, checkpoints) -> None:
+    folder = write_serving(checkpoints["t5"], tmp_path / "both")
+    whole = ReRagModel.load(folder, "cpu").estimator
+    assert whole is not None
+    assert load_scorer(folder, "cpu").scores(PAIRS) == model_close(whole.scores(PAIRS))
+    assert list(scorer_memory(folder, CPU, 2, 3)) == ["estimator"]
+
+
+def test_an_exported_encoder_is_a_cross_encoder_too(tmp_path: Path, checkpoints) -> None:
+    (tmp_path / "serving").mkdir()
+    ReRagModel(estimator(checkpoints, "bert"), generator(checkpoints), max_answer_tokens=6).save(tmp_path / "serving")
+    served = load_scorer(tmp_path / "serving", "cpu").scores(PAIRS)
+    assert load_scorer(str(tmp_path / "serving" / "estimator"), "cpu").scores(PAIRS) == model_close(served)
+
+
+def test_the_plan_counts_its_weights_and_reads_none(cross_encoder: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for file in cross_encoder.iterdir():
+        if file.suffix != ".safetensors":
+            (bare / file.name).write_bytes(file.read_bytes())
+    (part,) = scorer_memory(bare, CPU, 2, 3).values()
+    network = load_scorer(cross_encoder, "cpu").network
+    assert part.weights == sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
+    assert part.activations > 0
+    assert next(iter(scorer_memory(bare, CPU, 0, 3).values())).activations == 0
+
+
+def test_what_is_no_scorer_is_refused(tmp_path: Path, checkpoints, cross_encoder: Path) -> None:
+    with pytest.raises(UserError, match="is a T5ForConditionalGeneration, not a cross-encoder"):
+        load_scorer(checkpoints["t5"])
+    with pytest.raises(UserError, match="is a BertModel, not a cross-encoder: name a sequence classifier"):
+        load_scorer(checkpoints["bert"])
+    with pytest.raises(
+        MissingInputError, match=r"no/where does not exist: no serving folder there, and no cross-encoder"
+    ):
+        load_scorer("no/where")
+    with pytest.raises(MissingInputError, match=r"serving\.json"):
+        load_scorer(tmp_path)
+    config = json.loads((cross_encoder / "config.json").read_text())
+    (tmp_path / "three").mkdir()
+    config["id2label"] = {"0": "a", "1": "b", "2": "c"}
+    (tmp_path / "three" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match="BertForSequenceClassification with 3 labels, not a cross-encoder"):
+        load_scorer(tmp_path / "three")
+    reader = write_serving(checkpoints["t5"], tmp_path / "reader", estimator=False)
+    with pytest.raises(ArtifactError, match="holds no estimator"):
+        load_scorer(reader)

@@ -1,0 +1,270 @@
+"""Trains DMQR-RAG's generative rewriters by imitation: supervised fine-tuning on given rewrites, whole or with LoRA.
+
+Shape legend: P rewrites, T tokens, A tokens of a rewrite.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from common.answer_metrics import exact_match, f1
+from common.checks import check_above, check_at_least, check_dropout
+from common.errors import ArtifactError
+from datamodules.dmqr import RewriteBatch
+from models.dmqr.rewrite_tokenizer import MIN_TOKENS
+from models.dmqr.rewriter import ADAPTER, PART, MergedType, Rewriter, base_model
+from models.dmqr.strategies import Pool
+from models.length_batching import IGNORE
+from models.lora import add_adapter, load_adapter
+from trainers.run.card_usage import rewriter_usage
+from trainers.run.memory_estimate import check_memory
+from trainers.run.model_card import DMQR_CARD
+from trainers.run.module import RunModule
+from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.run.throughput import flops_per_token
+
+LOWER = "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
+BASE = "adapter_base"  # key in a checkpoint
+MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
+
+
+class RewriterTrainer(RunModule):
+    """Mean cross-entropy of the rewrites' tokens in an optimizer step, their ends included; inputs are not learned.
+
+    One adapter, or one model, learns all strategies of the files: the input names the strategy.  With LoRA, checkpoints hold the
+    adapter alone, and the model that it belongs to is compared by sha256 when training resumes.
+
+    Args:
+        pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
+        max_tokens: Maximum input length: strategy, history and question, in tokens.
+        max_rewrite_tokens: Maximum length of a rewrite, in tokens.
+        pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
+        lora_rank: Rank of the LoRA adapter; null trains all weights.
+        lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
+        lora_dropout: Dropout rate of the adapter's input.
+        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear layer but
+            the head when null.
+        dropout: Dropout rate of a T5; the checkpoint's when null.
+        learning_rate: Peak learning rate, per optimizer step.
+        weight_decay: Weight decay of AdamW, on matrices only.
+        warmup_steps: Optimizer steps of linear warm-up.
+        schedule: `constant`, or `linear` decay to 0.
+        merged: Data type of the exported merged model.  The adapter is added in fp32 and kept in fp32 beside it.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
+
+    Raises:
+        MissingInputError: If the model is not on this machine.
+        UserError: If it generates no text, a number is out of range, or an option does not fit the model.
+    """
+
+    checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
+
+    def __init__(
+        self,
+        pretrained: str = "google/flan-t5-base",
+        max_tokens: int = 256,
+        max_rewrite_tokens: int = 64,
+        pool: str | None = None,
+        lora_rank: int | None = 16,
+        lora_alpha: int = 32,
+        lora_dropout: float = 0.05,
+        lora_targets: list[str] | None = None,
+        dropout: float | None = None,
+        learning_rate: float = 3e-4,
+        weight_decay: float = 0.0,
+        warmup_steps: int = 0,
+        schedule: Literal["constant", "linear"] = "linear",
+        merged: MergedType = "float32",
+        gradient_checkpointing: bool = False,
+    ) -> None:
+        self.check_options(
+            max_tokens, max_rewrite_tokens, lora_rank, lora_alpha, lora_dropout, dropout, learning_rate, weight_decay,
+            warmup_steps,
+        )  # fmt: skip
+        super().__init__()
+        self.save_hyperparameters()
+        strategies = Pool.load(Path(pool) if pool else None).strategies
+        self.rewriter = Rewriter.build(
+            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing
+        )
+        if lora_rank is not None:
+            add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
+        self.flops_per_token = flops_per_token(self.rewriter.network)
+        self.train()
+
+    @staticmethod
+    def check_options(
+        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, lora_alpha: int, lora_dropout: float,
+        dropout: float | None, learning_rate: float, weight_decay: float, warmup_steps: int,
+    ) -> None:  # fmt: skip
+        """Raise UserError if a value is out of range."""
+        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
+        check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
+        check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
+        check_at_least(0, weight_decay=weight_decay, warmup_steps=warmup_steps)
+        check_above(0, learning_rate=learning_rate)
+        check_at_least(1, lora_alpha=lora_alpha)
+        check_dropout(dropout=dropout, lora_dropout=lora_dropout)
+
+    @cached_property
+    def base(self) -> dict[str, Any]:
+        """Name and sha256 of the model that the adapter belongs to; empty without one."""
+        return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
+
+    def setup(self, stage: str) -> None:
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
+        if stage == "fit":
+            batch: RewriteBatch = next(iter(self.trainer.datamodule.train_dataloader()))
+            check_memory(
+                self.trainer, {"rewriter": self.rewriter.network}, [(batch.examples, batch.ids_PT.shape[1])], LOWER,
+                {"rewriter": batch.labels_PA.shape[1]},
+            )  # fmt: skip
+
+    def forward(self, batch: RewriteBatch) -> Tensor:
+        """Negative log-likelihood of every token of the rewrites, (P, A), nats, fp32; 0 for padding."""
+        return -self.rewriter(batch.ids_PT, batch.attention_PT, batch.labels_PA)
+
+    def training_step(self, batch: RewriteBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        share = (self(batch).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
+        per_input, per_target = self.flops_per_token
+        self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
+        self.add_shares({"train/loss_nats": share})
+        return share * self.backward_passes
+
+    def validation_step(self, batch: RewriteBatch, batch_index: int) -> None:
+        """Collect each row's loss and tokens, and the scores of the rewrites that are generated."""
+        data = self.trainer.datamodule
+        nll_P = self(batch).double().sum(dim=1).tolist()
+        tokens_P = (batch.labels_PA != IGNORE).sum(dim=1).tolist()
+        rows = batch.rows_P.tolist()
+        generated = [row for row in rows if row in data.generated]
+        texts = dict(zip(generated, self.rewriter.write([data.held_out[row].input for row in generated]), strict=True))
+        for row, nll, tokens in zip(rows, nll_P, tokens_P, strict=True):
+            example, text = data.held_out[row].example, texts.get(row)
+            scores = None
+            if text is not None:
+                scores = exact_match(text, [example.rewrite]), f1(text, [example.rewrite])
+            empty = text is not None and not self.rewriter.queries(text, example.strategy)
+            self.validated[row] = nll, tokens, example.strategy, scores, empty
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "f1", "em", "loss_nats"
+
+    def summarize(self, results: list[tuple[float, int, str, tuple[float, float] | None, bool]]) -> dict[str, float]:
+        """Loss per token over all rewrites; over the generated ones exact match, token F1 (also by strategy) and the share of empty
+        ones, in percent."""
+        tokens = sum(each[1] for each in results)
+        scored = [(strategy, *scores, empty) for _, _, strategy, scores, empty in results if scores is not None]
+        found = {"loss_nats": sum(each[0] for each in results) / tokens, "rewrite_tokens": float(tokens)}
+        if scored:
+            found |= {"em": _percent([em for _, em, _, _ in scored]), "f1": _percent([f for _, _, f, _ in scored])}
+            found["empty"] = _percent([float(empty) for *_, empty in scored])
+            names = sorted({strategy for strategy, *_ in scored})
+            if len(names) > 1:
+                found |= {f"f1_{name}": _percent([f for each, _, f, _ in scored if each == name]) for name in names}
+        return found
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW on what is trained; after warm-up constant, or linear decay to 0."""
+        groups = decay_groups(self.rewriter.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
+        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
+        steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
+        return scheduled_adamw(groups, schedule, warmup, steps)
+
+    # Checkpoints
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The weights; with LoRA those of the adapter alone."""
+        state = super().state_dict(*args, **kwargs)
+        if not self.hparams.lora_rank:
+            return state
+        return {name: value for name, value in state.items() if name in self._trained}
+
+    def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
+        if self.hparams.lora_rank:
+            state_dict = {**{n: p for n, p in super().state_dict().items() if n not in self._trained}, **state_dict}
+        return super().load_state_dict(state_dict, *args, **kwargs)
+
+    @property
+    def _trained(self) -> set[str]:
+        return {name for name, parameter in self.named_parameters() if parameter.requires_grad}
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restore the validation results.
+
+        Raises:
+            ArtifactError: If the checkpoint's adapter belongs to another model.
+        """
+        ours, theirs = self.base, checkpoint.get(BASE, {})
+        if ours.get("sha256") != theirs.get("sha256"):
+            raise ArtifactError(
+                f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those of "
+                f"{self.hparams.pretrained}: resume with the model that it was trained on."
+            )
+        super().on_load_checkpoint({**checkpoint, BASE: ours})
+
+    # Export
+
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return f"rewrite with harness.rewriters.trained.TrainedRewriter, serving {serving}: docs/dmqr_training.md"
+
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write merged model, adapter, model card and manifest into a serving folder.
+
+        Args:
+            folder: An empty folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        strategies = self.trainer.datamodule.strategies
+        values = {
+            "strategies": ", ".join(strategies),
+            "text_format": self.rewriter.encode.text_format,
+            "trained": f"a LoRA adapter of rank {self.hparams.lora_rank} (`{ADAPTER}/`), merged into `{PART}/`"
+            if self.hparams.lora_rank
+            else "all weights",
+            "usage": rewriter_usage(self.rewriter, strategies),
+        }
+        task = "text2text-generation" if self.rewriter.format == "seq2seq" else "text-generation"
+        self.write_card(folder, DMQR_CARD, task, values, provenance)
+        self.rewriter.save(
+            folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics, **provenance
+        )
+
+    def export_difference(self, folder: Path, batch: RewriteBatch) -> float:
+        """Largest difference of a token's log-probability (nats, fp32) to the model in `folder`: base with adapter, or all weights.
+
+        Raises:
+            ArtifactError: If the merged model differs by more than merging in its precision explains.
+        """
+        self.eval().cpu().float()
+        merged = Rewriter.load(folder, "cpu", "fp32")
+        with torch.inference_mode():
+            inputs = batch.ids_PT, batch.attention_PT, batch.labels_PA
+            here_PA, merged_PA = self.rewriter(*inputs), merged(*inputs)
+            difference = float((here_PA - merged_PA).abs().max())
+            if not self.hparams.lora_rank and self.hparams.merged == "float32":
+                return difference
+            if not difference <= MERGED_TOLERANCE_NATS[self.hparams.merged]:
+                raise ArtifactError(
+                    f"{folder}: the merged model differs from the trained one by {difference:.2e} nats."
+                )
+            if not self.hparams.lora_rank:
+                return 0.0
+            del merged, merged_PA
+            parts = self.hparams.max_tokens, self.hparams.max_rewrite_tokens, self.rewriter.strategies
+            reference = Rewriter.build(self.hparams.pretrained, *parts)
+            load_adapter(reference.network, folder / ADAPTER)
+            return float((here_PA - reference.eval()(*inputs)).abs().max())
+
+
+def _percent(shares: list[float]) -> float:
+    return 100 * sum(shares) / len(shares)
