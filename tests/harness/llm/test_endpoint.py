@@ -170,7 +170,9 @@ def test_an_endpoint_without_log_probabilities_is_refused_by_name(
 ) -> None:
     chats = [Chat.of(text, logprobs=True) for text in texts(replies, 0, 20)]
     with fault_server(tmp_path / "plan.json", replies, logprobs=False) as server:
-        with pytest.raises(UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*`marginal: fast`"):
+        with pytest.raises(
+            UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*the reader's marginal to fast"
+        ):
             server.client(tmp_path, stream=stream).reply(chats)
         assert sum(server.counts()["requests"].values()) <= 8
         found = server.client(tmp_path, stream=stream).reply([Chat.of(text) for text in texts(replies, 0, 2)])
