@@ -93,7 +93,7 @@ def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> No
     assert "2 of 8 rewrites fell back to the question: it has no valid line for Keywords" in ended.err
     text = (place / "out" / "report.md").read_text()
     assert "rewriter: lm" in text
-    assert "prompt rewriting, " in text
+    assert "prompts rewriting, " in text
     found = questions(place / "out")
     for known, record in zip(KNOWN, found, strict=True):
         fallen = known == UNUSABLE
