@@ -10,7 +10,7 @@ from harness.synthesis.drafts import Draft, Task
 
 _MOST_WORDS = 50  # of a question
 REASONS = {  # why a draft is dropped, in the order of the checks
-    "failed": "the writer gave no reply",
+    "failed": "the writer or the reader gave no reply",
     "unparsable": "no reply is the JSON object asked for",
     "empty": "question or answer is empty",
     "too_long": "the question has more than 50 words",
@@ -70,30 +70,32 @@ class RoundTrip:
 
     def faults(self, tasks: Sequence[Task], drafts: Sequence[Draft]) -> list[str]:
         """Why each draft is dropped; empty where it is kept."""
-        found = [""] * len(drafts)
-        for row, same in enumerate(self._same(drafts, [task.passages for task in tasks])):
-            if not same:
-                found[row] = "wrong_answer"
+        found = self._read(drafts, [task.passages for task in tasks])
         rows = [
             (row, passage)
             for row, task in enumerate(tasks)
             if self.alone and not found[row] and len(task.passages) > 1
             for passage in task.passages
         ]
-        alone = self._same([drafts[row] for row, _ in rows], [(passage,) for _, passage in rows])
-        for (row, _), same in zip(rows, alone, strict=True):
-            if same:
+        alone = self._read([drafts[row] for row, _ in rows], [(passage,) for _, passage in rows])
+        for (row, _), reason in zip(rows, alone, strict=True):
+            if reason == "failed" and not found[row]:
+                found[row] = "failed"
+            elif not reason:
                 found[row] = "one_passage_is_enough"
         return found
 
-    def _same(self, drafts: Sequence[Draft], passages: Sequence[Sequence[Passage]]) -> list[bool]:
-        """Whether the reader gives each drafted answer from the passages."""
+    def _read(self, drafts: Sequence[Draft], passages: Sequence[Sequence[Passage]]) -> list[str]:
+        """Empty where the reader gives the drafted answer from the passages, else `wrong_answer`, or `failed` without a reply."""
         if not drafts:
             return []
         questions = [Question(str(number), draft.question) for number, draft in enumerate(drafts)]
         answers = self.reader.read(questions, [[Ranked(passage, 1.0) for passage in each] for each in passages])
         self.costs += [answer.costs for answer in answers]
-        return [self._agrees(answer.text, draft.answer) for answer, draft in zip(answers, drafts, strict=True)]
+        return [
+            "failed" if answer.notes.get("error") else "" if self._agrees(answer.text, draft.answer) else "wrong_answer"
+            for answer, draft in zip(answers, drafts, strict=True)
+        ]
 
     def _agrees(self, text: str, answer: str) -> bool:
         if self.least_f1 is None:

@@ -1,10 +1,12 @@
 """Checks of drafted questions, with a real reader that has learned right and wrong answers."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from common.records import Passage
+from common.records import Answer, Passage, Question, Ranked
 from harness.readers.t5 import PackedReader
 from harness.synthesis.checks import REASONS, RoundTrip, fault
 from harness.synthesis.drafts import Draft, Task
@@ -72,6 +74,25 @@ def test_a_question_that_one_passage_answers_is_dropped(writing_models: dict[str
     reader = PackedReader(writing_models["reader"], device="cpu")
     assert RoundTrip(reader).faults(tasks, drafts) == ["", "one_passage_is_enough"]
     assert RoundTrip(reader, alone=False).faults(tasks, drafts) == ["", ""]
+
+
+class Interrupted(PackedReader):
+    """Gives no reply about a single passage, like an endpoint that is busy for a while."""
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        return [
+            replace(answer, text="", notes={"error": "503: busy"}) if len(hits) == 1 else answer
+            for answer, hits in zip(super().read(questions, evidence), evidence, strict=True)
+        ]
+
+
+def test_a_question_that_was_not_read_again_is_dropped(writing_models: dict[str, Path]) -> None:
+    """Whether one passage is enough is unknown then, and so is whether the answer is wrong."""
+    tasks = [task("Ann", "Rome", answer="Tiber"), task("Ann", answer="Rome")]
+    drafts = [Draft(linked("Ann", "river"), "Tiber"), Draft(asked_about("Ann"), "Rome")]
+    reader = Interrupted(writing_models["reader"], device="cpu")
+    assert RoundTrip(reader).faults(tasks, drafts) == ["failed", "failed"]
+    assert RoundTrip(reader, alone=False).faults(tasks, drafts) == ["", "failed"]
 
 
 def test_a_near_answer_counts_from_the_given_f1(writing_models: dict[str, Path]) -> None:
