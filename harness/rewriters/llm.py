@@ -51,7 +51,6 @@ class LlmRewriter:
         self.max_tokens, self.temperature = max_tokens, temperature
         self.pool = _loaded(pool)
         self.name = f"{llm.name}{', adaptive' if adaptive else ''}"
-        self._used: dict[str, str] = {}  # facts of the prompts that were used, by hash
 
     @staticmethod
     def check_options(pool: Path | None, repairs: int, max_tokens: int, temperature: float) -> None:
@@ -72,8 +71,8 @@ class LlmRewriter:
 
     @property
     def facts(self) -> list[str]:
-        """The model, and the prompts that were used with their hashes, for reports."""
-        return [f"rewriter: {self.name}", *self._used.values()]
+        """The model, and the prompts by their hash, for reports."""
+        return [f"rewriter: {self.name}", f"prompts {self._kind}, {self.recipe['prompts']}"]
 
     @property
     def recipe(self) -> dict[str, str]:
@@ -81,6 +80,10 @@ class LlmRewriter:
         names = list(self.pool.strategies)
         prompts = [self._prompt(names, dialogue).hash for dialogue in (False, True)]
         return {"llm": self.llm.name, "prompts": fingerprint(prompts)[:12]}
+
+    @property
+    def _kind(self) -> str:
+        return "selection" if self.adaptive else "rewriting"
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, or by those that the model selects.
@@ -103,12 +106,10 @@ class LlmRewriter:
 
     def _prompt(self, strategies: Sequence[str], dialogue: bool) -> Prompt:
         generate = self.pool.selection_prompt if self.adaptive else self.pool.rewriting_prompt
-        name = f"{'selection' if self.adaptive else 'rewriting'}{' in a dialogue' if dialogue else ''}"
-        return Prompt(name, generate(strategies, dialogue), max_tokens=self.max_tokens)
+        return Prompt(self._kind, generate(strategies, dialogue), max_tokens=self.max_tokens)
 
     def _chat(self, question: Question, strategies: Sequence[str]) -> Chat:
         prompt = self._prompt(strategies, bool(question.history))
-        self._used[prompt.hash] = prompt.fact
         history = "\n".join(f"- {turn}" for turn in map(clean, question.history) if turn)
         return Chat(
             prompt.messages(question=clean(question.text), history=history), prompt.max_tokens, self.temperature

@@ -79,9 +79,9 @@ class PromptRewriter:
         return [f"rewriter: {self.llm.name}", self.prompt.fact]
 
     @property
-    def recipe(self) -> dict[str, str]:
-        """What the rewrites depend on besides the options: the model, and the prompt's content."""
-        return {"llm": self.llm.name, "prompt": self.prompt.hash}
+    def recipe(self) -> dict[str, object]:
+        """What the rewrites depend on besides the options: the model, and the prompt's content and limit."""
+        return {"llm": self.llm.name, "prompt": self.prompt.hash, "max_tokens": self.max_tokens}
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question.  Of fewer valid lines than `queries` after the repairs, those that there are.

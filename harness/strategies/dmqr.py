@@ -27,8 +27,6 @@ from models.dmqr.strategies import PAPER
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
 
-_OF_REWRITING = {"model_calls": "rewriter_calls", "failed_calls": "failed_rewriter_calls"}  # in the costs of an answer
-
 
 class Dmqr:
     """Searches with each question and its rewrites, fuses what they found, and generates an answer from the best k passages.
@@ -132,10 +130,11 @@ class Dmqr:
 
 
 def _costs(found: MultiQueryHits, tokens: float) -> dict[str, float]:
-    """The counts of one question; those of rewriting under names of their own, so that a failed call is not taken for the reader's."""
+    """The counts of one question; calls of rewriting have names of their own, so that a failed one is not taken for the reader's."""
     own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
     rewriting = found.rewrites.costs if found.rewrites else {}
-    return sum_costs(own, {_OF_REWRITING.get(name, name): value for name, value in rewriting.items()})
+    named = {name.removeprefix("model_").replace("calls", "rewriter_calls"): value for name, value in rewriting.items()}
+    return sum_costs(own, named)
 
 
 def explanation(found: MultiQueryHits) -> dict[str, object]:

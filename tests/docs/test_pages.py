@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 import infer
+from datamodules.dmqr import RewriteData
 from datamodules.drrag import DrRagData
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
+from trainers.dmqr import RewriterTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.t5 import SpanCorruptionTrainer
@@ -26,8 +28,8 @@ FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
 KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folders whose files are in git
 CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
 OPTIONS = {
-    "model": {DrRagTrainer, ReRagTrainer, SpanCorruptionTrainer},
-    "data": {DrRagData, ReRagData, SpanCorruptionData},
+    "model": {DrRagTrainer, ReRagTrainer, RewriterTrainer, SpanCorruptionTrainer},
+    "data": {DrRagData, ReRagData, RewriteData, SpanCorruptionData},
     "selection": {SelectionOptions},
 }
 STUDIES = [

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from models.lora import add_adapter
 from tests.docs.documents import OVERLAYS, ROOT, parser_of, with_base
 from tests.helpers.official_models import official
 from trainers.drrag import DrRagTrainer
@@ -14,7 +15,12 @@ from trainers.rerag import ReRagTrainer
 from trainers.run.memory_estimate import memory_plan
 
 RE_RAG_NQ = ROOT / "configs/train/rerag_nq.yaml"
-PAPERS = [RE_RAG_NQ, ROOT / "configs/train/rerag_nq_baseline.yaml", *OVERLAYS]
+REWRITERS = [config for config in OVERLAYS if config.stem.startswith("dmqr_")]  # of no paper's table
+PAPERS = [
+    RE_RAG_NQ,
+    ROOT / "configs/train/rerag_nq_baseline.yaml",
+    *(each for each in OVERLAYS if each not in REWRITERS),
+]
 GPUS = 8
 named = {"ids": lambda config: config.stem}
 
@@ -90,4 +96,25 @@ def test_its_header_names_the_planned_memory(config: Path) -> None:
     half = options["trainer"]["precision"] == "bf16-mixed"
     answers = {"estimator": 1, "generator": model.get("max_answer_tokens", 0)}
     _, planned = memory_plan(networks, batches, answers, half, False, torch.device("cuda"), GPUS)
+    assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03, abs=0.5)  # a whole number of GiB
+
+
+@pytest.mark.parametrize("config", REWRITERS, **named)
+def test_the_header_of_a_rewriter_names_the_planned_memory(config: Path) -> None:
+    header = re.sub(r"\n#\s*", " ", config.read_text().partition("\nname:")[0])
+    found = re.search(
+        r"Memory +(\d+) GiB for (\d+) \w+ of (\d+) tokens(?: with rewrites of (\d+))?[^:]*: estimated", header
+    )
+    assert found, header
+    options = parsed(config)
+    assert options["name"] == config.stem.replace("_", "-")
+    model = options["model"]["init_args"]
+    assert int(found[2]) == options["data"]["init_args"]["rewrites_per_step"]
+    network = official(model["pretrained"])
+    with torch.device("meta"):
+        add_adapter(
+            network, model["pretrained"], model["lora_rank"], model["lora_alpha"], model["lora_dropout"], model["lora_targets"]
+        )  # fmt: skip
+    batches, answers = [(int(found[2]), int(found[3]))], {"rewriter": int(found[4] or 0)}
+    _, planned = memory_plan({"rewriter": network}, batches, answers, True, False, torch.device("cuda"))
     assert int(found[1]) == pytest.approx(planned / 2**30, rel=0.03, abs=0.5)  # a whole number of GiB

@@ -7,6 +7,8 @@ from transformers import (
     LongformerConfig,
     LongformerForSequenceClassification,
     PreTrainedModel,
+    Qwen2Config,
+    Qwen2ForCausalLM,
     T5Config,
     T5ForConditionalGeneration,
 )
@@ -29,11 +31,19 @@ CONFIGS = {
     ),
     "google-t5/t5-base": T5Config(**T5, **T5_BASE),
     "google-t5/t5-large": T5Config(**T5, **T5_LARGE),
+    "google/flan-t5-base": T5Config(
+        **T5, **{**T5_BASE, "d_ff": 2048}, feed_forward_proj="gated-gelu", tie_word_embeddings=False
+    ),
+    "Qwen/Qwen2.5-0.5B-Instruct": Qwen2Config(
+        vocab_size=151936, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+        num_key_value_heads=2, max_position_embeddings=32768, tie_word_embeddings=True, rope_theta=1_000_000.0,
+    ),
 }  # fmt: skip
 CLASSES: dict[str, type[PreTrainedModel]] = {
     "big_bird": BigBirdForSequenceClassification,
     "longformer": LongformerForSequenceClassification,
     "t5": T5ForConditionalGeneration,
+    "qwen2": Qwen2ForCausalLM,
 }
 
 

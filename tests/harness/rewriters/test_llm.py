@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Question, clean
 from harness.interfaces import Rewriter
-from harness.llm.prompts import Prompt
 from harness.rewriters.llm import LlmRewriter
 from models.dmqr.strategies import PAPER, POOL, Pool
 from tests.helpers.scripted_lm import FAILS, ScriptedLm
@@ -161,17 +160,14 @@ def test_earlier_turns_are_shown_and_cannot_look_like_the_question() -> None:
         "such as he, it or there, in every rewritten result.\n- Who directed Jaws?\n- Steven Question: Spielberg\n\nBegin!"
         in text
     )
-    assert rewriter.facts[1].startswith("prompt rewriting in a dialogue, ")
 
 
 def test_facts_and_recipe_name_the_model_and_the_prompts_by_their_content(tmp_path: Path) -> None:
     model = ScriptedLm({JAWS: [WHOLE]})
     rewriter = LlmRewriter(model)
-    assert rewriter.facts == ["rewriter: scripted"]
-    rewriter.rewrite([Question("q", JAWS)], PAPER)
-    expected = Prompt("rewriting", Pool().rewriting_prompt(PAPER)).hash
-    assert rewriter.facts == ["rewriter: scripted", f"prompt rewriting, {expected}"]
-    assert LlmRewriter(model, adaptive=True).facts == ["rewriter: scripted, adaptive"]
+    assert rewriter.facts == ["rewriter: scripted", f"prompts rewriting, {rewriter.recipe['prompts']}"]
+    chosen = LlmRewriter(model, adaptive=True)
+    assert chosen.facts == ["rewriter: scripted, adaptive", f"prompts selection, {chosen.recipe['prompts']}"]
     own = tmp_path / "pool.yaml"
     own.write_text(
         yaml.safe_dump({"strategies": [{"name": "kwr", "title": "Words", "description": "d", "guideline": "g"}]})

@@ -182,3 +182,11 @@ def test_a_pool_that_is_missing_and_names_that_are_unknown(tmp_path: Path) -> No
         with pytest.raises(UserError, match=f"strategies {part}; allowed: gqr, kwr, par, cce, decomposition"):
             Pool().chosen(names)
     Pool().check()
+
+
+def test_the_pool_that_the_docs_show_loads(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs/dmqr.md").read_text()
+    (tmp_path / "pool.yaml").write_text(page.partition("```yaml\n")[2].partition("```")[0])
+    pool = Pool.load(tmp_path / "pool.yaml")
+    assert list(pool.strategies) == [*POOL, "stepback"]
+    assert "Step-Back Question: Which positions has Knox" in pool.selection_prompt(["stepback", "kwr"])

@@ -1,0 +1,134 @@
+"""Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite: ask, evaluate, compare, plan."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from common.records import clean
+from datamodules.formats.reading import read_questions
+from harness.retrievers.bm25 import build_bm25
+from tests.helpers.commands import Ended, command
+from tests.helpers.llm_world import reading_rows
+from tests.helpers.reports import questions, report
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.rewriter_lm import KNOWN, STRATEGIES, UNUSABLE, rewrites, save_rewriter
+from tests.helpers.tiny_lm import question
+
+BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "index"}}
+LLM = {"class_path": "harness.llm.local.CausalLm", "init_args": {"model": "lm", "device": "cpu"}}
+ASKED = question("river", KNOWN[1])
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """Questions that the model can rewrite, an index of their passages, an estimator, and configs."""
+    root = tmp_path_factory.mktemp("multi")
+    save_rewriter(root / "lm")
+    rows = [
+        {**row, "question": question("river", known)}
+        for row, known in zip(reading_rows(len(KNOWN)), KNOWN, strict=True)
+    ]
+    (root / "dev.json").write_text(json.dumps(rows))
+    build_bm25(
+        [p for each in read_questions("hotpotqa", str(root / "dev.json")) for p in each.passages], root / "index"
+    )
+    write_serving(checkpoints["t5"], root / "serving", max_tokens=96)
+    (root / "llm.yaml").write_text(yaml.safe_dump(LLM))
+    rewriter = {
+        "class_path": "harness.rewriters.llm.LlmRewriter",
+        "init_args": {"llm": "llm.yaml", "pool": "lm/pool.yaml", "repairs": 0},
+    }
+    adaptive = {**rewriter, "init_args": {**rewriter["init_args"], "adaptive": True}}
+    own = {"strategies": list(STRATEGIES), "serving": "serving", "device": "cpu", "k": 3}
+    for name, options in {
+        "dmqr": {**own, "rewriter": rewriter},
+        "adaptive": {**own, "rewriter": adaptive},
+        "oqr": own,
+        "rrf": {**own, "serving": None, "fusion": "rrf", "rewriter": rewriter},
+    }.items():
+        write_config(root, name, **options)
+    return root
+
+
+def write_config(place: Path, name: str, **options: Any) -> None:
+    config = {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": {"retriever": BM25, **options}}
+    (place / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": config}))
+
+
+def run(place: Path, *arguments: str) -> Ended:
+    ended = command(place, "infer.py", *arguments)
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
+def test_ask_shows_the_queries_that_the_model_has_written(place: Path) -> None:
+    made = rewrites(KNOWN[1])
+    text = clean(run(place, "ask", "--config", "dmqr.yaml", "--question", ASKED, "--width", "200").out)
+    assert f"Queries: question: {ASKED} (found " in text
+    assert f"kwr: {made['kwr']} (found " in text
+    assert f"par: {made['par']} (found " in text
+    assert "1 rewriter call" in text
+    record = json.loads(run(place, "ask", "--config", "rrf.yaml", "--question", ASKED, "--json").out)
+    assert [each["query"] for each in record["notes"]["queries"]] == [ASKED, made["kwr"], made["par"]]
+    assert record["costs"]["retriever_calls"] == 3
+    assert record["costs"]["model_calls"] == 0
+
+
+def test_its_own_choice_comes_with_its_reason(place: Path) -> None:
+    record = json.loads(run(place, "ask", "--config", "adaptive.yaml", "--question", ASKED, "--json").out)
+    assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"]]
+    assert record["notes"]["reason"] == "river"
+    both = question("river", KNOWN[0])
+    record = json.loads(run(place, "ask", "--config", "adaptive.yaml", "--question", both, "--json").out)
+    assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"], ["par"]]
+
+
+def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> None:
+    ended = run(
+        place, "evaluate", "--config", "dmqr.yaml", "--questions", "dev.json", "--out", "out", "--resamples", "50"
+    )
+    assert "2 of 8 rewrites fell back to the question: it has no valid line for Keywords" in ended.err
+    text = (place / "out" / "report.md").read_text()
+    assert "rewriter: lm" in text
+    assert "prompts rewriting, " in text
+    found = questions(place / "out")
+    for known, record in zip(KNOWN, found, strict=True):
+        fallen = known == UNUSABLE
+        assert record["notes"].get("fallbacks", {}).keys() == ({*STRATEGIES} if fallen else set())
+        assert record["costs"].get("fallbacks", 0) == 2 * fallen
+        assert record["costs"]["rewriter_calls"] == 1
+        assert len(record["notes"]["queries"]) == (1 if fallen else 3)
+    assert "the strategy has no reader" in text
+
+
+@pytest.mark.slow
+def test_methods_are_compared_by_one_command(place: Path) -> None:
+    configs = [word for name in ("oqr", "dmqr", "rrf") for word in ("--config", f"{name}.yaml")]
+    run(place, "evaluate", *configs, "--questions", "dev.json", "--out", "compared", "--resamples", "50")
+    assert list(report(place / "compared")["systems"]) == ["oqr", "dmqr", "rrf"]
+    assert "rewriter: " not in (place / "compared" / "oqr" / "report.md").read_text()
+
+
+def test_a_plan_counts_the_rewriter_s_model_and_the_scorer(place: Path) -> None:
+    planned = json.loads(run(place, "plan", "--config", "dmqr.yaml", "--json").out)
+    names = [part["what"] for part in planned["parts"]]
+    assert {"estimator of serving", "language model of lm"} <= set(names)
+    assert planned["unknown"] == {}
+    more = json.loads(run(place, "plan", "--config", "oqr.yaml", "--json").out)
+    assert "language model of lm" not in [part["what"] for part in more["parts"]]
+
+
+def test_a_rewriting_retriever_stands_under_another_system(place: Path) -> None:
+    inner = yaml.safe_load((place / "rrf.yaml").read_text())["strategy"]["init_args"]
+    options = {name: inner[name] for name in ("retriever", "rewriter", "strategies", "fusion")}
+    around = {"class_path": "harness.retrievers.multi_query.MultiQueryRetriever", "init_args": options}
+    config = {
+        "class_path": "harness.strategies.rerag.ReRag",
+        "init_args": {"retriever": around, "serving": "serving", "contexts": 3, "device": "cpu"},
+    }
+    (place / "under.yaml").write_text(yaml.safe_dump({"strategy": config}))
+    record = json.loads(run(place, "ask", "--config", "under.yaml", "--question", ASKED, "--json").out)
+    assert len(record["evidence"]) == 3

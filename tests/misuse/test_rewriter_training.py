@@ -1,0 +1,48 @@
+"""Mistakes in the training of rewriters: one line that says what to type, an exit code, and nothing left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.commands import command, refused
+from tests.trainers.test_dmqr import workplace  # noqa: F401 (a fixture)
+
+USAGE, BAD_DATA, MISSING = 2, 65, 66
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "parts"),
+    [
+        (
+            ("--data.train", "[{layout: rrr2, path: rewrites.jsonl}]"),
+            USAGE,
+            ("layout 'rrr2' is unknown; allowed: rrr, qrecc, canard, rewrites",),
+        ),
+        (
+            ("--data.train", "[{layout: rewrites, path: rewrites.jsonl, strategy: gqr}]"),
+            USAGE,
+            ("strategy gqr is given for a file in the layout rewrites", "omit it"),
+        ),
+        (("--data.train", "[{layout: rrr, path: rewrites.jsonl}]"), USAGE, ("not named NAME.source",)),
+        (("--data.train", "[{layout: rrr, path: a.source}]"), MISSING, ("a.source does not exist",)),
+        (("--data.train", "[{layout: canard, path: rewrites.jsonl}]"), BAD_DATA, ("line 1", "use layout rewrites")),
+        (("--model.pretrained", "BERT"), USAGE, ("generates no text", "google/flan-t5-base")),
+        (("--model.pretrained", "no/such-model"), MISSING, ("not in the Hugging Face cache",)),
+        (("--model.pool", "none.yaml"), MISSING, ("none.yaml does not exist",)),
+        (("--model.lora_rank", "0"), USAGE, ("lora_rank must be at least 1, or null to train all weights",)),
+        (("--model.merged", "float16"), USAGE, ("float16", "bfloat16")),
+        (("--model.learning_rate", "0"), USAGE, ("learning_rate must be above 0",)),
+    ],
+)
+def test_one_line_and_nothing_left(
+    workplace: Path,  # noqa: F811
+    checkpoints: dict[str, Path],
+    options: tuple[str, ...],
+    code: int,
+    parts: tuple[str, ...],
+) -> None:
+    given = [str(checkpoints["bert"]) if option == "BERT" else option for option in options]
+    before = sorted(workplace.rglob("*"))
+    refused(command(workplace, "train.py", "fit", "--config", "config.yaml", *given), code, *parts)
+    after = [path for path in sorted(workplace.rglob("*")) if path.suffix != ".lock"]
+    assert [path for path in after if path not in before and path.is_file()] == []

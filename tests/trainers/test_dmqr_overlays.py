@@ -1,0 +1,112 @@
+"""The configs of pretrained rewriters: a random model of each architecture trains with LoRA, merges, exports and reloads."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+import train
+from common.records import Question
+from harness.rewriters.trained import TrainedRewriter
+from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
+from models.dmqr.strategies import POOL
+from models.lora import load_adapter
+from tests.conftest import save_t5_tokenizer
+from tests.helpers.official_models import CONFIGS
+from tests.helpers.runs import ROOT
+from tests.helpers.tolerances import fp32_tolerance
+
+DEPTH = 2  # layers; all widths are the published ones
+BASE = ROOT / "configs/train/dmqr_rrr_hotpot.yaml"
+SMALL = (
+    *("--data.validation_fraction", "0.2", "--data.generated_rewrites", "4", "--data.rewrites_per_step", "8"),
+    *("--trainer.accelerator", "cpu", "--trainer.precision", "32-true", "--trainer.max_epochs", "2"),
+    *("--model.warmup_steps", "1", "--trainer.logger", "false", "--trainer.enable_progress_bar", "false"),
+)
+
+
+def save_flan_t5(folder: Path) -> None:
+    """Two layers of Flan-T5-base, whose output layer is not its embedding."""
+    folder.mkdir()
+    config = T5Config.from_dict({
+        **CONFIGS["google/flan-t5-base"].to_dict(), "num_layers": DEPTH, "num_decoder_layers": DEPTH,
+        "vocab_size": save_t5_tokenizer(folder),
+    })  # fmt: skip
+    torch.manual_seed(0)
+    network = T5ForConditionalGeneration(config)
+    network.lm_head.weight = torch.nn.Parameter(torch.randn_like(network.lm_head.weight) * 0.05)
+    network.save_pretrained(folder)
+    assert "lm_head.weight" in load_file(folder / "model.safetensors")
+
+
+def save_qwen(folder: Path, chat_lm: Path) -> None:
+    """Two layers of Qwen2.5-0.5B, with the tokenizer and the template of the tests' chat model."""
+    tokenizer = AutoTokenizer.from_pretrained(chat_lm)
+    config = Qwen2Config.from_dict({
+        **CONFIGS["Qwen/Qwen2.5-0.5B-Instruct"].to_dict(), "num_hidden_layers": DEPTH, "vocab_size": len(tokenizer),
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "layer_types": None,
+    })  # fmt: skip
+    torch.manual_seed(0)
+    Qwen2ForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+@pytest.mark.parametrize("overlay", ["dmqr_flan_t5_base", "dmqr_qwen_0_5b"])
+def test_it_trains_with_lora_merges_exports_and_reloads(
+    overlay: str, tmp_path: Path, chat_lm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "model"
+    save_flan_t5(model) if "t5" in overlay else save_qwen(model, chat_lm)
+    (tmp_path / "train.source").write_text("".join(f"who is name{n} of the film\n" for n in range(30)))
+    (tmp_path / "train.target").write_text("".join(f"name{n} ; film\n" for n in range(30)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    configs = ["--config", str(BASE), "--config", str(ROOT / f"configs/train/overlays/{overlay}.yaml")]
+    data = json.dumps([{"layout": "rrr", "path": "train.source"}])
+    train.main(["fit", *configs, "--name", "run", "--model.pretrained", str(model), "--data.train", data, *SMALL])
+
+    serving = Path("checkpoints/run/serving")
+    manifest = read_rewriter_manifest(serving)
+    assert manifest["adapter"]["rank"] == 16
+    assert manifest["base"]["name"] == str(model)
+    assert list(manifest["strategies"]) == ["decomposition"]
+    written, base = load_file(serving / "rewriter/model.safetensors"), load_file(model / "model.safetensors")
+    assert written.keys() == base.keys()
+    dtype = torch.float32 if "t5" in overlay else torch.bfloat16
+    assert {value.dtype for value in written.values()} == {dtype}
+    changed = {name for name in base if not torch.equal(written[name], base[name].to(dtype))}
+    assert len(changed) > 10
+    assert not any("lm_head" in name or "embed" in name or "shared" in name or "norm" in name for name in changed)
+
+    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+    (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
+    assert made.queries["decomposition"]
+    reference = Rewriter.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
+    load_adapter(reference.network, serving / "adapter")
+    reference.eval()
+    (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])
+    assert inputs is not None
+    batch = reference.batch([inputs], reference.encode.targets(["name3 ; film"]))
+    with torch.inference_mode():
+        here, there = reference(*batch), rewriter.model(*batch)
+    # fp32: sums over widths of up to 4,864, in another order; bf16: eight bits of every weight
+    tolerance = fp32_tolerance(20_000, float(here.abs().max())) if dtype == torch.float32 else 0.2
+    assert (here - there).abs().max() <= tolerance
+    if "qwen" in overlay:
+        network = AutoModelForCausalLM.from_pretrained(serving / "rewriter")
+        assert network.dtype == torch.bfloat16
+        assert json.loads((serving / "rewriter/config.json").read_text())["architectures"] == ["Qwen2ForCausalLM"]
+        ours, theirs = (AutoTokenizer.from_pretrained(each) for each in (serving / "rewriter", model))
+        assert ours.chat_template == theirs.chat_template
