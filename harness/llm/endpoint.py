@@ -239,7 +239,7 @@ class ChatEndpoint:
             raise UserError(f"{self.name} refuses all requests ({why}): {self.connection.cure(failure.status)}")
         if failure.kind == "no logprobs" and not self._gave_logprobs:
             raise UserError(
-                f"{self.name} gives no log-probabilities, which are needed here: use `marginal: fast`, or an endpoint that "
+                f"{self.name} gives no log-probabilities, which are needed here: set the reader's marginal to fast, or use an endpoint that "
                 "gives them, such as vLLM, llama.cpp or OpenAI."
             )
         if failure.kind == "connect" and not self._answered and number + 1 >= _FIRST_CONNECTIONS:

@@ -28,6 +28,7 @@ from common.records import Passage, clean, passage_text
 FOLDER = Path(__file__).parent / "prompts"
 _TEXTS = ("user", "system", "document", "example", "answer_after", "source")
 _KEYS = (*_TEXTS, "examples", "max_tokens", "verbatim")
+_STOPS = ";.。"  # at the end of an answer
 _EXAMPLE = ("title", "text", "question", "answer")
 
 
@@ -154,9 +155,9 @@ class Prompt:
             text = reply[start + len(self.answer_after) :] if start >= 0 else reply
         if self.verbatim:
             return text
-        text = clean(text).rstrip(";.").strip()
+        text = clean(text).rstrip(_STOPS).strip()
         while len(text) > 1 and (text[0], text[-1]) in (("<", ">"), ('"', '"'), ("'", "'"), ("*", "*"), ("“", "”")):
-            text = text[1:-1].strip().rstrip(";.").strip()
+            text = text[1:-1].strip().rstrip(_STOPS).strip()
         return text
 
     def _document(self, number: int, each: Passage) -> str:

@@ -36,9 +36,10 @@ def texts(replies: Replies, first: int, count: int) -> list[str]:
 @streams
 def test_no_server_holds_up_an_attempt(stream: bool, replies: Replies, tmp_path: Path) -> None:
     """Neither by silence nor by a byte now and then, in the headers or in the body."""
-    chats = texts(replies, 0, len(SLOW))
+    prompt, *chats = texts(replies, 0, 1 + len(SLOW))
     faults = {chat: [kind] for chat, kind in zip(chats, SLOW, strict=True)}
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        server.client(None, stream=stream).reply([Chat.of(prompt)])  # imports the library, which takes seconds
         began = time.monotonic()
         client = server.client(None, timeout_seconds=0.5, max_retries=0, stream=stream)
         found = client.reply([Chat.of(chat) for chat in chats])
@@ -170,7 +171,9 @@ def test_an_endpoint_without_log_probabilities_is_refused_by_name(
 ) -> None:
     chats = [Chat.of(text, logprobs=True) for text in texts(replies, 0, 20)]
     with fault_server(tmp_path / "plan.json", replies, logprobs=False) as server:
-        with pytest.raises(UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*`marginal: fast`"):
+        with pytest.raises(
+            UserError, match=r"tiny at 127\.0\.0\.1:\d+ gives no log-probabilities.*the reader's marginal to fast"
+        ):
             server.client(tmp_path, stream=stream).reply(chats)
         assert sum(server.counts()["requests"].values()) <= 8
         found = server.client(tmp_path, stream=stream).reply([Chat.of(text) for text in texts(replies, 0, 2)])

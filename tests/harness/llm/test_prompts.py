@@ -60,6 +60,7 @@ def test_the_papers_prompts_hold_their_examples_and_end_where_the_answer_begins(
         ("Both are films. Answer: <Douglas Sirk>;", "Douglas Sirk"),
         ("Answer: no. Then again,\nanswer: 'Paris'.", "Paris"),
         ("Paris.", "Paris"),
+        ("Answer: 東京。", "東京"),
         ("Answer: <>", ""),
         ("", ""),
         ("Answer: 5 < 6", "5 < 6"),

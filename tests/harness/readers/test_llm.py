@@ -77,6 +77,14 @@ def test_what_saved_answers_depend_on(llm: CausalLm, tmp_path: Path) -> None:
     assert [seen.index(each) for each in seen] == [0, 1, 2]
 
 
+def test_replies_are_sampled_at_the_reader_s_temperature(llm: CausalLm, prompt: str) -> None:
+    texts, contexts = [q.text for q in QUESTIONS], [q.passages for q in QUESTIONS]
+    greedy, again, sampled = (
+        [m.written for m in LlmReader(llm, prompt, "fast", temperature=t).matrices(texts, contexts)] for t in (0, 0, 3)
+    )
+    assert greedy == again != sampled
+
+
 def test_a_reply_cut_at_its_limit_is_counted(llm: CausalLm, prompt: str) -> None:
     hits = [evidence(question)[::-1] for question in QUESTIONS[:2]]
     cut = LlmReader(llm, prompt, max_answer_tokens=1).read(QUESTIONS[:2], hits)
@@ -163,6 +171,9 @@ def test_examples_of_a_file_follow_those_of_the_prompt(llm: CausalLm, tmp_path: 
     answers = [example["answer"] for example in reader.alone.examples]
     assert answers[:3] == ["Kobe Bryant", "July 5, 2018", "2008"]
     assert answers[3:] == [question.answers[0] for question in QUESTIONS[:5]]
+    assert (
+        reader.alone.examples[3]["title"] == QUESTIONS[0].passages[0].title
+    )  # the gold passage, not the last that agrees
     assert reader.alone.examples[3]["text"] == QUESTIONS[0].passages[0].text
     assert [each["answer"] for each in LlmReader(llm, shots=1).alone.examples] == ["Kobe Bryant"]
     assert LlmReader(llm, shots=1).together.examples == ()
