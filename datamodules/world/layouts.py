@@ -5,6 +5,7 @@ import re
 from datamodules.world.entities import Entity
 from datamodules.world.passages import WrittenPassage
 from datamodules.world.questions import GeneratedQuestion, contains
+from datamodules.world.rephrasing import RephrasedQuestion
 from datamodules.world.world import QuestionWithContext
 
 TYPES = {  # question kind -> HotpotQA's `type`; other kinds are kept
@@ -33,6 +34,13 @@ def hotpotqa(row: QuestionWithContext, name: str, passages: Passages) -> dict:
         "type": TYPES.get(generated.kind, generated.kind),
         "level": LEVELS[len(generated.steps)],
     }
+
+
+def rephrased_hotpotqa(one: RephrasedQuestion, name: str, passages: Passages) -> dict:
+    """A row as of `hotpotqa`, whose `type` is the way of rephrasing; readers of the layout ignore the fields after it."""
+    row = hotpotqa(one.base, name, passages)
+    source = {"source_id": one.source, "source_type": row["type"], "clean_question": one.base.generated.clean}
+    return {**row, "question": one.question, "type": one.kind, **source}
 
 
 def musique(row: QuestionWithContext, name: str, passages: Passages) -> dict:

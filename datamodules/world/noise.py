@@ -17,18 +17,22 @@ def _drop_mark(text: str, random: Random) -> str:
     return text.rstrip("?.")
 
 
-def _typo(text: str, random: Random) -> str:
+def typo(text: str, random: Random) -> str:
     """Swap, drop or double a letter inside one word that is not a name (names are capitalized)."""
     words = list(re.finditer(r"(?<!\w)[a-z]{5,}(?!\w)", text))
     if not words:
         return text
     word = random.choice(words)
-    place = random.randrange(word.start() + 1, word.end() - 2)
+    return misspell(text, random.randrange(word.start() + 1, word.end() - 2), random)
+
+
+def misspell(text: str, place: int, random: Random) -> str:
+    """Swap, drop or double a letter at the index `place`."""
     one, two = text[place], text[place + 1]
     return text[:place] + random.choice([two + one, one, one + one + two]) + text[place + 2 :]
 
 
-_NOISES = (_lower, _drop_articles, _drop_mark, _typo)
+_NOISES = (_lower, _drop_articles, _drop_mark, typo)
 
 
 def add_noise(text: str, random: Random, share: float = 0.3) -> str:

@@ -52,6 +52,7 @@ class GeneratedQuestion:
     question: str
     answer: str
     steps: tuple[Step, ...]
+    clean: str  # the question before `add_noise`
 
 
 def contains(text: str, phrase: str) -> bool:
@@ -113,6 +114,17 @@ class QuestionGenerator:
         template = self.random.choice(table[entity.kind].of(self.split))
         return template.format(n=entity.name, y=entity.year, r=entity.region)
 
+    def noun_phrase(self, relations: list[str], what: str) -> str:
+        """A noun phrase for what a chain of relations leads to from `what`: "the mayor of the birthplace of ..."."""
+        for relation in relations:
+            what = self._noun_phrase(relation, what)
+        return what
+
+    def frame(self, target: str, noun_phrase: str) -> str:
+        """A complete question for what a noun phrase stands for; `target` is its kind."""
+        frames = PERSON_FRAMES if target == "person" else FRAMES
+        return tidy(self.random.choice(frames.of(self.split)).format(np=noun_phrase))
+
     def _noun_phrase(self, relation: str, what: str) -> str:
         return self.random.choice(RELATIONS[relation].noun_phrases.of(self.split)).format(x=what)
 
@@ -165,7 +177,7 @@ class QuestionGenerator:
             or any(contains(f"{passage.title} {passage.text}", answer) for passage in earlier)
         ):
             return None
-        return GeneratedQuestion(kind, add_noise(question, self.random), answer, tuple(steps))
+        return GeneratedQuestion(kind, add_noise(question, self.random), answer, tuple(steps), question)
 
     def _pair(self) -> tuple[str, Entity, Entity, Step, Step] | None:
         """Two entities of a kind with different years and without namesakes, the earlier one first, and their hops."""
@@ -205,9 +217,8 @@ class QuestionGenerator:
         if won is None:
             return None
         phrase, winner, steps = won
-        frames = PERSON_FRAMES if winner.kind == "person" else FRAMES
-        question = tidy(self.random.choice(frames.of(self.split)).format(np=phrase))
-        return GeneratedQuestion("comparison_name", add_noise(question, self.random), winner.name, steps)
+        question = self.frame(winner.kind, phrase)
+        return GeneratedQuestion("comparison_name", add_noise(question, self.random), winner.name, steps, question)
 
     def _compare_facts(self) -> GeneratedQuestion | None:
         """A question for a fact about the earlier or later of two entities."""
@@ -225,7 +236,7 @@ class QuestionGenerator:
         question = self._finish(relation, phrase)
         if contains(f"{loser.title} {loser.text}", value.name) or contains(question, value.name):
             return None
-        return GeneratedQuestion("comparison_fact", add_noise(question, self.random), value.name, steps)
+        return GeneratedQuestion("comparison_fact", add_noise(question, self.random), value.name, steps, question)
 
     def _compare_sameness(self, yes: bool) -> GeneratedQuestion | None:
         """A yes-no question whether two entities have the same object of a relation."""
@@ -240,10 +251,11 @@ class QuestionGenerator:
             return None
         second = self.random.choice(seconds)
         template = self.random.choice(SAME[relation].of(self.split))
-        question = add_noise(tidy(template.format(a=first.name, b=second.name)), self.random)
+        clean = tidy(template.format(a=first.name, b=second.name))
+        question = add_noise(clean, self.random)
         steps = []
         for entity in (first, second):
             value = entity.facts[relation]
             assert isinstance(value, Entity)
             steps.append(Step(self._finish(relation, entity.name), value.name, entity, relation))
-        return GeneratedQuestion("comparison_same", question, "yes" if yes else "no", tuple(steps))
+        return GeneratedQuestion("comparison_same", question, "yes" if yes else "no", tuple(steps), clean)

@@ -10,7 +10,7 @@ from datamodules.world.passages import WrittenPassage, write_passage
 from datamodules.world.population import Population, divide_years
 from datamodules.world.questions import MIX, GeneratedQuestion, QuestionGenerator, contains
 
-VERSION = 3  # of the generator: increase it with every change of the output
+VERSION = 4  # of the generator: increase it with every change of the output
 SPLIT_SHARES = {"test": 0.28, "validation": 0.12, "train": 0.60}  # shares of the questions
 YEAR_SHARES = {"test": 0.26, "validation": 0.14, "web": 0.14, "train": 0.46}
 WEB_MIX = {"single": (0.5, 1), "bridge": (0.5, 2)}
@@ -30,6 +30,8 @@ class WorldConfig:
         web_questions: Questions whose passages are only in the web corpus.
         manuals: Product manuals in Markdown.
         entities_per_question: Entities of the world, relative to the number of questions.
+        rephrased: Noisy, over-long and under-specified forms of train, validation and test questions in total; 0 writes no
+            files of them.
 
     Raises:
         UserError: If a number is too small.
@@ -42,12 +44,17 @@ class WorldConfig:
     web_questions: int = 100
     manuals: int = 12
     entities_per_question: float = 1.9
+    rephrased: int = 2400
 
     def __post_init__(self) -> None:
         check_at_least(50, ", so that every kind occurs", questions=self.questions)
         check_at_least(1, entities_per_question=self.entities_per_question)
         check_at_least(
-            0, **{name: getattr(self, name) for name in ("singles", "open_singles", "web_questions", "manuals")}
+            0,
+            **{
+                name: getattr(self, name)
+                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased")
+            },
         )
 
 

@@ -1,6 +1,7 @@
 """Writes a generated world to a folder, atomically."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -8,9 +9,10 @@ from random import Random
 
 from common.files import digests, whole_folder
 from common.outputs import OutputFolder, listed_files
-from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique
+from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique, rephrased_hotpotqa
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
+from datamodules.world.rephrasing import rephrase
 from datamodules.world.world import VERSION, World, WorldConfig, generate
 
 RECORD = "world.json"
@@ -44,6 +46,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
         web = [world.passages[e] for e in world.entities["web"]]
         _write_lines(folder / "web_corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(web)))
         manual_questions = _write_manuals(world, config, folder)
+        rephrased = _write_rephrased(world, config, folder) if config.rephrased else {}
         record = {
             "generator_version": VERSION,
             "recipe": asdict(config),
@@ -52,6 +55,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
             "single_hop_questions": {split: len(world.singles[split]) for split in SPLITS},
             "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
+            "rephrased_questions": rephrased,
             "sha256": digests(folder),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -84,6 +88,18 @@ def _write_manuals(world: World, config: WorldConfig, folder: Path) -> int:
         rows += questions
     _write_lines(folder / "manual_questions.jsonl", ({"id": f"manual_{n:05d}", **row} for n, row in enumerate(rows)))
     return len(rows)
+
+
+def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[str, dict[str, int]]:
+    """Write the rephrased questions with what a rewriter is to make of them; returns their number per split and kind."""
+    counts = {}
+    for split, made in rephrase(world, config).items():
+        rows = (rephrased_hotpotqa(one, f"{split}_rephrased_{n:05d}", world.passages) for n, one in enumerate(made))
+        _write_list(folder / f"rephrased_{split}.json", rows)
+        pairs = ({"question": one.question, "strategy": "gqr", "rewrite": one.rewrite} for one in made)
+        _write_lines(folder / f"rewrites_{split}.jsonl", pairs)
+        counts[split] = dict(sorted(Counter(one.kind for one in made).items()))
+    return counts
 
 
 def _write_list(path: Path, rows: Iterable[dict]) -> None:

@@ -13,7 +13,7 @@ def with_fallbacks(
     question: str,
     strategies: Sequence[str],
     queries: Mapping[str, tuple[str, ...]],
-    why: str,
+    why: str | Mapping[str, str],
     reason: str = "",
     costs: Mapping[str, float] | None = None,
 ) -> Rewrites:
@@ -23,11 +23,11 @@ def with_fallbacks(
         question: Its text.
         strategies: Those that need a query, in order.
         queries: By strategy.
-        why: Why queries are missing.
+        why: Why queries are missing, for all strategies or by strategy.
         reason: For the choice of the strategies.
         costs: Of rewriting; the number of fallbacks is added if there are any.
     """
-    fallbacks = {name: why for name in strategies if not queries.get(name)}
+    fallbacks = {name: why if isinstance(why, str) else why[name] for name in strategies if not queries.get(name)}
     counted = {"fallbacks": float(len(fallbacks))} if fallbacks else {}
     return Rewrites(
         {name: (question,) if name in fallbacks else queries[name] for name in strategies},

@@ -1,15 +1,15 @@
 """Rewrites questions with a trained rewriter: a T5 or a causal LM that `trainers.dmqr` has exported."""
 
-import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from common.checks import Precision
 from common.errors import UserError
-from common.records import Question
+from common.records import Question, clean
 from common.rewrites import Rewrites
+from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.runtime.provenance import computed_in
 
 EMPTY = "the rewrite is empty"
 
@@ -17,7 +17,7 @@ EMPTY = "the rewrite is empty"
 class TrainedRewriter:
     """A generative rewriter.  Rewrites are greedy and do not depend on what else is in the call.
 
-    The costs of a question are its calls of the model, and its share of the tokens read and of the seconds of the whole call.
+    The costs of a question are its calls of the model, its share of the tokens read, and its fallbacks if there are any.
 
     Args:
         serving: Folder that training exported, e.g. checkpoints/dmqr-rrr-hotpot/serving.
@@ -34,15 +34,25 @@ class TrainedRewriter:
         from models.dmqr.rewriter import Rewriter
 
         self.model = Rewriter.load(Path(serving), device, precision)
-        self.name = f"trained rewriter {serving}"
-        self.fallbacks: Counter[str] = (
-            Counter()
-        )  # reason -> rewrites that were replaced by their question, in all calls
+        self.name = _name(serving)
 
     @property
     def strategies(self) -> tuple[str, ...]:
         """Names of the strategies that it was trained on."""
         return tuple(self.model.strategies)
+
+    @property
+    def facts(self) -> list[str]:
+        """The model, for reports."""
+        return [f"rewriter: {self.name}, on {', '.join(self.strategies)}, computed in {computed_in(self.model.lm)}"]
+
+    @staticmethod
+    def check_strategies(strategies: Sequence[str], serving: Path) -> None:
+        """Raise UserError if the rewriter was not trained on one; called before anything is loaded."""
+        from models.dmqr.rewriter import read_rewriter_manifest
+
+        known = read_rewriter_manifest(Path(serving), check_files=False)["strategies"]
+        _check_known(_name(serving), known, strategies)
 
     @staticmethod
     def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
@@ -65,30 +75,31 @@ class TrainedRewriter:
         """
         from models.token_count import tokens_read
 
-        unknown = [name for name in strategies if name not in self.model.strategies]
-        if unknown:
-            raise UserError(
-                f"{self.name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(self.strategies)}."
-            )
-        started, tokens = time.perf_counter(), tokens_read(self.model.lm)
+        _check_known(self.name, self.strategies, strategies)
+        tokens = tokens_read(self.model.lm)
         tasks = [self.model.task(each.text, name, each.history) for each in questions for name in strategies]
         inputs = self.model.encode(tasks)
         fitting = {row: ids for row, ids in enumerate(inputs) if ids is not None}
         written = dict(zip(fitting, self.model.write(list(fitting.values())), strict=True))
-        share = 1 / max(1, len(questions))
-        tokens_each = (tokens_read(self.model.lm) - tokens) * share
-        seconds = (time.perf_counter() - started) * share
+        tokens_each = (tokens_read(self.model.lm) - tokens) / max(1, len(questions))
         too_long = f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"
         found = []
         for number, question in enumerate(questions):
-            queries, fallbacks, calls = {}, {}, 0
-            for place, name in enumerate(strategies, start=number * len(strategies)):
-                calls += place in written
-                made = self.model.queries(written.get(place, ""), name)
-                if not made:
-                    fallbacks[name] = EMPTY if place in written else too_long
-                queries[name] = made or (question.text,)
-            self.fallbacks.update(fallbacks.values())
-            costs = {"model_calls": float(calls), "tokens": tokens_each, "seconds/rewriting": seconds}
-            found.append(Rewrites(queries, fallbacks, costs=costs))
+            rows = dict(zip(strategies, range(number * len(strategies), len(tasks)), strict=False))
+            queries = {name: self.model.queries(written.get(row, ""), name) for name, row in rows.items()}
+            why = {name: EMPTY if row in written else too_long for name, row in rows.items()}
+            costs = {"model_calls": float(sum(row in written for row in rows.values())), "tokens": tokens_each}
+            found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
+        tell_fallbacks(self.name, found)
         return found
+
+
+def _name(serving: Path) -> str:
+    return f"trained rewriter {serving}"
+
+
+def _check_known(name: str, known: Iterable[str], strategies: Sequence[str]) -> None:
+    """Raise UserError if a rewriter of this name was not trained on one of the strategies."""
+    unknown = [each for each in strategies if each not in known]
+    if unknown:
+        raise UserError(f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}.")

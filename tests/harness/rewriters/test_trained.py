@@ -44,7 +44,9 @@ def test_rewrites_are_batched_and_do_not_depend_on_the_batch(serving: Path) -> N
     assert rewriter.rewrite([], ["gqr"]) == []
 
 
-def test_empty_rewrites_and_long_questions_fall_back_and_are_counted(serving: Path) -> None:
+def test_empty_rewrites_and_long_questions_fall_back_and_are_counted(
+    serving: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rewriter = TrainedRewriter(serving, "cpu", "fp32")
     lm = rewriter.model.lm
     torch.nn.init.zeros_(
@@ -58,13 +60,16 @@ def test_empty_rewrites_and_long_questions_fall_back_and_are_counted(serving: Pa
     assert made[1].queries["gqr"][0].startswith("name1 name1")
     assert "longer than the" in made[1].fallbacks["gqr"]
     assert made[1].costs["model_calls"] == 0
-    assert sum(rewriter.fallbacks.values()) == 2
-    assert rewriter.fallbacks[EMPTY] == 1
+    assert [each.costs["fallbacks"] for each in made] == [1, 1]
+    assert "2 of 2 rewrites fell back to the question" in capsys.readouterr().err
 
 
 def test_strategies_that_were_not_learned_are_refused_by_name(serving: Path) -> None:
     with pytest.raises(UserError, match=r"was not trained on the strategy 'kwr'; it knows: gqr, decomposition\."):
         TrainedRewriter(serving, "cpu").rewrite(QUESTIONS, ["gqr", "kwr"])
+    with pytest.raises(UserError, match=r"was not trained on the strategy 'cce'"):  # before anything is loaded
+        TrainedRewriter.check_strategies(["cce"], serving)
+    TrainedRewriter.check_strategies(["decomposition"], serving)
 
 
 def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:

@@ -1,0 +1,215 @@
+"""Rephrased questions of the synthetic world: existing files unchanged, one right answer each, disjoint splits, harder for BM25."""
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datamodules.formats.reading import read_passages, read_questions
+from datamodules.formats.rewrites import read_rewrites
+from datamodules.world import rephrasing_phrases
+from datamodules.world.entities import Entity
+from datamodules.world.facts import RELATIONS
+from datamodules.world.phrases import SPLITS, Phrases
+from datamodules.world.questions import contains
+from datamodules.world.rephrasing import RephrasedQuestion, rephrase
+from datamodules.world.world import QuestionWithContext, World, WorldConfig, generate
+from datamodules.world.writing import write_world
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.helpers.small_world import SMALL
+
+CONFIG = replace(SMALL, rephrased=240)
+KINDS = ("noisy", "overlong", "underspecified")
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return generate(CONFIG)
+
+
+@pytest.fixture(scope="module")
+def made(world: World) -> dict[str, list[RephrasedQuestion]]:
+    return rephrase(world, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("world") / "out"
+    write_world(CONFIG, out)
+    return out
+
+
+def digest(path: Path) -> str:
+    """sha256 of a file, or of the names and contents of a folder's files."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    named = b"".join(file.name.encode() + file.read_bytes() for file in files)
+    return hashlib.sha256(named if path.is_dir() else path.read_bytes()).hexdigest()
+
+
+def pinned(size: str) -> dict[str, str]:
+    return json.loads(Path(__file__).with_name("digests.json").read_text())[size]
+
+
+def test_files_that_existed_before_keep_their_bytes(folder: Path) -> None:
+    assert {name: digest(folder / name) for name in pinned("small")} == pinned("small")
+    new = {f"{kind}_{split}.{end}" for kind, end in (("rephrased", "json"), ("rewrites", "jsonl")) for split in SPLITS}
+    assert {path.name for path in folder.iterdir()} - pinned("small").keys() == {*new, "world.json"}
+
+
+@pytest.mark.slow
+def test_the_default_world_keeps_its_bytes_and_has_400_rephrased_test_questions(tmp_path: Path) -> None:
+    record = write_world(WorldConfig(), tmp_path / "out")
+    assert {name: digest(tmp_path / "out" / name) for name in pinned("default")} == pinned("default")
+    assert record["rephrased_questions"]["test"] == dict.fromkeys(KINDS, 224)
+
+
+def test_another_number_of_them_changes_only_their_files(folder: Path, tmp_path: Path) -> None:
+    write_world(SMALL, tmp_path / "none")
+    assert {path.name: digest(path) for path in (tmp_path / "none").iterdir() if path.name != "world.json"} == pinned(
+        "small"
+    )
+    assert json.loads((tmp_path / "none" / "world.json").read_text())["rephrased_questions"] == {}
+
+
+def test_rows_have_the_gold_of_their_source_within_the_corpus(folder: Path, world: World) -> None:
+    corpus = {p.id for p in read_passages("jsonl", [str(folder / "corpus.jsonl")])}
+    record = json.loads((folder / "world.json").read_text())["rephrased_questions"]
+    for split in SPLITS:
+        rows = json.loads((folder / f"rephrased_{split}.json").read_text())
+        questions = list(read_questions("hotpotqa", str(folder / f"rephrased_{split}.json")))
+        multi = {q.id: q for q in read_questions("hotpotqa", str(folder / f"{split}.json"))}
+        single = {q.id: q for q in read_questions("fid", str(folder / f"fid_{split}.json"))}
+        assert len({row["source_id"] for row in rows}) == len(rows)
+        assert {kind: sum(q.kind == kind for q in questions) for kind in KINDS} == record[split]
+        for row, question in zip(rows, questions, strict=True):
+            source = {**multi, **single}[row["source_id"]]
+            assert question.answers == source.answers
+            assert set(question.support) == set(source.support) <= corpus
+            assert {p.id for p in question.passages} <= corpus
+            assert len(question.passages) == 10
+            assert not question.unshipped_support
+            assert question.text not in (source.text, row["clean_question"])
+
+
+def test_rewrites_are_the_clean_questions_where_the_question_says_enough(folder: Path) -> None:
+    for split in SPLITS:
+        rows = json.loads((folder / f"rephrased_{split}.json").read_text())
+        pairs = list(read_rewrites("rewrites", str(folder / f"rewrites_{split}.jsonl")))
+        assert [pair.question for pair in pairs] == [row["question"] for row in rows]
+        assert {pair.strategy for pair in pairs} == {"gqr"}
+        for row, pair in zip(rows, pairs, strict=True):
+            assert (pair.rewrite == row["clean_question"]) == (row["type"] != "underspecified")
+
+
+def test_no_template_and_no_noise_word_serves_two_splits() -> None:
+    def phrases(value: object) -> list[Phrases]:
+        if isinstance(value, dict):
+            return [found for item in value.values() for found in phrases(item)]
+        return [value] if isinstance(value, Phrases) else []
+
+    every = [found for value in vars(rephrasing_phrases).values() for found in phrases(value)]
+    assert len(every) > 15
+    for used in (
+        [{template for one in every for template in one.of(split)} - {"{l}", "{f}"} for split in SPLITS],
+        [rephrasing_phrases.NOISE_WORDS[split] for split in SPLITS],
+    ):
+        assert all(used)
+        assert not (used[0] & used[1] | used[0] & used[2] | used[1] & used[2])
+
+
+def test_noisy_questions_carry_no_noise_word_of_another_split(made: dict[str, list[RephrasedQuestion]]) -> None:
+    for split in SPLITS:
+        noisy = [one for one in made[split] if one.kind == "noisy"]
+        foreign = set().union(*(rephrasing_phrases.NOISE_WORDS[other] for other in SPLITS if other != split))
+        own, said = rephrasing_phrases.NOISE_WORDS[split], 0
+        for one in noisy:
+            added = set(re.findall(r"\w+", one.question.lower())) - set(re.findall(r"\w+", one.rewrite.lower()))
+            said += bool(added & own)
+            assert not added & foreign
+        assert said == len(noisy) > 5
+
+
+def facts_fitting(world: World, text: str, subject: Entity, target: str) -> list[tuple[Entity, Entity | str]]:
+    """All facts of the world, in both directions, that link a something of type `target` to an entity of the subject's kind
+    with every name word, region and profession that the text says."""
+    said = set(re.findall(r"\w+", text))
+    everything = [e for group in world.entities.values() for e in group]
+    vocabulary = {w for e in everything for w in (*e.name.split(), e.region)} - {"The", "of"}
+    jobs = {e.category for e in everything if e.category and contains(text, e.category)}
+    jobs = {subject.category} if subject.category in jobs else set()
+    found = []
+    for e in everything:
+        if e.kind == subject.kind and said & vocabulary <= {*e.name.split(), e.region} and jobs <= {e.category}:
+            found += [(e, value) for name, value in e.facts.items() if RELATIONS[name].target == target]
+            found += [(e, other) for other in e.referred_by if other.kind == target]
+    return found
+
+
+def test_underspecified_questions_say_less_and_still_mean_one_fact(
+    world: World, made: dict[str, list[RephrasedQuestion]]
+) -> None:
+    for split in SPLITS:
+        chosen = [one for one in made[split] if one.kind == "underspecified"]
+        assert len(chosen) > 5
+        for one in chosen:
+            generated = one.base.generated
+            first = generated.steps[0]
+            fitting = facts_fitting(world, one.question, first.entity, RELATIONS[first.relation].target)
+            assert {(e.full_name, getattr(v, "full_name", v)) for e, v in fitting} == {
+                (first.entity.full_name, getattr(first.entity.facts[first.relation], "full_name", first.answer))
+            }
+            for text in (one.question, one.rewrite):
+                assert not contains(text, first.entity.name)
+                assert not contains(text, generated.answer)
+
+
+def test_overlong_stories_touch_no_fact_of_the_question(made: dict[str, list[RephrasedQuestion]]) -> None:
+    for one in (one for split in SPLITS for one in made[split] if one.kind == "overlong"):
+        assert one.question.count(one.rewrite) == 1
+        story = one.question.replace(one.rewrite, " ")
+        assert len(story.split()) > 12
+        told = [step.entity.name for step in one.base.generated.steps] + [one.base.generated.answer]
+        for word in (word for text in told for word in text.split()):
+            assert word in ("The", "of", "no", "yes") or not contains(story, word)
+
+
+def test_misspelt_names_still_mean_one_name(world: World, made: dict[str, list[RephrasedQuestion]]) -> None:
+    names = {word.lower() for group in world.entities.values() for e in group for word in e.name.split()}
+    misspelt = 0
+    for one in (one for split in SPLITS for one in made[split] if one.kind == "noisy"):
+        own = {word.lower() for step in one.base.generated.steps for word in step.entity.name.split()}
+        clean = set(re.findall(r"\w+", one.rewrite.lower()))
+        said = set(re.findall(r"\w+", one.question.lower()))
+        misspelt += bool((own & clean) - said)
+        assert said & names <= clean | rephrasing_phrases.NOISE_WORDS["train"]  # no typo makes another entity's name
+    assert misspelt > 20
+
+
+def recall(retriever: Bm25Retriever, texts: list[str], shipped: list[tuple[str, ...]], k: int) -> np.ndarray:
+    found = [{hit.passage.id for hit in hits} for hits in retriever.search(texts, k)]
+    return np.array([len(ids & set(gold)) / len(gold) for ids, gold in zip(found, shipped, strict=True)])
+
+
+def test_bm25_finds_less_than_with_the_clean_question(folder: Path, tmp_path: Path) -> None:
+    build_bm25(read_passages("jsonl", [str(folder / "corpus.jsonl")]), tmp_path / "index")
+    retriever = Bm25Retriever(tmp_path / "index")
+    rows = json.loads((folder / "rephrased_train.json").read_text())
+    questions = list(read_questions("hotpotqa", str(folder / "rephrased_train.json")))
+    gold = [q.support for q in questions]
+    lost = recall(retriever, [row["clean_question"] for row in rows], gold, 5) - recall(
+        retriever, [q.text for q in questions], gold, 5
+    )
+    for kind, least in (("noisy", 0.1), ("overlong", 0.1), ("underspecified", 0.02)):
+        assert lost[[q.kind == kind for q in questions]].mean() > least
+
+
+def test_same_seed_same_questions(world: World, made: dict[str, list[RephrasedQuestion]]) -> None:
+    again = rephrase(world, CONFIG)
+    assert [one.question for split in SPLITS for one in again[split]] == [
+        one.question for split in SPLITS for one in made[split]
+    ]
+    assert isinstance(made["test"][0].base, QuestionWithContext)
