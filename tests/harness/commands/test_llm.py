@@ -17,6 +17,7 @@ from harness.llm.local import CausalLm
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
 from tests.helpers.commands import Ended, command, refused
 from tests.helpers.llm_world import write_prompt, write_rows
@@ -36,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     passages = [p for question in read_questions("hotpotqa", str(root / "dev.json")) for p in question.passages]
     build_bm25(passages, root / "index")
     prompt = str(write_prompt(root))
-    write_serving(checkpoints["t5"], root / "both", max_tokens=96)
+    write_serving(checkpoints["t5"], root / "both", max_tokens=96, temperature=3.0)  # of its generator alone
     write_serving(checkpoints["t5"], root / "packed", False, "packed", max_tokens=96)
     llm = {"class_path": LLM, "init_args": {"model": str(chat_lm), "device": "cpu"}}
     (root / "llm.yaml").write_text(yaml.safe_dump(llm))
@@ -83,8 +84,20 @@ def test_rerag_with_a_language_model_reports_table_6(place: Path) -> None:
     }
     assert sum(written[title] == values[title] for title in written) > 0.8 * len(written)
     assert found[0]["costs"]["reply_tokens"] > 0
+    assert report(place / "rerag_out")["study"]["relevance_temperature"] == 1
     assert found[0]["settings"].keys() == {"Baseline", "RE score", "RE context", "RE context, score"}
     assert found[0]["settings"]["Baseline"].keys() == {"generated", "fast"}
+
+
+def test_the_study_costs_what_the_strategy_costs(place: Path, chat_lm: Path) -> None:
+    """With as many contexts as candidates both read the same."""
+    evaluate(place, "all_out", "rerag_llm", more=("--strategy.contexts", "4"))
+    reader = LlmReader(CausalLm(str(chat_lm), device="cpu"), str(place / "tiny.yaml"))
+    system = ReRag(None, place / "both", contexts=4, device="cpu", reader=reader)
+    asked = list(read_questions("hotpotqa", str(place / "dev.json")))
+    for record, answer in zip(questions(place / "all_out"), system.answer(asked), strict=True):
+        for name in ("tokens", "reply_tokens", "model_calls"):
+            assert record["costs"][name] == pytest.approx(answer.costs[name]), name
 
 
 def test_local_readers_and_language_models_are_compared_by_one_command(place: Path) -> None:

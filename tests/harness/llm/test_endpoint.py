@@ -217,6 +217,15 @@ def test_transformers_serve(chat_lm: Path, replies: Replies, tmp_path: Path) -> 
         assert reply.error.startswith("400: Server is pinned to ")
 
 
+def test_a_rate_limit_holds_for_all_requests(replies: Replies, tmp_path: Path) -> None:
+    limited, *others = texts(replies, 130, 8)
+    with fault_server(tmp_path / "plan.json", replies, faults={limited: ["429 second"]}) as server:
+        found = server.client(None, concurrency=2).reply([Chat.of(text) for text in [limited, *others]])
+    assert not any(reply.error for reply in found)
+    assert [reply.retries for reply in found] == [1, *[0] * 7]
+    assert max(reply.seconds for reply in found[1:]) > 0.7  # one of them had to wait too
+
+
 def test_concurrency_is_bounded(replies: Replies, tmp_path: Path) -> None:
     with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.02) as server:
         server.client(None, concurrency=3).reply([Chat.of(text) for text in texts(replies, 0, 20)])
