@@ -38,8 +38,8 @@ class ChatEndpoint:
         base_url: Address of the endpoint, such as http://localhost:8000/v1; when None that in the environment variable
             OPENAI_BASE_URL, or else OpenAI's.
         key_variable: Name of the environment variable that holds the key.  The key itself is no option, so that it is
-            never written to a file.  Without the variable, or with None, requests carry no key, as servers of one's own
-            allow; OpenAI needs one.
+            never written to a file.  Without the variable, or with None, requests carry no key, as your own server
+            allows; OpenAI needs one.
         timeout_seconds: Deadline of each attempt, for the whole reply.
         max_retries: Further attempts after 408, 409, 429, 5xx, no connection, no reply in time or a malformed reply.
         concurrency: Requests at the same time.

@@ -17,10 +17,11 @@ class ExportedGenerator:
 
     It knows no instructions: a chat is one user message in the generator's text format, as the prompts generator_fid,
     generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts).  `prompt` is the name of
-    its own one, which a language-model reader takes if it is told no other.  With it and greedy replies it answers as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question
-    never is.  Only documents in `packed` whose text has an empty line before "document 2: " may be cut at another place.  A
-    message in another form is read as it is; if it exceeds the generator's maximum length, it gets an error, because it is not
-    known where the question is.
+    the one in its format, which a language-model reader uses unless another is configured.  With it and greedy replies it answers
+    as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question never is.  Only
+    documents in `packed` whose text has an empty line before "document 2: " may be cut at another place.  A message in another
+    form is read as it is; if it exceeds the generator's maximum length, it gets an error, because the place of the question in it
+    is unknown.
 
     A reply has at most the generator's `max_answer_tokens`, however many the chat allows.  `seconds` of a reply is the time of
     the whole call.

@@ -29,7 +29,7 @@ def server(replies: Replies, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def texts(replies: Replies, first: int, count: int) -> list[str]:
-    """Chats of its own for each test."""
+    """Different chats for each test."""
     return list(replies)[first : first + count]
 
 
