@@ -74,6 +74,16 @@ def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) 
     assert [each.logprob for each in written] == [pytest.approx(score, abs=1e-5) for score in scores]
 
 
+def test_a_batch_has_room_for_its_replies(model: CausalLanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planned memory counts prompts and replies together."""
+    sizes, generate = [], model.network.generate
+    monkeypatch.setattr(
+        model.network, "generate", lambda **given: sizes.append(given["input_ids"].shape) or generate(**given)
+    )
+    model.write([[5] * 16] * 7, [16] * 7, tokens_per_batch=64)
+    assert sorted(sizes) == [(1, 16)] + [(2, 16)] * 3
+
+
 @pytest.mark.parametrize("tokens_per_batch", [1, 100, 10**6])
 def test_batch_order_and_padding_change_nothing(model: CausalLanguageModel, tokens_per_batch: int) -> None:
     prompts = prompts_of(model)

@@ -117,7 +117,8 @@ def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(
     assert second.cached
     assert first.usd == second.usd == pytest.approx((first.prompt_tokens * 2 + first.reply_tokens * 8) / 1e6)
     assert client.totals["usd"] == first.usd
-    different = [Chat.of(text, 33), Chat.of(text, temperature=0.5), Chat.of(text, temperature=0.5, sample=1),
+    different = [Chat.of(text, 33), Chat.of(text, temperature=0.5), Chat.of(text, temperature=0.8),
+                 Chat.of(text, temperature=0.5, sample=1),
                  Chat.of(text, logprobs=True), Chat.of(text, sample=1)]  # fmt: skip
     assert not any(reply.cached for reply in client.reply(different))
     assert all(reply.cached for reply in client.reply([Chat.of(text), *different]))
@@ -136,6 +137,23 @@ def test_equal_chats_are_asked_once_and_everything_that_matters_is_in_the_key(
         (reply,) = server.client(None).reply([Chat.of(text)])
         assert not reply.cached
     assert server.counts()["requests"][text] == 1 + len(different) + 3 + 2
+
+
+def test_a_failure_is_not_stored(replies: Replies, tmp_path: Path) -> None:
+    (text,) = texts(replies, 120, 1)
+    with fault_server(tmp_path / "plan.json", replies, faults={text: ["400"]}) as server:
+        failed, again, stored = (server.client(tmp_path).reply([Chat.of(text)])[0] for _ in range(3))
+    assert failed.error.startswith("400: ")
+    assert (again.error, again.cached, again.text) == ("", False, replies[text]["text"])
+    assert stored.cached
+
+
+def test_another_address_is_another_model(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
+    (text,) = texts(replies, 121, 1)
+    found = []
+    for base_url in (server.base_url, server.base_url.replace("127.0.0.1", "localhost"), f"{server.base_url}/"):
+        found += server.client(tmp_path, base_url=base_url).reply([Chat.of(text)])
+    assert [(reply.error, reply.cached) for reply in found] == [("", False), ("", False), ("", True)]
 
 
 def test_a_price_given_later_prices_stored_replies(server: FaultServer, replies: Replies, tmp_path: Path) -> None:
