@@ -215,7 +215,12 @@ class RewriterTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        return f"rewrite with harness.rewriters.trained.TrainedRewriter, serving {serving}: docs/dmqr_training.md"
+        strategies = ", ".join(self.trainer.datamodule.strategies)
+        return (
+            "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
+            f"harness.rewriters.trained.TrainedRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
+            f"--strategy.init_args.strategies '[{strategies}]'"
+        )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
         """Write merged model, adapter, model card and manifest into a serving folder.

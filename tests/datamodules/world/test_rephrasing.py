@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from datamodules.world.entities import Entity
 from datamodules.world.facts import RELATIONS
 from datamodules.world.phrases import SPLITS, Phrases
 from datamodules.world.questions import contains
-from datamodules.world.rephrasing import RephrasedQuestion, rephrase
-from datamodules.world.world import QuestionWithContext, World, WorldConfig, generate
+from datamodules.world.rephrasing import Known, RephrasedQuestion, Rephraser, rephrase
+from datamodules.world.world import World, WorldConfig, generate
 from datamodules.world.writing import write_world
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from tests.helpers.small_world import SMALL
@@ -189,6 +190,16 @@ def test_misspelt_names_still_mean_one_name(world: World, made: dict[str, list[R
     assert misspelt > 20
 
 
+def test_no_typo_makes_a_name_like_another_one(world: World) -> None:
+    alike = [Entity("person", f"Anna {name}", "test") for name in ("Hallovan", "Halovan")]
+    passage = world.passages[world.entities["test"][0]]
+    rephraser = Rephraser(world, "test", Known(dict.fromkeys(alike, passage)), Random(0))
+    spelled = {rephraser._misspelt("Anna Hallovan") for _ in range(200)}
+    assert len(spelled) > 3
+    assert not {"Anna Halovan", "Anna Haloovan"} & spelled
+    assert {rephraser._misspelt("Anna Halovan") for _ in range(200)} & {"Anna Hallovan"} == set()
+
+
 def recall(retriever: Bm25Retriever, texts: list[str], shipped: list[tuple[str, ...]], k: int) -> np.ndarray:
     found = [{hit.passage.id for hit in hits} for hits in retriever.search(texts, k)]
     return np.array([len(ids & set(gold)) / len(gold) for ids, gold in zip(found, shipped, strict=True)])
@@ -212,4 +223,3 @@ def test_same_seed_same_questions(world: World, made: dict[str, list[RephrasedQu
     assert [one.question for split in SPLITS for one in again[split]] == [
         one.question for split in SPLITS for one in made[split]
     ]
-    assert isinstance(made["test"][0].base, QuestionWithContext)
