@@ -81,11 +81,9 @@ class _System:
         verdicts = self.judge.on_passages(cases)
         rest = iter(verdicts)
         self.of_passages = [[*islice(rest, len(found))] for found in self.passages]
-        relevant = [[_relevant(each) for each in of_one] for of_one in self.of_passages]
-        hits = [1.0 if True in each else nan if None in each else 0.0 for each in relevant]
-        shares = [nan if None in each else each.count(True) / self.judge.passages for each in relevant]
-        self._add(hit, 100 * np.array(hits), verdicts)
-        self._add(precision, 100 * np.array(shares), verdicts)
+        values_N2 = [hit_and_precision([_relevant(v) for v in each], self.judge.passages) for each in self.of_passages]
+        for row, values_N in zip((hit, precision), np.array(values_N2).T, strict=True):
+            self._add(row, 100 * values_N, verdicts)
         self.judged.verdicts["passages"] = verdicts
 
     def judge_criteria(self) -> None:
@@ -270,6 +268,12 @@ def _counted(failures: Iterable[str]) -> Mapping[str, int]:
 def _first_passages(answer: Answer, k: int) -> list[Passage]:
     """The first k passages; one that occurs several times counts once."""
     return [*{hit.passage.id: hit.passage for hit in answer.evidence}.values()][:k]
+
+
+def hit_and_precision(relevant: Sequence[bool | None], k: int) -> tuple[float, float]:
+    """Judged H@k and P@k of one question, 0 to 1; NaN where a failed verdict (None) leaves them open."""
+    unknown = None in relevant
+    return 1.0 if True in relevant else nan if unknown else 0.0, nan if unknown else relevant.count(True) / k
 
 
 def _credit(verdict: Verdict) -> float:

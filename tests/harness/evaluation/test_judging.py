@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.judge import Judge
 from harness.evaluation.judging.agreement import COLUMNS, Case, agreement_cells, known_answers
 from harness.evaluation.judging.ranking import adequacy, inverted_ranks
+from harness.evaluation.judging.system import hit_and_precision
 from harness.evaluation.judging.tables import costs_table
+from harness.runtime.provenance import construct
 
 VALID = '{"reason": "so", "relevant": true}'
 BOOTSTRAP = Bootstrap(200, 0)
@@ -192,6 +195,38 @@ def test_equal_requests_are_asked_once() -> None:
     judge.on_passages([(asked(0), passage), (asked(1), passage)])
     assert model.asked == 2
     assert len({each.key for each in verdicts}) == 1
+
+
+def test_a_call_that_failed_is_made_again_by_the_next_run(tmp_path: Path) -> None:
+    class Busy(Alphabet):
+        number_of_replies = 1  # then it is busy
+
+        def reply(self, chats: Sequence[Chat]) -> list[Reply]:
+            left = self.number_of_replies
+            return [Reply(VALID) if place < left else Reply("", "503: busy") for place in range(len(chats))]
+
+    cases = [(asked(number), Passage.of("t", "x")) for number in range(2)]
+    judge = Judge(construct(Busy))
+    judge.keep_in(tmp_path)
+    assert [each.failure for each in judge.on_passages(cases)] == ["", "503: busy"]
+    again = Judge(construct(Busy))
+    again.keep_in(tmp_path)
+    assert [each.failure for each in again.on_passages(cases)] == ["", ""]  # one reused, one asked
+
+
+@pytest.mark.parametrize(
+    ("relevant", "expected"),
+    [
+        ([True, False], (1, 0.2)),
+        ([False, False], (0, 0)),
+        ([], (0, 0)),
+        ([True, None], (1, math.nan)),
+        ([False, None], (math.nan, math.nan)),
+    ],
+)
+def test_hit_and_precision_by_hand(relevant: list[bool | None], expected: tuple[float, float]) -> None:
+    """A failed verdict leaves open what it could change."""
+    assert hit_and_precision(relevant, 5) == pytest.approx(expected, nan_ok=True)
 
 
 def test_costs_of_all_rounds_are_summed_and_equal_requests_are_charged_once() -> None:
