@@ -155,7 +155,10 @@ def _outcomes(
         quotas = _quotas(limit, shares)
         outcomes = {split: synthesizer.run(split, quotas[split], seen, partial, depends_on) for split in shares}
     counted = {"limit": limit, "passages": len(passages), "links": plan.links}
-    used = [f"writer: {getattr(writer, 'fact', type(writer).__name__)}", *getattr(reader, "facts", [])]
+    used = [
+        f"writer: {getattr(writer, 'fact', type(writer).__name__)}",
+        *(reader.facts(alone=False) if isinstance(reader, LlmReader) else ()),
+    ]
     return outcomes, {**facts, **counted, "facts": used}
 
 

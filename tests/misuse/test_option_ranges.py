@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
+from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
@@ -20,14 +21,18 @@ from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import FusedRetriever
+from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.rerank import RerankedRetriever
+from harness.retrievers.rm3 import Rm3Retriever
 from harness.selection.options import SelectionOptions
+from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
 from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
+from trainers.dmqr import RewriterTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.t5 import SpanCorruptionTrainer
@@ -56,6 +61,12 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     PackedReader: {"serving": NOWHERE},
     ContextReader: {"serving": NOWHERE},
     LlmReader: {"llm": None},
+    RewriterTrainer: {"pretrained": str(NOWHERE)},
+    RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
+    RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
+    MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
+    Rm3Retriever: {"retriever": None},
+    Dmqr: {"retriever": None, "serving": NOWHERE},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
@@ -73,7 +84,9 @@ BUILDERS = (
 
 def numbers(class_type: type) -> Iterator[str]:
     """The constructor's parameters that are a number, or a list of numbers."""
-    hints = typing.get_type_hints(class_type.__init__, {**vars(inspect.getmodule(class_type)), "DType": str})
+    hints = typing.get_type_hints(
+        class_type.__init__, {**vars(inspect.getmodule(class_type)), "DType": str, "RelevanceEstimator": object}
+    )
     for name, hint in hints.items():
         kinds = [hint, *typing.get_args(hint)]
         if any(kind in kinds for kind in (int, float, list[float])):
