@@ -154,34 +154,50 @@ class LlmReader:
             (question, passage) for question, passages in zip(questions, contexts, strict=True) for passage in passages
         ]
         chats = [self._chat(self.alone, question, [passage], logprobs) for question, passage in asked]
-        replies = iter(zip(chats, self._ask(chats), strict=True))
-        return [self._matrix(list(islice(replies, len(passages)))) for passages in contexts]
+        rows = iter(zip(chats, self._ask(chats), strict=True))
+        replies = [list(islice(rows, len(passages))) for passages in contexts]
+        matrices = [self._answers(each) for each in replies]
+        return self._scored(matrices, replies) if self.marginal == "thorough" else matrices
 
-    def _matrix(self, replies: Sequence[tuple[Chat, Reply]]) -> "Matrix":
-        """The answers to one question from each of its contexts."""
+    def _answers(self, replies: Sequence[tuple[Chat, Reply]]) -> "Matrix":
+        """The answers to one question from each of its contexts, each with its own log-probability for `generated`."""
         import torch
 
         from models.rerag.marginal_reader import Matrix
 
         written = tuple(self.alone.answer(reply.text) for _, reply in replies)
         matrix = Matrix.of(written, None, tuple(reply.error for _, reply in replies))
-        if self.marginal == "fast" or not matrix.candidates:
+        if self.marginal != "generated" or not matrix.candidates:
             return matrix
         logp_AN = torch.full((len(matrix.candidates), len(replies)), -torch.inf)
-        if self.marginal == "generated":
-            for place, (text, (_, reply)) in enumerate(zip(written, replies, strict=True)):
-                if not reply.error:
-                    assert reply.logprob is not None  # asked for
-                    logp_AN[matrix.candidates.index(text), place] = reply.logprob
-        else:
-            places = [place for place, (_, reply) in enumerate(replies) if not reply.error]
-            pairs = [(a, place) for a in range(len(matrix.candidates)) for place in places]
-            scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in check_options
-                [replies[place][0] for _, place in pairs], [matrix.candidates[a] for a, _ in pairs]
-            )
-            for (a, place), score in zip(pairs, scores, strict=True):
-                logp_AN[a, place] = score
-        return Matrix(written, matrix.candidates, logp_AN, matrix.failed)
+        for place, (text, (_, reply)) in enumerate(zip(written, replies, strict=True)):
+            if not reply.error:
+                assert reply.logprob is not None  # asked for
+                logp_AN[matrix.candidates.index(text), place] = reply.logprob
+        return replace(matrix, answer_logp_AN=logp_AN)
+
+    def _scored(self, matrices: Sequence["Matrix"], replies: Sequence[Sequence[tuple[Chat, Reply]]]) -> "list[Matrix]":
+        """The matrices with every candidate scored under every context that was read: one call over all questions."""
+        import torch
+
+        triples = [
+            (question, a, place)
+            for question, matrix in enumerate(matrices)
+            for a in range(len(matrix.candidates))
+            for place, (_, reply) in enumerate(replies[question])
+            if not reply.error
+        ]
+        scores = self.llm.logprobs(  # type: ignore[attr-defined]  # checked in check_options
+            [replies[question][place][0] for question, _, place in triples],
+            [matrices[question].candidates[a] for question, a, _ in triples],
+        )
+        tables = [torch.full((len(m.candidates), len(m.written)), -torch.inf) for m in matrices]
+        for (question, a, place), score in zip(triples, scores, strict=True):
+            tables[question][a, place] = score
+        return [
+            replace(matrix, answer_logp_AN=table) if matrix.candidates else matrix
+            for matrix, table in zip(matrices, tables, strict=True)
+        ]
 
     def _chat(self, prompt: Prompt, question: str, passages: Sequence[Passage], logprobs: bool = False) -> Chat:
         messages = prompt.messages([self._shortened(each) for each in passages], question=question)

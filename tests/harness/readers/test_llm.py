@@ -214,3 +214,22 @@ def test_too_few_examples_in_a_file(llm: CausalLm, tmp_path: Path) -> None:
     file.write_text(json.dumps(rows))
     with pytest.raises(UserError, match=r"has 3 examples and .*few.json gives 1"):
         LlmReader(llm, "rerag_nq", examples=str(file), examples_layout="hotpotqa", shots=8)
+
+
+def test_thorough_scores_the_candidates_of_all_questions_in_one_call(
+    llm: CausalLm, prompt: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    scores = CausalLm.logprobs
+    monkeypatch.setattr(CausalLm, "logprobs", lambda *given: calls.append(len(given[2])) or scores(*given))
+    reader, texts = LlmReader(llm, prompt, "thorough"), [question.text for question in QUESTIONS[:3]]
+    contexts = [QUESTIONS[0].passages, (Passage.of("long", "amber " * 4000),), QUESTIONS[2].passages[:2]]
+    together = reader.matrices(texts, contexts)
+    assert calls == [sum(len(matrix.candidates) * len(matrix.written) for matrix in together)]
+    assert (together[1].candidates, together[1].answer_logp_AN) == ((), None)  # its only call failed
+    for matrix, text, passages in zip(together[::2], texts[::2], contexts[::2], strict=True):
+        (alone,) = reader.matrices([text], [passages])
+        assert matrix.written == alone.written
+        torch.testing.assert_close(matrix.answer_logp_AN, alone.answer_logp_AN, atol=1e-5, rtol=0)
+    (nothing,) = reader.matrices(texts[:1], contexts[1:2])
+    assert nothing.candidates == ()
