@@ -1,6 +1,7 @@
 """`infer.py evaluate`: measure a system on a question file."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +160,7 @@ def evaluate_into(
     ]
     for fact in facts if skipped else facts[1:]:
         say(f"{fact}.")
-    measured = measure(strategy, usable, study, settings)
+    measured = measure(strategy, usable, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
     measured.facts, measured.asked = [*facts, *index_facts(strategy), *model_facts(strategy)], len(loaded)
     write_report(folder, measured, strategy, source, settings, absent)

@@ -25,7 +25,9 @@ from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
 KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
-COSTS = ("retriever_calls", "model_calls", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd")
+COSTS = (
+    "retriever_calls", "model_calls", "rewriter_calls", "fallbacks", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd",
+)  # fmt: skip
 
 
 def all_systems(measured: Mapping[str, Measured]) -> dict[str, tuple[Sequence[Answer], Measures]]:
@@ -83,7 +85,7 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     for name in KINDS_OF:
         if name in known and len(set(kinds_N)) > 1:
             tables.append(_by_kind(name, systems, kinds_N))
-    return [*tables, _costs(systems)]
+    return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
 
 
 def write_comparison(
@@ -142,15 +144,14 @@ def _by_kind(name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]]
     return Table(f"{name} by kind", f"{name} % by kind of question", tuple(str(kinds[place]) for place in order), rows)
 
 
-def _costs(systems: Mapping[str, tuple[Sequence[Answer], Measures]]) -> Table:
-    used = [
-        name for name in COSTS if any(name in answer.costs for answers, _ in systems.values() for answer in answers)
-    ]
+def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
+    """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
+    used = [name for name in COSTS if any(name in answer.costs for answers in systems.values() for answer in answers)]
     stages = dict.fromkeys(
-        name for answers, _ in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
+        name for answers in systems.values() for answer in answers for name in answer.costs if "seconds/" in name
     )
     rows: dict[str, Cells] = {}
-    for system, (answers, _) in systems.items():
+    for system, answers in systems.items():
         mean = {name: mean_cost(name, _asked(answers))[1] for name in [*used, *stages]}
         has = {name for answer in answers for name in answer.costs}
         cells = {name: Cell(mean[name]) if name in has else None for name in [*used, *stages]}

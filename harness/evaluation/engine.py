@@ -72,7 +72,7 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     measures = {name: measures_of(questions, given, settings) for name, given in systems.items()}
     costs = costs_table(answers)
     tables = [
-        *_answer_tables(questions, answers, settings, findings.budget),
+        *_answer_tables(questions, answers, settings, findings),
         evidence_table(questions, answers, settings),
         *([costs] if costs else []),
     ]
@@ -106,7 +106,7 @@ def has_read(answers: Sequence[Answer]) -> bool:
 
 
 def _answer_tables(
-    questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, budget: int | None
+    questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, findings: Findings
 ) -> list[Table]:
     """EM, F1 and accuracy over the questions with gold answers; the reason where there are none."""
     places = [place for place, question in enumerate(questions) if question.answers]
@@ -123,8 +123,8 @@ def _answer_tables(
             settings.yes_no_rule,
             settings.bootstrap,
         )
-    if settings.paper is not None:
-        tables[0].paper = paper_answers(settings.paper, budget)
+    if settings.paper is not None and not findings.paper:
+        tables[0].paper = paper_answers(settings.paper, findings.budget)
     return tables
 
 

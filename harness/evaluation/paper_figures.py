@@ -6,9 +6,11 @@ from typing import Literal, get_args
 from harness.evaluation.tables import Cell, Cells
 
 DrRagPaper = Literal["musique", "hotpotqa", "2wiki"]
-Paper = Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa"]
+DmqrPaper = Literal["ambignq", "hotpotqa", "freshqa"]
+Paper = Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa", "ambignq", "freshqa"]
 DR_RAG: tuple[Paper, ...] = get_args(DrRagPaper)
 RE_RAG: tuple[Paper, ...] = ("nq", "triviaqa")
+DMQR: tuple[Paper, ...] = get_args(DmqrPaper)
 
 Triple = tuple[float, float, float]  # EM, F1, Acc in per cent
 
@@ -137,14 +139,49 @@ _RE_RAG_7 = {
     "RE-RAG base": (49.9, 68.2),
 }
 
+# DMQR-RAG, Tables 2 to 4: H@5 and P@5 judged by GPT-4, EM, F1; for FreshQA instead of these two accuracy judged by GPT-4
+_Four = tuple[float, float, float, float]
+_DMQR_ROW = tuple[_Four, _Four, Triple]  # AmbigNQ, HotpotQA, FreshQA
+_NONE = float("nan")
+_DMQR_2: dict[str, _DMQR_ROW] = {
+    "OQR": ((80.04, 47.02, 51.28, 63.47), (42.24, 18.99, 35.81, 47.83), (71.50, 45.57, 69.00)),
+    "RRR": ((73.47, 44.78, 49.28, 62.17), (38.39, 18.28, 36.49, 48.05), (65.67, 40.53, 66.50)),
+    "RQ-RAG": ((_NONE, _NONE, 52.48, 63.96), (_NONE, _NONE, 40.32, 54.11), (_NONE, _NONE, 69.67)),
+    "Rewrite": ((81.06, 47.17, 51.24, 63.96), (42.08, 18.91, 35.47, 47.39), (70.67, 44.61, 70.83)),
+    "Hyde": ((79.65, 59.36, 53.95, 64.83), (46.92, 25.23, 39.36, 51.74), (61.10, 44.04, 62.83)),
+    "RAG-Fusion": ((86.33, 53.62, 55.47, 68.59), (51.58, 26.91, 40.00, 53.56), (76.17, 60.00, 74.50)),
+    "DMQR-RAG": ((88.08, 62.43, 55.24, 68.57), (54.18, 27.93, 41.12, 53.99), (77.83, 60.03, 76.67)),
+}
+_DMQR_3: dict[str, _DMQR_ROW] = {  # the rows of GPT-4 are those of Table 2
+    "Llama3 + Rewrite": ((77.64, 44.99, 49.87, 62.17), (39.36, 17.82, 35.27, 46.83), (71.00, 45.97, 71.50)),
+    "Llama3 + Hyde": ((64.80, 42.41, 42.88, 53.77), (34.47, 17.44, 31.82, 42.23), (53.83, 34.61, 59.17)),
+    "Llama3 + Ours": ((86.04, 58.69, 54.75, 67.53), (51.22, 26.23, 39.65, 52.51), (73.33, 57.30, 74.50)),
+    "Qwen2 + Rewrite": ((78.54, 45.34, 50.31, 62.35), (41.54, 18.83, 35.50, 47.25), (71.02, 43.35, 71.19)),
+    "Qwen2 + Hyde": ((59.96, 36.63, 39.42, 50.02), (31.24, 15.13, 31.23, 41.63), (53.77, 34.21, 59.13)),
+    "Qwen2 + Ours": ((86.23, 58.25, 54.78, 67.37), (50.71, 25.77, 39.88, 52.49), (76.38, 58.69, 75.04)),
+}
+_DMQR_4: dict[str, _DMQR_ROW] = {  # Llama3-8B
+    "Ours": ((86.04, 58.69, 54.75, 67.53), (51.22, 26.23, 39.65, 52.51), (73.33, 57.30, 74.50)),
+    "w/o GQR": ((85.65, 58.02, 54.04, 67.26), (51.18, 25.81, 39.37, 52.00), (74.00, 56.60, 75.33)),
+    "w/o KWR": ((85.50, 57.67, 54.37, 67.40), (50.64, 25.47, 39.37, 52.00), (73.67, 56.40, 72.50)),
+    "w/o PAR": ((85.48, 56.22, 53.69, 66.84), (50.03, 25.24, 38.98, 51.58), (74.17, 56.73, 74.67)),
+    "w/o CCE": ((85.58, 57.96, 54.38, 67.35), (50.47, 25.58, 39.57, 52.21), (74.17, 56.77, 74.00)),
+}
+
 
 def paper_name(paper: Paper) -> str:
-    """The name of the paper that reports results on this data set."""
-    return "DR-RAG" if paper in DR_RAG else "RE-RAG"
+    """The name of the paper that reports results on this data set; DR-RAG for one that DMQR-RAG has, too."""
+    return "DR-RAG" if paper in DR_RAG else "RE-RAG" if paper in RE_RAG else "DMQR-RAG"
 
 
 def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
-    """EM, F1 and Acc: DR-RAG's Tables 2-4 (Tables 3 and 4 at this k, or at every k), or RE-RAG's Table 1."""
+    """EM, F1 and Acc: DR-RAG's Tables 2-4 (Tables 3 and 4 at this k, or at every k), RE-RAG's Table 1, or DMQR-RAG's Table 2."""
+    if paper not in (*DR_RAG, *RE_RAG):
+        rows_2 = dmqr(paper, (2,))
+        return {
+            name: [Cell(row[each]) if each in row else None for each in ("EM", "F1", "Acc")]
+            for name, row in rows_2.items()
+        }
     if paper in RE_RAG:
         return {name: [Cell(row[RE_RAG.index(paper)]), None, None] for name, row in _RE_RAG_1.items()}
     place = DR_RAG.index(paper)
@@ -207,3 +244,17 @@ def refusal(paper: Paper | None) -> dict[str, Cells]:
         for name, row in _RE_RAG_5.items()
         if paper in RE_RAG
     }
+
+
+def dmqr(paper: Paper | None, tables: Sequence[Literal[2, 3, 4]]) -> dict[str, dict[str, float]]:
+    """Rows of DMQR-RAG's Tables 2 to 4: H@5, P@5, EM, F1 and Acc, as far as the paper has them for this data set."""
+    if paper not in DMQR:
+        return {}
+    place = DMQR.index(paper)
+    measures = ("H@5", "P@5", "Acc") if paper == "freshqa" else ("H@5", "P@5", "EM", "F1")
+    rows = {
+        f"{name} (Table {table})": dict(zip(measures, row[place], strict=True))
+        for table in tables
+        for name, row in {2: _DMQR_2, 3: _DMQR_3, 4: _DMQR_4}[table].items()
+    }
+    return {name: {each: value for each, value in row.items() if value == value} for name, row in rows.items()}

@@ -65,7 +65,9 @@ def write_report(
     ]
     for file, draw in measured.findings.plots.items():
         draw(folder / file)
-    write_tables(folder, title, facts, measured.tables, notes_of(settings, measured.findings.notes))
+    write_tables(
+        folder, title, facts, measured.tables, notes_of(settings, measured.findings.notes, measured.findings.paper)
+    )
     write_text(folder / "questions.jsonl", "".join(line + "\n" for line in question_records(measured)))
     write_json(
         folder / REPORT,
@@ -96,7 +98,7 @@ def write_report(
         title,
         facts,
         measured.tables,
-        notes_of(settings, measured.findings.notes),
+        notes_of(settings, measured.findings.notes, measured.findings.paper),
         {caption: file.read_bytes() for caption, file in plots.items()},
         measured.questions,
         measured.systems,
@@ -140,9 +142,9 @@ def write_tables(folder: Path, title: str, facts: Sequence[str], tables: Sequenc
     write_text(folder / "report.md", tables_markdown(title, facts, tables, notes))
 
 
-def notes_of(settings: Settings, further: str = "") -> str:
-    """The notes below the tables, in paragraphs."""
-    paper = PAPER.format(name=paper_name(settings.paper)) if settings.paper else ""
+def notes_of(settings: Settings, further: str = "", name: str = "") -> str:
+    """The notes below the tables, in paragraphs; `name` is that of the paper where the data set does not tell."""
+    paper = PAPER.format(name=name or paper_name(settings.paper)) if settings.paper else ""
     return NOTES.format(paper=paper) + (f"\n{further}" if further else "")
 
 

@@ -7,7 +7,7 @@ from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from common.answer_metrics import Normalization
 from common.command_line import StandIn, call_with_known
@@ -19,6 +19,9 @@ from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import Table
 from harness.interfaces import Strategy
+
+if TYPE_CHECKING:
+    from harness.evaluation.judge import Judge
 
 OURS = "harness.strategies"  # the package of this project's strategies
 
@@ -36,6 +39,7 @@ class Settings:
     paper: Paper | None
     bootstrap: Bootstrap
     partial: Path  # folder for resumable results
+    judge: "Judge | None" = None  # for a study whose rows are judged, too
 
     @property
     def yes_no_rule(self) -> bool:
@@ -58,6 +62,7 @@ class Findings:
     records: Sequence[Mapping[str, object]] = ()  # further fields of questions.jsonl
     cases: Sequence[Sequence[Case]] = ()
     plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> draws the plot into a file
+    paper: str = ""  # name of the paper whose figures stand in the study's own tables; else `Settings.paper` chooses
     budget: int | None = None  # of the strategy's passages, where a paper's tables have rows for several
     seconds_before: float = 0.0  # computing time of results reused from an interrupted run
 

@@ -16,6 +16,7 @@ OQR_DEEP = "OQR deep"  # with as many passages as all queries of the system retr
 RM3 = "RM3"
 RM3_DEEP = "RM3 deep"
 OWN = "DMQR-RAG"
+FUSED = ", rrf"  # ending of the row that fuses by reciprocal ranks where the others rerank
 OWN_REWRITER = ""  # the name of the configured system's rewriter and retriever among those of the study
 BASELINES = (OQR, OQR_DEEP)  # always measured: differences are to them
 
@@ -107,7 +108,7 @@ def methods_of(
         without = [
             (f"w/o {one}", tuple(other for other in own.strategies if other != one), one)
             for one in own.strategies
-            if several
+            if len(own.strategies) > 2  # of two, one without the other is the other alone
         ]
         rows += [
             Method(
@@ -124,7 +125,7 @@ def methods_of(
             for row, chosen, left_out in (*chosen_rows, *without)
         ]
         if own.fusion == "rerank":
-            fused = Method(f"{own_name(own)}, rrf", OWN_REWRITER, own.strategies, own.per_query, "rrf", own.original)
+            fused = Method(f"{own_name(own)}{FUSED}", OWN_REWRITER, own.strategies, own.per_query, "rrf", own.original)
             place = next(place for place, each in enumerate(rows) if each.name == own_name(own))
             rows.insert(place + 1, fused)
     return {each.name: each for each in rows}
@@ -142,7 +143,7 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
     """
     taken = {OQR, OQR_DEEP, RM3, RM3_DEEP, OWN, *own}
     for name in further:
-        if name in taken or not name.strip() or name.startswith("w/o ") or name.endswith(", rrf"):
+        if name in taken or not name.strip() or name.startswith("w/o ") or name.endswith(FUSED):
             raise UserError(f"study.rewriters: {name!r} is the name of another row: choose another one.")
 
 

@@ -17,8 +17,11 @@ from common.rewrites import Rewrites
 from harness.evaluation.dmqr.methods import Method
 from harness.evaluation.serialization import digest
 from harness.interfaces import Retriever
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.rerank import relevance, shortened
+from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in, configuration, hardware
 from harness.runtime.resumable import ResumableBatches
 from harness.strategies.dmqr import Dmqr
@@ -106,15 +109,25 @@ def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
 
 
 class _SearchedOnce:
-    """A retriever that searches with each query once per depth; it keeps one copy of each passage."""
+    """A retriever that searches with each query once per depth; it keeps one copy of each passage.
+
+    Of an index a shorter list is the beginning of a longer one: a query that has searched it deeper does not search again.
+    """
 
     def __init__(self, retriever: Retriever, passages: dict[str, Passage]) -> None:
         self.retriever = retriever
         self.queries, self.seconds = 0, 0.0  # that have searched, and their time
         self._passages = passages
         self._found: dict[tuple[str, int], list[Ranked]] = {}
+        self._is_index = _searches_an_index(retriever)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        if self._is_index:
+            deeper = sorted({depth for _, depth in self._found if depth > k})
+            for query in dict.fromkeys(queries):
+                known = next((self._found[query, depth] for depth in deeper if (query, depth) in self._found), None)
+                if known is not None:
+                    self._found.setdefault((query, k), known[:k])
         new = [query for query in dict.fromkeys(queries) if (query, k) not in self._found]
         if new:
             started = time.perf_counter()
@@ -129,6 +142,12 @@ class _SearchedOnce:
     def forget(self) -> None:
         """Free what the queries so far have found."""
         self._found.clear()
+
+
+def _searches_an_index(retriever: object) -> bool:
+    """Whether a retriever ranks an index by one score, directly or with RM3."""
+    first = retriever.retriever if isinstance(retriever, Rm3Retriever) else retriever
+    return isinstance(first, Bm25Retriever | DenseRetriever)
 
 
 def find_all(
@@ -164,9 +183,10 @@ def find_all(
         )
         for method in methods
     }  # fmt: skip
+    # the deepest searches first, then those with the most queries: they serve the others, too
+    order = sorted(found, key=lambda name: (-found[name].method.per_query, -len(found[name].method.strategies)))
     for batch in track_batches(iter(_batches(questions)), len(questions), "searching"):
-        for name in sorted(found, key=lambda name: -len(found[name].method.strategies)):
-            # the methods with the most queries first: one batched search then serves the others, too
+        for name in order:
             found[name].hits += searches[name].find(batch, _EVERY).results
         for retriever in once.values():
             retriever.forget()

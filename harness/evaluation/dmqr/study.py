@@ -5,6 +5,7 @@ All methods share one search per query and one score per (question, passage); ev
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from common.errors import ArtifactError
 from common.records import Answer, Question
 from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import score_answers
+from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr.answers import method_answers
+from harness.evaluation.dmqr.cases import chosen_cases, query_case
 from harness.evaluation.dmqr.further import FurtherRewriter, parts_of, retriever_of
+from harness.evaluation.dmqr.judged import judge_methods, judged_columns
 from harness.evaluation.dmqr.methods import (
+    FUSED,
+    OQR,
     OWN_REWRITER,
     RM3,
     Method,
@@ -28,9 +34,22 @@ from harness.evaluation.dmqr.methods import (
     own_name,
     selected,
 )  # fmt: skip
+from harness.evaluation.dmqr.overlap import overlap_table, plot_overlap, plot_rewrites, rewrites_table
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found, Spent, find_all, rewrite_all
-from harness.evaluation.dmqr.tables import NOTES, RECALL, RULES, Scored, method_tables, recall_tables, score_methods
+from harness.evaluation.dmqr.tables import (
+    JUDGED,
+    NOTES,
+    RECALL,
+    RECALLS,
+    RULES,
+    Scored,
+    method_tables,
+    plot_recall,
+    recall_tables,
+    score_methods,
+)
+from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, word_of
 from harness.indexing.index_folder import open_index
@@ -113,6 +132,9 @@ class Study:
             for name, each in found.items()
         }
         _add_tables(findings, strategy, questions, found, texts, settings)
+        costs = costs_of(answers)
+        costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
+        findings.tables.append(costs)
         findings.answers = answers.pop(own_name(own))
         findings.variants = answers
         findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
@@ -187,27 +209,41 @@ def _add_tables(
     texts: Mapping[str, Sequence[Answer]],
     settings: Settings,
 ) -> None:
-    """Tables 2 to 4 and recall."""
-    relevance = _relevance(strategy, questions)
-    scored = score_methods(found, relevance, strategy.k, settings.ks)
+    """Tables 2 to 4, recall, overlap and number of rewrites, their plots, and the cases."""
+    relevance, k = _relevance(strategy, questions), strategy.k
+    scored = score_methods(found, relevance, k, settings.ks)
     for name, each in scored.items():
         _add_answer_scores(each, questions, texts.get(name), settings)
-    columns = [f"H@{strategy.k}", f"P@{strategy.k}", "EM", "F1"]
+    columns, judge_costs = [f"H@{k}", f"P@{k}", "EM", "F1"], None
+    if settings.judge is not None:
+        judge_costs = judge_methods(settings.judge, questions, found, scored, texts)
+        columns += [name for name in judged_columns(settings.judge.passages) if name in scored[OQR].values]
+    paper = settings.paper if settings.paper in DMQR else None
+    published = dict.fromkeys(name for row in dmqr(paper, (2,)).values() for name in row)
+    columns += [name for name in published if name not in columns and f"{JUDGED}{name}" not in columns]
     title = f"relevance by {relevance.rule}"
-    findings.tables += [
-        *method_tables(scored, columns, title, settings.bootstrap),
-        *recall_tables(scored, settings.ks, title, settings.bootstrap),
-    ]
+    recalls = recall_tables(scored, settings.ks, title, settings.bootstrap)
+    findings.tables += [*method_tables(scored, columns, title, settings.bootstrap, paper), *recalls]
+    findings.tables += [judge_costs] if judge_costs else []
+    findings.plots["recall.png"] = partial(plot_recall, [each for each in recalls if each.name in RECALLS])
+    findings.paper = "DMQR-RAG" if paper else ""
     deep = max(each.method.per_query for each in scored.values() if each.method.rewriter is None)
     findings.notes = NOTES.format(
-        k=strategy.k,
-        rule=RULES[relevance.rule],
-        recall=RECALL[relevance.rule],
-        per_query=strategy.search.per_query,
-        deep=deep,
+        k=k, rule=RULES[relevance.rule], recall=RECALL[relevance.rule], per_query=strategy.search.per_query, deep=deep
     )
-    findings.settings["relevance"] = relevance.rule
-    findings.settings["questions with relevance"] = relevance.questions_known
+    findings.settings |= {"relevance": relevance.rule, "questions with relevance": relevance.questions_known}
+    own = found[own_name(Rewriting.of(strategy))]
+    whole = {name: each for name, each in found.items() if each.method.rewriter is not None and not each.method.part}
+    shown = {name: each for name, each in whole.items() if not name.endswith(FUSED)}
+    if shown:
+        findings.tables.append(rewrites_table(shown))
+        findings.plots["rewrites.png"] = partial(plot_rewrites, findings.tables[-1])
+    if own.method.rewriter is not None:
+        findings.tables.append(overlap_table(own, relevance, settings.bootstrap))
+        findings.plots["overlap.png"] = partial(plot_overlap, findings.tables[-1])
+        hits = [scored[name].values[f"H@{k}"] for name in (own.method.name, OQR)]
+        findings.notes += "\n" + chosen_cases(questions, own.hits, relevance, *hits)
+        findings.cases = [[query_case(number, each, relevance)] for number, each in enumerate(own.hits)]
 
 
 def _relevance(strategy: Dmqr, questions: Sequence[Question]) -> Relevance:

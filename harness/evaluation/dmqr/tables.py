@@ -3,21 +3,28 @@
 Shape legend: N questions, R rows.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.dmqr.methods import OQR, OQR_DEEP, RM3, Method
+from harness.evaluation.dmqr.methods import FUSED, OQR, OQR_DEEP, RM3, Method
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found
+from harness.evaluation.paper_figures import Paper, dmqr
+from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Cell, Cells, Table
 
+RECALLS = ("recall", "recall before reranking")  # names of the tables that are plotted
 COMPARED_TO = (OQR, OQR_DEEP, RM3)  # rows to which the others are compared
 _BEFORE = ", before"  # ending of a value that is measured before reranking
+_RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
+JUDGED = "judged "  # beginning of a judge's values
 NOTES = """\
 H@{k}: a relevant passage is among the first {k}; P@{k}: relevant passages among the first {k}, divided by {k}. Relevant: {rule}. {recall} A
 row of fewer than k passages has no more for recall@k. Recall of all: of all passages that the queries found, before any are cut off.
@@ -73,7 +80,7 @@ def score_methods(found: Mapping[str, Found], relevance: Relevance, k: int, ks: 
 
 
 def method_tables(
-    scored: Mapping[str, Scored], columns: Sequence[str], title: str, bootstrap: Bootstrap
+    scored: Mapping[str, Scored], columns: Sequence[str], title: str, bootstrap: Bootstrap, paper: Paper | None = None
 ) -> list[Table]:
     """Tables 2 and 3, and the differences of their rows; Table 4 where strategies were left out.
 
@@ -82,15 +89,17 @@ def method_tables(
         columns: Names of the values.
         title: What the first one shows, with the rule.
         bootstrap: For the intervals.
+        paper: Adds the paper's figures for this data set.
     """
     rows = {name: each for name, each in scored.items() if not each.method.without}
-    tables = [_table("methods", f"Methods (Tables 2 and 3), {title}", rows, columns, bootstrap)]
+    tables = [_table("methods", f"Methods (Tables 2 and 3), {title}", rows, columns, bootstrap, dmqr(paper, (2, 3)))]
     tables += differences("methods", "Methods", rows, columns, bootstrap)
     without = {name: each for name, each in scored.items() if each.method.without}
     if without:
         whole = next(name for name, each in rows.items() if _is_whole(each.method, without))
         shown = {whole: rows[whole], **without}
-        tables.append(_table("ablation", f"Each strategy left out (Table 4), {title}", shown, columns, bootstrap))
+        heading = f"Each strategy left out (Table 4), {title}"
+        tables.append(_table("ablation", heading, shown, columns, bootstrap, dmqr(paper, (4,))))
         tables += differences("ablation", "Each strategy left out", shown, columns, bootstrap, (whole,))
     return tables
 
@@ -98,9 +107,7 @@ def method_tables(
 def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
     """Whether a method is that from which strategies were left out."""
     one = next(iter(without.values())).method
-    return (
-        method.rewriter == one.rewriter and method.fusion == one.fusion and len(method.strategies) > len(one.strategies)
-    )
+    return not method.part and method.rewriter == one.rewriter and method.fusion == one.fusion
 
 
 def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap) -> list[Table]:
@@ -113,7 +120,7 @@ def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bo
     tables += differences("recall", "Recall", scored, columns, bootstrap)
     if reranked:
         before = [f"{name}{_BEFORE}" for name in columns]
-        kept = {name: each for name, each in scored.items() if not name.endswith(", rrf")}
+        kept = {name: each for name, each in scored.items() if not name.endswith(FUSED)}
         title = f"Recall before reranking, by reciprocal rank fusion, {rule}"
         tables.append(_table("recall before reranking", title, kept, before, bootstrap))
         tables += differences("recall before reranking", "Recall before reranking", kept, before, bootstrap, (OQR,))
@@ -132,9 +139,9 @@ def differences(
     tables = []
     for baseline in (name for name in to if name in scored and len(scored) > 1):
         others = {name: each for name, each in scored.items() if name != baseline}
-        known = [name for name in columns if not np.isnan(scored[baseline].values[name]).all()]
         own = scored[baseline].values
-        cells = _cells([[each.values[name] - own[name] for name in known] for each in others.values()], bootstrap)
+        known = [name for name in columns if name in own and not np.isnan(own[name]).all()]
+        cells = _cells([[_value(each, name) - own[name] for name in known] for each in others.values()], bootstrap)
         rows: dict[str, Cells] = dict(zip(others, cells, strict=True))
         tables.append(
             Table(
@@ -145,16 +152,49 @@ def differences(
     return tables
 
 
-def _table(name: str, title: str, scored: Mapping[str, Scored], columns: Sequence[str], bootstrap: Bootstrap) -> Table:
-    """The means of every method, with its queries and passages per question; values that no method has are left out."""
-    known = [column for column in columns if any(not np.isnan(each.values[column]).all() for each in scored.values())]
-    cells = _cells([[each.values[column] for column in known] for each in scored.values()], bootstrap)
+def _table(
+    name: str,
+    title: str,
+    scored: Mapping[str, Scored],
+    columns: Sequence[str],
+    bootstrap: Bootstrap,
+    paper: Mapping[str, Mapping[str, float]] | None = None,
+) -> Table:
+    """The means of every method, with its queries and passages per question; values that nobody has are left out.
+
+    The paper's H@5, P@5 and accuracy are a judge's: they stand beside the judged ones of the rows where there are any.
+    """
+    known = [
+        column
+        for column in columns
+        if any(not np.isnan(_value(each, column)).all() for each in scored.values())
+        or any(_of_paper(column, columns) in row for row in (paper or {}).values())
+    ]
+    cells = _cells([[_value(each, column) for column in known] for each in scored.values()], bootstrap)
     rows: dict[str, Cells] = {
         row: [*own, Cell(each.queries), Cell(each.passages)]
         for (row, each), own in zip(scored.items(), cells, strict=True)
     }
+    published: dict[str, Cells] = {
+        row: [*(Cell(own[key]) if (key := _of_paper(each, columns)) in own else None for each in known), None, None]
+        for row, own in (paper or {}).items()
+    }
     shown = tuple(f"{column.removesuffix(_BEFORE)} %" for column in known)
-    return Table(name, title, (*shown, "queries", "passages"), rows)
+    return Table(name, title, (*shown, "queries", "passages"), rows, published)
+
+
+def _of_paper(column: str, columns: Sequence[str]) -> str:
+    """The paper's name of what stands in a column; empty where the paper has nothing for it."""
+    judged = column.removeprefix(JUDGED)
+    if judged != column:
+        return judged
+    return "" if f"{JUDGED}{column}" in columns else column
+
+
+def _value(scored: Scored, name: str) -> NDArray[np.float64]:
+    """A method's values; NaN for one that was not measured."""
+    some_N = next(iter(scored.values.values()))
+    return scored.values.get(name, np.full_like(some_N, np.nan))
 
 
 def _cells(values_RN: Sequence[Sequence[NDArray[np.float64]]], bootstrap: Bootstrap) -> list[list[Cell | None]]:
@@ -162,3 +202,17 @@ def _cells(values_RN: Sequence[Sequence[NDArray[np.float64]]], bootstrap: Bootst
     flat = [values_N for row in values_RN for values_N in row]
     cells = iter(known_percent_cells(np.stack(flat), bootstrap) if flat else [])
     return [[next(cells) for _ in row] for row in values_RN]
+
+
+def plot_recall(tables: Sequence[Table], path: Path) -> None:
+    """Recall@k of every method, one panel per table."""
+    figure, panels = axes_of(len(tables))
+    for axes, table in zip(panels, tables, strict=True):
+        places = {place: int(match[1]) for place, name in enumerate(table.columns) if (match := _RECALL_AT.match(name))}
+        for number, (name, cells) in enumerate(table.rows.items()):
+            values = [cell.value if (cell := cells[place]) else np.nan for place in places]
+            style = "--" if name in COMPARED_TO else "-"
+            axes.plot([*places.values()], values, marker="o", linestyle=style, color=f"C{number % 10}", label=name)
+        axes.set(xlabel="k", ylabel="recall@k, %", title=table.title)
+        axes.set_xticks([*places.values()])
+    save(figure, panels, path)

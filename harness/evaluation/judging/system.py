@@ -65,7 +65,7 @@ class _System:
         credit_N = np.full(len(self.questions), nan)
         for number in known:
             found = self.of_answers[number]
-            credit_N[number] = _credit(found) if found else 0.0
+            credit_N[number] = credit_by(found) if found else 0.0
         self._add(CORRECT, 100.0 * np.where(np.isnan(credit_N), nan, credit_N == 1), verdicts)
         self._add(HALF, 100 * credit_N, verdicts)
         self.judged.verdicts["answers"] = verdicts
@@ -81,7 +81,9 @@ class _System:
         verdicts = self.judge.on_passages(cases)
         rest = iter(verdicts)
         self.of_passages = [[*islice(rest, len(found))] for found in self.passages]
-        values_N2 = [hit_and_precision([_relevant(v) for v in each], self.judge.passages) for each in self.of_passages]
+        values_N2 = [
+            hit_and_precision([relevant_by(v) for v in each], self.judge.passages) for each in self.of_passages
+        ]
         for row, values_N in zip((hit, precision), np.array(values_N2).T, strict=True):
             self._add(row, 100 * values_N, verdicts)
         self.judged.verdicts["passages"] = verdicts
@@ -163,7 +165,7 @@ class _System:
             (number, passage, relevant)
             for number, (found, verdicts) in enumerate(zip(self.passages, self.of_passages, strict=True))
             for passage, verdict in zip(found, verdicts, strict=False)
-            if (relevant := _relevant(verdict)) is not None
+            if (relevant := relevant_by(verdict)) is not None
         ]
 
     def _reason(self, kind: str, needs_reader: bool = False) -> str:
@@ -276,7 +278,8 @@ def hit_and_precision(relevant: Sequence[bool | None], k: int) -> tuple[float, f
     return 1.0 if True in relevant else nan if unknown else 0.0, nan if unknown else relevant.count(True) / k
 
 
-def _credit(verdict: Verdict) -> float:
+def credit_by(verdict: Verdict) -> float:
+    """The credit of an answer, 0 to 1; NaN after a failure."""
     return CREDIT[verdict.fields["verdict"]] if verdict.fields else nan
 
 
@@ -284,7 +287,8 @@ def _correct(verdict: Verdict) -> bool | None:
     return verdict.fields["verdict"] == "correct" if verdict.fields else None
 
 
-def _relevant(verdict: Verdict) -> bool | None:
+def relevant_by(verdict: Verdict) -> bool | None:
+    """Whether the judge finds a passage relevant; None after a failure."""
     return bool(verdict.fields["relevant"]) if verdict.fields else None
 
 
