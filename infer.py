@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
 
-from jsonargparse import ArgumentParser, auto_cli
+from jsonargparse import ArgumentParser, auto_cli, set_parsing_settings
 
 from common.command_line import CommandLine
 from common.errors import exit_code
@@ -44,6 +44,7 @@ COMMANDS: dict[str, Any] = {
     command.__name__: command for command in (index, synthesize, mine, score, plan, ask, evaluate, export)
 }
 
+set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
 
 KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed

@@ -85,6 +85,32 @@ def test_what_is_wrong_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize(
+    ("options", "code", "part"),
+    [
+        (("rows", "[OQR, best]"), 2, "study.rows contains 'best'; allowed: OQR, OQR deep, RM3, RM3 deep, gqr, kwr, par, cce, DMQR-RAG, w/o gqr"),
+        (("read", "[gqr]", "--study.rows", "[kwr]"), 2, "study.read contains 'gqr'; allowed: OQR, OQR deep, kwr, DMQR-RAG."),
+        (("deep", "0"), 2, "deep must be at least 1, got 0"),
+        (("bm25", "nowhere"), 66, "nowhere: no such index"),
+        (("row", "[OQR]"), 2, "study.row is no option of dmqr's study; allowed: rows, rewriters, bm25, deep, read"),
+        (("rewriters", "{a: nowhere.yaml}"), 66, "study.rewriters.a: nowhere.yaml does not exist: give the config file of a system"),
+        (("rewriters", "{a: rm3.yaml}"), 2, "study.rewriters.a: strategy"),
+        (("rewriters", "{a: [1]}"), 2, "study.rewriters.a is [1]: give the config file of a system"),
+        (("rewriters", "{a: hyde.yaml}"), 2, "the prompt hyde is one strategy: set strategies to [hyde]"),
+        (("rewriters", "{a: {class_path: harness.rewriters.llm.Llm}}"), 2, "study.rewriters.a: rewriter"),
+        (("rewriters", "{a: {class_path: harness.rewriters.trained.TrainedRewriter, init_args: {serving: nowhere}}}"), 66, "nowhere"),
+        (("rewriters", "{RM3: rrf.yaml}"), 2, "study.rewriters: 'RM3' is the name of another row: choose another one"),
+        (("rewriters", "{kwr: rrf.yaml}"), 2, "'kwr' is the name of another row"),
+        (("rewriters", "{dmqr: rrf.yaml}"), 2, "'dmqr' is the name of another row"),
+    ],
+)  # fmt: skip
+def test_wrong_options_of_the_study(place: Path, options: tuple[str, ...], code: int, part: str) -> None:
+    """The rewriter's endpoint does not answer: a check after the first rewrite would say that."""
+    refused(run(place, "evaluate", "rrf", f"--study.{options[0]}", *options[1:]), code, part)
+    assert not (place / "out").exists()
+    assert not (place / "out.partial").exists()
+
+
+@pytest.mark.parametrize(
     ("options", "part"),
     [
         (("terms", "0"), "terms must be at least 1"),

@@ -53,6 +53,7 @@ class FurtherRewriter:
     def __init__(self, name: str, given: object) -> None:
         self.name, self._key = name, f"study.rewriters.{name}"
         self._has_config = isinstance(given, str | Path)
+        given = given.as_dict() if isinstance(given, Namespace) else given  # as the command line parses a mapping
         parser = _Parser(exit_on_error=False)
         if isinstance(given, str | Path):
             if not Path(given).is_file():

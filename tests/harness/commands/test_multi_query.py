@@ -1,5 +1,6 @@
 """Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite: ask, evaluate, compare, plan."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from common.chat import Reply
 from common.records import clean
 from datamodules.formats.reading import read_questions
+from harness.llm.local import CausalLm
 from harness.retrievers.bm25 import build_bm25
+from models.rerag.estimator import RelevanceEstimator
 from tests.helpers.commands import Ended, command
 from tests.helpers.llm_world import reading_rows
-from tests.helpers.reports import questions, report
+from tests.helpers.reports import cells, measured_cells, questions, report, timeless
 from tests.helpers.rerag_world import write_serving
 from tests.helpers.rewriter_lm import KNOWN, STRATEGIES, UNUSABLE, rewrites, save_rewriter
 from tests.helpers.tiny_lm import question
@@ -102,6 +106,77 @@ def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> No
         assert record["costs"]["rewriter_calls"] == 1
         assert len(record["notes"]["queries"]) == (1 if fallen else 3)
     assert "the strategy has no reader" in text
+
+
+def evaluated(place: Path, out: str, *study: str) -> Ended:
+    return run(
+        place, "evaluate", "--config", "dmqr.yaml", "--questions", "dev.json", "--out", out, "--resamples", "50", *study
+    )
+
+
+def test_several_rewriters_are_measured_in_one_run(place: Path) -> None:
+    alone = {
+        "class_path": "harness.rewriters.llm.LlmRewriter",
+        "init_args": {"llm": LLM, "pool": "lm/pool.yaml", "repairs": 0},
+    }
+    given = json.dumps({"chosen": "adaptive.yaml", "fused": "rrf.yaml", "shallow": "shallow.yaml", "again": alone})
+    config = yaml.safe_load((place / "oqr.yaml").read_text())
+    config["strategy"]["init_args"]["per_query"] = 2
+    (place / "shallow.yaml").write_text(yaml.safe_dump(config))
+    rows = "[chosen, fused, shallow, again, 'again, par', RM3]"
+    evaluated(place, "several", "--study.rewriters", given, "--study.rows", rows)
+    found = cells(place / "several")
+    shown = {row for table, row, _ in found if table == "methods"}
+    assert shown == {"OQR", "OQR deep", "RM3", "chosen", "fused", "shallow", "again", "again, par", "DMQR-RAG"}
+    counts = {row: found["costs of the methods", row, "retriever calls"] for row in shown}
+    assert (counts["chosen"], counts["DMQR-RAG"], counts["again, par"], counts["shallow"]) == (2, 2.5, 1.75, 1)
+    assert found["rewrites", "chosen", "mean"] == 1
+    scored = {row: found["costs of the methods", row, "model calls"] for row in shown}
+    assert (scored["fused"], scored["shallow"]) == (0, 2)
+    for value in ("H@3 %", "P@3 %", "queries", "passages"):
+        assert found["methods", "again", value] == found["methods", "DMQR-RAG", value]
+    made = report(place / "several")["study"]
+    assert made["methods"]["shallow"]["per_query"] == 2
+    assert made["further indexes"].keys() == {"RM3"}  # the others search with the system's own retriever
+    text = (place / "several" / "report.md").read_text()
+    assert "- chosen: rewriter: lm, " in text
+    assert len(list((place / "several").glob("*.png"))) == 3
+
+
+def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = ("--study.rewriters", "{chosen: adaptive.yaml}")
+    evaluated(place, "whole", *given)
+    monkeypatch.setattr("harness.evaluation.dmqr.search.QUESTIONS_AT_ONCE", 2)
+    scores, reply, calls = RelevanceEstimator.scores, CausalLm.reply, {"scores": 0, "reply": 0}
+
+    @functools.wraps(scores)
+    def broken(self: RelevanceEstimator, pairs: Any) -> list[float]:
+        calls["scores"] += 1
+        if calls["scores"] == 2:
+            raise KeyboardInterrupt
+        return scores(self, pairs)
+
+    @functools.wraps(reply)
+    def counted(self: CausalLm, chats: Any) -> list[Reply]:
+        calls["reply"] += 1
+        return reply(self, chats)
+
+    monkeypatch.setattr(RelevanceEstimator, "scores", broken)
+    monkeypatch.setattr(CausalLm, "reply", counted)
+    asked_for = ("--config", "dmqr.yaml", "--questions", "dev.json", "--resamples", "50", "--out", "stopped")
+    stopped = command(place, "infer.py", "evaluate", *asked_for, *given)
+    assert stopped.code == 130
+    assert {each.name for each in (place / "stopped.partial").iterdir()} == {
+        "rewrites.jsonl", "rewrites-1.jsonl", "scores.jsonl",
+    }  # fmt: skip
+    asked = calls["reply"]
+    resumed = evaluated(place, "stopped", *given)
+    assert "scores.jsonl: reusing 1 of 2 batches" in resumed.err
+    assert (calls["scores"], calls["reply"]) == (3, asked)
+    assert measured_cells(place / "stopped") == measured_cells(place / "whole")
+    for one, other in zip(questions(place / "stopped"), questions(place / "whole"), strict=True):
+        assert timeless(one) == timeless(other)
+    assert not (place / "stopped.partial").exists()
 
 
 @pytest.mark.slow

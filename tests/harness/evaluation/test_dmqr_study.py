@@ -1,0 +1,335 @@
+"""DMQR-RAG's study: every row is what a system configured like it answers, nothing is computed twice, figures by hand."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from common.records import Answer, Passage, Question, Ranked
+from common.rewrites import Rewrites
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.dmqr.overlap import rewrites_of, shares
+from harness.evaluation.dmqr.scores import Relevance
+from harness.evaluation.dmqr.search import restricted
+from harness.evaluation.dmqr.study import Study
+from harness.evaluation.engine import Measured, measure
+from harness.evaluation.judge import Judge
+from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Table
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryHits, QueryHits
+from harness.retrievers.rm3 import Rm3Retriever
+from harness.strategies.dmqr import Dmqr
+from tests.helpers.retrieval_world import WORDS, corpus
+from tests.helpers.river_corpus import IDS, PASSAGES, write_index
+from tests.helpers.scripted_lm import ScriptedLm
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.word_scorer import WordScorer
+
+STRATEGIES = ("kwr", "par", "cce")
+CHANCE = random.Random(5)
+CORPUS = corpus(150)
+ASKED = [
+    Question(
+        f"q{number}", " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),), tuple(CORPUS),
+        tuple(each.id for each in CHANCE.sample(CORPUS, 2)),
+    )
+    for number in range(9)
+]  # fmt: skip
+TABLE = {
+    each.text: {
+        name: [" ".join(CHANCE.sample(WORDS, 2)) for _ in range(CHANCE.choice((1, 1, 2)))]
+        for name in STRATEGIES
+        if CHANCE.random() < 0.8  # else it falls back
+    }
+    for each in ASKED
+}
+
+
+class Titles:
+    """A reader that answers with the first words it is shown."""
+
+    def __init__(self) -> None:
+        self.read_sets: list[tuple[str, str]] = []
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question."""
+        texts = [" ".join(hit.passage.text.split()[0] for hit in hits) for hits in evidence]
+        self.read_sets += [
+            (q.id, " ".join(h.passage.id for h in hits)) for q, hits in zip(questions, evidence, strict=True)
+        ]
+        return [Answer(q.id, t, (), -0.5, {"model_calls": 1.0}) for q, t in zip(questions, texts, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
+    folder = tmp_path_factory.mktemp("index") / "bm25"
+    build_bm25(CORPUS, folder)
+    return Bm25Retriever(folder)
+
+
+def settings(tmp_path: Path, **options: Any) -> Settings:
+    return Settings(
+        "hotpotqa", "squad", (1, 5, 10), options.pop("paper", None), Bootstrap(50, 0), tmp_path / "p", **options
+    )
+
+
+def system(retriever: Any, scorer: WordScorer | None, **options: Any) -> Dmqr:
+    fusion = {"scorer": scorer} if scorer else {"fusion": "rrf"}
+    return Dmqr(retriever, **{"k": 4, "per_query": 5, **fusion, **options})
+
+
+def measured(strategy: Dmqr, tmp_path: Path, questions: Sequence[Question] = ASKED, **study: Any) -> Measured:
+    return measure(strategy, questions, Study(**study), settings(tmp_path))
+
+
+def table(found: Measured, name: str) -> Table:
+    return next(each for each in found.findings.tables if each.name == name)
+
+
+def value(found: Measured, name: str, row: str, column: str) -> float:
+    each = table(found, name)
+    cell = each.rows[row][each.columns.index(column)]
+    assert cell is not None
+    return cell.value
+
+
+def counted(answer: Answer) -> dict[str, float]:
+    return {name: cost for name, cost in answer.costs.items() if "seconds" not in name and name != "tokens"}
+
+
+@pytest.mark.parametrize("reranked", [True, False])
+def test_every_row_is_what_a_system_configured_like_it_answers(
+    bm25: Bm25Retriever, tmp_path: Path, reranked: bool
+) -> None:
+    scorer = WordScorer() if reranked else None
+    rewriter, reader = TableRewriter(TABLE), Titles()
+    found = measured(system(bm25, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader), tmp_path)
+    own = {"rewriter": TableRewriter(TABLE), "strategies": STRATEGIES}
+    systems = {
+        "dmqr": system(bm25, scorer, **own),
+        "OQR": system(bm25, scorer),
+        "OQR deep": system(bm25, scorer, per_query=20),
+        "RM3": system(Rm3Retriever(bm25), scorer),
+        "RM3 deep": system(Rm3Retriever(bm25), scorer, per_query=20),
+        **{one: system(bm25, scorer, **{**own, "strategies": (one,)}) for one in STRATEGIES},
+        **{
+            f"w/o {one}": system(bm25, scorer, **{**own, "strategies": tuple(s for s in STRATEGIES if s != one)})
+            for one in STRATEGIES
+        },
+        **({"DMQR-RAG, rrf": system(bm25, None, **own)} if reranked else {}),
+    }
+    assert set(found.systems) == set(systems)
+    for name, each in systems.items():
+        each.reader = reader
+        for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
+            assert [(h.passage.id, h.score) for h in one.evidence] == [(h.passage.id, h.score) for h in other.evidence]
+            assert (one.question_id, one.text, counted(one)) == (other.question_id, other.text, counted(other)), name
+            if name in ("dmqr", "OQR"):
+                assert one.notes == other.notes
+    deep = table(found, "methods").rows["OQR deep"]
+    assert deep[-1] is not None
+    assert deep[-1].value == pytest.approx(np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)]))
+
+
+def test_nothing_is_asked_searched_scored_or_read_twice(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    scorer, rewriter, reader, retriever = WordScorer(), TableRewriter(TABLE), Titles(), CountingRetriever(bm25)
+    strategy = system(retriever, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader)
+    found = measured(strategy, tmp_path)
+    assert rewriter.asked == [[each.text for each in ASKED]]
+    assert len(set(scorer.asked)) == len(scorer.asked)
+    assert f"{len(scorer.asked)} (question, passage) scored once each" in " ".join(found.findings.facts)
+    assert len(set(reader.read_sets)) == len(reader.read_sets)
+    searched = [(query, k) for queries, k in retriever.asked for query in queries]
+    assert len(set(searched)) == len(searched)
+    assert "RM3" not in found.systems  # no BM25 retriever to be seen
+
+
+def test_an_index_is_not_searched_again_for_fewer_passages(
+    bm25: Bm25Retriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[str] = []
+    search = Bm25Retriever.search
+    monkeypatch.setattr(
+        Bm25Retriever, "search", lambda self, queries, k: (searched.extend(queries), search(self, queries, k))[1]
+    )
+    measured(system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES), tmp_path, rows=["kwr"])
+    assert len(set(searched)) == len(searched)
+    assert {each.text for each in ASKED} <= set(searched)
+
+
+def test_rows_and_what_is_read_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    strategy = system(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES, reader=Titles())
+    found = measured(strategy, tmp_path, rows=["par"], read=["OQR"], deep=8)
+    assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "par", "DMQR-RAG"]
+    assert {name for name, answers in found.systems.items() if answers[0].text} == {"OQR", "dmqr"}
+    assert not any(each.name == "ablation" for each in found.findings.tables)
+    assert len(found.systems["par"][0].evidence) == 4
+    assert value(found, "methods", "OQR deep", "passages") > value(found, "methods", "OQR", "passages")
+    columns = table(found, "methods").columns
+    par, own = (table(found, "methods").rows[row][columns.index("EM %")] for row in ("par", "DMQR-RAG"))
+    assert par is None
+    assert own is not None
+
+
+def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    found = measured(system(bm25, None), tmp_path, deep=9)
+    assert list(found.systems) == ["dmqr", "OQR deep", "RM3", "RM3 deep"]
+    assert not {"overlap", "rewrites", "ablation"} & {each.name for each in found.findings.tables}
+    assert "OQR deep" not in measured(system(bm25, None), tmp_path).systems  # as deep as OQR
+    only = Dmqr(bm25, TableRewriter(TABLE), ("par",), 5, 4, "rrf", original=False)
+    assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR", "RM3"]  # one query: OQR deep would be OQR
+
+
+def test_h_p_and_recall_by_hand() -> None:
+    passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
+    ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
+    ids = {name: each.id for name, each in passages.items()}
+    everything = tuple(passages.values())
+    gold = [
+        Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
+        Question("2", "?", (), everything, (ids["a"],)),
+        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
+    ]
+    relevance = Relevance(gold)
+    assert (relevance.rule, relevance.questions_known) == ("gold passage", 2)
+    hit_N, precision_N = relevance.hits_and_precision(ranked, 5)
+    np.testing.assert_array_equal(hit_N, [1, 0, np.nan])
+    np.testing.assert_allclose(precision_N, [2 / 5, 0, np.nan])
+    np.testing.assert_allclose(relevance.recall(ranked, 4), [1 / 2, 0, np.nan])
+    np.testing.assert_allclose(relevance.recall_of([[hit.passage for hit in row] for row in ranked]), [1, 0, np.nan])
+    answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
+    relevance = Relevance(answered)
+    assert relevance.rule == "has-answer"
+    hit_N, precision_N = relevance.hits_and_precision(ranked, 2)
+    np.testing.assert_array_equal(hit_N, [1, 1, np.nan])
+    np.testing.assert_array_equal(precision_N, [0.5, 0.5, np.nan])
+    np.testing.assert_array_equal(relevance.recall(ranked, 1), [0, 1, np.nan])
+
+
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_the_same_figures_as_the_tables_of_every_system(has_gold: bool) -> None:
+    chance = random.Random(int(has_gold))
+    ranked = [[Ranked(each, 0.0) for each in chance.sample(CORPUS, chance.randint(0, 12))] for _ in ASKED]
+    asked = ASKED if has_gold else [Question(each.id, each.text, each.answers) for each in ASKED]
+    relevance = Relevance(asked)
+    for k in (1, 5, 10):
+        expected = retrieval_scores(asked, ranked, (k,), answers_in_all=True)
+        names = ("hit", "precision") if has_gold else ("has-answer", "has-answer precision")
+        for found_N, name in zip(relevance.hits_and_precision(ranked, k), names, strict=True):
+            np.testing.assert_array_equal(found_N, expected[f"{name}@{k}"])
+        recall = "recall" if has_gold else "has-answer"
+        np.testing.assert_array_equal(relevance.recall(ranked, k), expected[f"{recall}@{k}"])
+
+
+def test_overlap_by_hand() -> None:
+    lists = [
+        {"question": dict.fromkeys("1234", ""), "kwr": dict.fromkeys("345", ""), "par": {}},
+        {"question": dict.fromkeys("12", ""), "kwr": dict.fromkeys("12", "")},
+    ]
+    shared_SSN, alone_SN = shares(lists, ("question", "kwr", "par"))
+    nan = np.nan
+    np.testing.assert_allclose(shared_SSN[0], [[1, 1], [1 / 2, 1], [0, nan]])
+    np.testing.assert_allclose(shared_SSN[1], [[2 / 3, 1], [1, 1], [0, nan]])
+    np.testing.assert_allclose(shared_SSN[2], [[nan, nan]] * 3)
+    np.testing.assert_allclose(alone_SN, [[1 / 2, 0], [1 / 3, 0], [nan, nan]])
+
+
+def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    everything = tuple(PASSAGES.values())
+    asked = [
+        Question("a", "alba river", ("x",), everything, (IDS["Elbe"], IDS["Alba"])),
+        Question("b", "elbe", ("x",), everything, (IDS["Elbe"],)),
+    ]
+    rewriter = TableRewriter(
+        {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
+    )
+    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
+    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune.  b: Elbe; Elbe; Calder, Dorn
+    assert value(found, "overlap", "question", "shared with kwr %") == 50  # nothing of a, all of b
+    assert value(found, "overlap", "question", "shared with par %") == pytest.approx(100 / 3)
+    assert value(found, "overlap", "kwr", "alone %") == 50
+    assert value(found, "overlap", "kwr", "fell back %") == 50
+    assert value(found, "overlap", "question", "recall of it alone %") == 75
+    assert value(found, "overlap", "kwr", "recall lost without it, points") == 25  # Elbe of a
+    assert value(found, "overlap", "question", "recall lost without it, points") == 0
+    assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [
+        1.5,
+        0,
+        50,
+        50,
+    ]
+    assert value(found, "recall", "DMQR-RAG", "recall of all %") == 100
+    (case,) = found.findings.cases[0]
+    assert case.rows[1] == ("kwr", "elbe mountain", "2", "2", "Elbe (1)")
+    assert found.findings.cases[1][0].note == "kwr: the question itself, because it is missing"
+    assert 'A complex query (Figure 5): a. question: "alba river" found 3 passages' in found.findings.notes
+
+
+def test_rewrites_are_counted_once_for_equal_queries() -> None:
+    searches = tuple(
+        QueryHits(query, made_by, ()) for query, made_by in (("q", ("question", "kwr")), ("r", ("par", "cce")))
+    )
+    assert rewrites_of(MultiQueryHits(searches, None, (), 0)) == 1
+
+
+def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:
+    queries = {name: (name,) for name in STRATEGIES}
+    each = Rewrites(queries, {"par": "why"}, "", {"model_calls": 3.0, "tokens": 30.0, "fallbacks": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "tokens": 10.0, "fallbacks": 1.0}
+    together = Rewrites(queries, {"par": "why"}, "", {"model_calls": 1.0, "tokens": 30.0, "fallbacks": 1.0})
+    one = restricted(together, ("kwr", "cce"))
+    assert (one.costs, one.fallbacks) == ({"model_calls": 1.0, "tokens": 30.0}, {})
+    assert list(one.queries) == ["kwr", "cce"]
+    assert restricted(each, STRATEGIES) is each
+
+
+def test_an_index_without_the_gold_passages_is_measured_by_has_answer(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    gold = Passage.of("Other", "of another corpus")
+    asked = [Question("a", "alba river", ("joins",), (gold,), (gold.id,))]
+    found = measured(Dmqr(retriever, k=5, fusion="rrf"), tmp_path, asked)
+    assert "relevance by has-answer" in table(found, "methods").title
+    assert value(found, "methods", "OQR", "H@5 %") == 100
+
+
+@pytest.mark.parametrize(("paper", "first", "other"), [("hotpotqa", 42.24, "EM %"), ("freshqa", 71.5, "Acc %")])
+def test_the_paper_s_figures_stand_beside_ours(
+    bm25: Bm25Retriever, tmp_path: Path, paper: Any, first: float, other: str
+) -> None:
+    strategy = system(bm25, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measure(strategy, ASKED, Study(), settings(tmp_path, paper=paper))
+    methods = table(found, "methods")
+    cells = dict(zip(methods.columns, methods.paper["OQR (Table 2)"], strict=True))
+    assert cells["H@5 %"] is not None
+    assert cells["H@5 %"].value == first
+    assert cells[other] is not None
+    assert methods.paper["RQ-RAG (Table 2)"][methods.columns.index("H@5 %")] is None
+    assert "w/o PAR (Table 4)" in table(found, "ablation").paper
+    assert not found.tables[0].paper  # DR-RAG's on the same data set
+    assert found.findings.paper == "DMQR-RAG"
+
+
+def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    """It finds relevant what names the first word of the corpus, and every answer correct."""
+    relevant = {each.id: WORDS[0] in f"{each.title} {each.text}" for each in CORPUS}
+    replies = {}
+    for passage in CORPUS:
+        verdict = "true" if relevant[passage.id] else "false"
+        replies[f">\n{passage.title}\n{passage.text}\n"] = [f'{{"reason": "so", "relevant": {verdict}}}']
+    llm = ScriptedLm(replies)
+    judge = Judge(llm, ("passages",), passages=2)
+    strategy = system(bm25, WordScorer(), rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measure(strategy, ASKED, Study(rows=["par"]), settings(tmp_path, judge=judge))
+    for row, answers in {"DMQR-RAG": found.answers, "par": found.systems["par"]}.items():
+        shares_N = [sum(relevant[hit.passage.id] for hit in each.evidence[:2]) / 2 for each in answers]
+        assert value(found, "methods", row, "judged P@2 %") == pytest.approx(100 * np.mean(shares_N))
+        assert value(found, "methods", row, "judged H@2 %") == pytest.approx(100 * np.mean(np.array(shares_N) > 0))
+    asked = [chat for call in llm.asked for chat in call]
+    assert len({repr(chat) for chat in asked}) == len(asked)
+    assert value(found, "judge costs of the methods", "all", "verdicts") == len(asked)
