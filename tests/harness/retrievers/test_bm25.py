@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, UserError
 from common.records import Passage
-from harness.indexing.passage_store import indexed_text
+from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.retrievers.bm25 import Analyser, Bm25Retriever, best, build_bm25
 from tests.helpers.retrieval_world import corpus
 from tests.helpers.tolerances import fp32_tolerance
@@ -68,6 +68,15 @@ def test_k_beyond_the_matches_gives_the_matches_only(tmp_path) -> None:
 @pytest.mark.parametrize("query", ["", "   ", "zebra quagga", "the of and", "a", "?!", "\u200b"])
 def test_a_query_without_a_known_word_finds_nothing(tmp_path, query) -> None:
     assert build(tmp_path, corpus(5)).search([query, "amber"], 3)[0] == []
+
+
+def test_many_queries_at_once_give_what_each_gives_alone_and_read_a_passage_once(tmp_path, monkeypatch) -> None:
+    retriever, reads = build(tmp_path, corpus(60)), []
+    alone = [retriever.search([query], 60)[0] for query in QUERIES * 2]
+    read = PassageStore.__getitem__
+    monkeypatch.setattr(PassageStore, "__getitem__", lambda store, place: reads.append(place) or read(store, place))
+    assert retriever.search(QUERIES * 2, 60) == alone
+    assert len(reads) == len(set(reads)) == len({hit.passage for hits in alone for hit in hits})
 
 
 def test_no_queries_no_lists(tmp_path) -> None:

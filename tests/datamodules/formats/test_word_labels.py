@@ -1,0 +1,75 @@
+"""The file of word labels: written and read back, and one clear line for each corrupt row."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, MissingInputError
+from common.records import Passage
+from datamodules.formats.word_labels import WordLabels, is_word_labels, read_word_labels, write_word_labels
+
+LABELS = WordLabels(
+    "q1", "Who built the Kiln?", 0.45454545, {"kiln": -0.45454545, "who": 0.00004}, {"amber": 0.25, "jetty": -0.00012},
+    (Passage.of("north", "the café in amber"), Passage.of("", "jetty")),
+)  # fmt: skip
+ROW = {
+    "question_id": "q1", "question": "Who built the Kiln?", "recall": 0.4545, "without": {"kiln": -0.4545},
+    "with": {"amber": 0.25, "jetty": -0.0001},
+    "passages": [{"title": "north", "text": "the café in amber"}, {"title": "", "text": "jetty"}],
+}  # fmt: skip
+
+
+def test_rounded_to_four_decimals_and_zero_is_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    write_word_labels(file, [LABELS])
+    assert [json.loads(line) for line in file.read_text("utf-8").splitlines()] == [ROW]
+    (read,) = read_word_labels([str(file)])
+    assert read == WordLabels(
+        "q1", LABELS.question, 0.4545, {"kiln": -0.4545}, {"amber": 0.25, "jetty": -0.0001}, LABELS.passages
+    )
+    assert is_word_labels(file)
+
+
+def test_several_files_in_order(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.jsonl", tmp_path / "two.jsonl"
+    write_word_labels(one, [LABELS])
+    write_word_labels(two, [LABELS, LABELS])
+    assert len(read_word_labels([str(one), str(two)])) == 3
+
+
+@pytest.mark.parametrize("text", ['{"question_id": "q1", "passages": []}\n', "plain\n", "[]\n"])
+def test_other_files_are_not_word_labels(tmp_path: Path, text: str) -> None:
+    (tmp_path / "other").write_text(text)
+    assert not is_word_labels(tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recall": None}, "field 'recall' is missing"),
+        ({"recall": 1.5}, "field 'recall' is 1.5, not a number from 0 to 1"),
+        ({"with": {"amber": "0.25"}}, "'amber' in field 'with' is \"0.25\", not a number from -1 to 1"),
+        ({"with": {"amber": -2}}, "'amber' in field 'with' is -2, not a number from -1 to 1"),
+        ({"without": ["kiln"]}, "field 'without' is a list, not an object"),
+        ({"without": None}, "field 'without' is missing"),
+        ({"question": " "}, "field 'question' is empty"),
+        ({"passages": ["amber"]}, "item 1 of field 'passages' is a string, not an object"),
+        ({"passages": [{"title": "north"}]}, "field 'text' is missing"),
+    ],
+)
+def test_a_corrupt_row_is_named(tmp_path: Path, change: dict[str, object], message: str) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, **change}) + "\n")
+    with pytest.raises(DataError) as caught:
+        read_word_labels([str(file)])
+    assert str(caught.value) == f"{file}, line 2: {message}. Run `python infer.py label` again."
+
+
+def test_cut_off_and_missing_files(tmp_path: Path) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text(json.dumps(ROW) + "\n" + json.dumps(ROW)[:50])
+    with pytest.raises(DataError, match=r"labels\.jsonl is truncated|labels\.jsonl, line 2"):
+        read_word_labels([str(file)])
+    with pytest.raises(MissingInputError, match=r"none\.jsonl does not exist: write it with `python infer.py label"):
+        read_word_labels(["none.jsonl"])

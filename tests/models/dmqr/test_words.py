@@ -1,0 +1,54 @@
+"""Words of a text, and the text without some of them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.dmqr.words import Word, distinct_words, without, words_of
+
+TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
+    "aAbİß1_'- \t", max_size=20
+)
+
+
+def test_words_of_a_question() -> None:
+    assert words_of("Was Ed's café in St.-Paul?")[:3] == [Word("was", 0, 3), Word("ed", 4, 6), Word("s", 7, 8)]
+    assert [word.text for word in words_of("Was Ed's café in St.-Paul?")] == [
+        "was",
+        "ed",
+        "s",
+        "café",
+        "in",
+        "st",
+        "paul",
+    ]
+    assert words_of("?! ") == []
+
+
+def test_distinct_words_are_in_order_of_appearance() -> None:
+    assert distinct_words("The end of the End, of Time") == ["the", "end", "of", "time"]
+
+
+def test_without_removes_every_occurrence_of_whole_words() -> None:
+    assert without("The other, the End of  the\tweather?", {"the"}) == "other, End of weather?"
+    assert without("Who  wrote it", ()) == "Who wrote it"
+    assert without("one", {"one"}) == ""
+
+
+@given(TEXT)
+def test_words_are_ordered_spans_that_cover_all_letters_and_digits(text: str) -> None:
+    words, end = words_of(text), 0
+    for word in words:
+        assert text[word.start : word.end].lower() == word.text
+        assert not any(each.isalnum() for each in text[end : word.start])
+        assert end == 0 or word.start > end  # at least one other character between two words
+        end = word.end
+    assert not any(each.isalnum() for each in text[end:])
+
+
+@given(TEXT, st.data())
+def test_what_is_left_has_the_other_words_and_leaving_out_again_changes_nothing(text: str, data: st.DataObject) -> None:
+    removed = data.draw(st.sets(st.sampled_from([word.text for word in words_of(text)]))) if words_of(text) else set()
+    left = without(text, removed)
+    assert without(left, removed) == left
+    assert [word.text for word in words_of(left)] == [word.text for word in words_of(text) if word.text not in removed]
+    assert left == " ".join(left.split())
