@@ -1,7 +1,8 @@
-"""Build indexes, write questions, mine hard negatives, score passages, answer questions and evaluate, with exported checkpoints.
+"""Build indexes, write questions and rewrites, mine hard negatives, score passages, answer questions and evaluate, with exported checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
+    python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py plan --config configs/infer/drrag_hotpotqa.yaml --gpu_memory_gib 24
@@ -30,6 +31,7 @@ from common.errors import exit_code
 from common.version import VERSION
 from harness.commands.ask import ask, check_ask
 from harness.commands.compare import check_compared, compare, systems_of
+from harness.commands.distill import check_distill, distill
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
 from harness.commands.index import index
@@ -41,7 +43,7 @@ from harness.commands.synthesize import check_synthesize, synthesize
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
-    command.__name__: command for command in (index, synthesize, mine, score, plan, ask, evaluate, export)
+    command.__name__: command for command in (index, synthesize, distill, mine, score, plan, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -50,6 +52,7 @@ KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
     "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",
+    "distill": "The rewrites so far are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
 }
 
@@ -60,7 +63,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     command = "infer.py"
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
-        "plan": check_plan, "synthesize": check_synthesize,
+        "plan": check_plan, "synthesize": check_synthesize, "distill": check_distill,
     }  # fmt: skip
     unbuilt: ClassVar = ("plan",)
 

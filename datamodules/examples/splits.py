@@ -17,7 +17,7 @@ class Source:
 
     Args:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
-        path: The file (.json, .jsonl, gzip'd or not), or a Hugging Face data set as hf:<id>[:<config>]:<split>.
+        path: The file (.json, .jsonl, .csv, gzip'd or not), FILE:SPLIT, or a Hugging Face data set as hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
         language: Language of the texts (ISO 639-1), for the model card.

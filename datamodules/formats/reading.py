@@ -35,7 +35,7 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
 
     Args:
         layout: One of `question_layouts()`.
-        source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
+        source: A file, `FILE:SPLIT`, or `hf:<id or local data-set folder>[:<config>]:<split>`.
         limit: Maximum number of questions; all by default.
 
     Raises:

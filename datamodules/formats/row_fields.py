@@ -110,6 +110,20 @@ def optional_objects(row: Row, field: str) -> list[dict]:
     return [as_object(item, f"item {number} of field {quoted(field)}") for number, item in items]
 
 
+def records(value: object, what: str) -> list[dict]:
+    """A list of objects, or an object of lists of one length, as Hugging Face copies have it.
+
+    Raises:
+        DataError: If it is neither; the message names it by `what`.
+    """
+    if not isinstance(value, dict):
+        return [as_object(item, f"item {number} of {what}") for number, item in enumerate(as_list(value, what), 1)]
+    columns = {name: as_list(column, f"'{name}' of {what}") for name, column in value.items()}
+    if len(set(map(len, columns.values()))) > 1:
+        raise DataError(f"{what} has " + ", ".join(f"{len(column)} '{name}'" for name, column in columns.items()))
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
 def flag(row: Row, field: str) -> bool:
     """A Boolean field; False if absent.  Raises DataError if it has another type."""
     name = key(row, field)

@@ -10,9 +10,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError, UserError
+from datamodules.formats.csv_rows import csv_rows
 from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
 
+SPLIT = "split"  # field that `FILE:SPLIT` selects by
 HUB = "hf:"  # prefix of a Hugging Face data set, see HUB_FORM
 HUB_FORM = "hf:<id or folder>[:<config>]:<split>"
 
@@ -23,24 +25,44 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     """Each row of a source with its position for error messages ("line 3").
 
     Args:
-        source: A file, or `hf:<id or local data-set folder>[:<config>]:<split>`.
+        source: A file; `FILE:SPLIT` for the rows whose field `split` is SPLIT, such as freshqa.csv:TEST; or `hf:<id or local data-set
+            folder>[:<config>]:<split>`.
 
     Raises:
         UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
         MissingInputError: Immediately, if there is no such file; later, if it or the data set cannot be read.
-        DataError: While reading: truncated, corrupt, empty, not UTF-8, not JSON, or a row that is not an object.
+        DataError: While reading: truncated, corrupt, empty, not UTF-8, neither JSON nor CSV, a row that is not an object, or no row of
+            the split.
     """
     if source.startswith(HUB):
         parts = source.removeprefix(HUB).split(":")
         if len(parts) not in (2, 3) or not all(parts):
             raise UserError(f"{source!r} names no data set and split: write {HUB_FORM}")
         return _objects(source, _hub_values(source, parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
-    path = Path(source)
+    path, split = file_of(source)
     if path.is_dir():
         raise DataError(f"{source} is a folder: give one file of it, or a data set as {HUB_FORM}")
     if not path.exists():
         raise MissingInputError(f"{source} does not exist: give a JSON or JSON Lines file, or a data set as {HUB_FORM}")
-    return _objects(source, _file_values(path))
+    found = _objects(str(path), _file_values(path))
+    return found if split is None else _of_split(source, found, split)
+
+
+def file_of(source: str) -> tuple[Path, str | None]:
+    """The path of a local source, and its split; None without one."""
+    path, (name, _, split) = Path(source), source.rpartition(":")
+    return (Path(name), split) if name and split and not path.exists() and Path(name).is_file() else (path, None)
+
+
+def _of_split(source: str, found: Iterator[tuple[str, dict]], split: str) -> Iterator[tuple[str, dict]]:
+    """The rows whose field `split` has this value."""
+    known: dict[str, None] = {}
+    for place, row in found:
+        if row.get(SPLIT) == split:
+            yield place, row
+        known[str(row.get(SPLIT, f"no field {SPLIT!r}"))] = None
+    if split not in known:
+        raise DataError(f"{source} has no row of the split {split!r}; its splits: {', '.join(sorted(known))}.")
 
 
 def paired_lines(source: str, columns: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, dict]]:
@@ -86,8 +108,9 @@ def _objects(source: str, values: Iterator[tuple[str, object]]) -> Iterator[tupl
 
 
 def _file_values(path: Path) -> Iterator[tuple[str, object]]:
+    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
     with ExitStack() as stack:
-        yield from json_values(_opened(path, stack))
+        yield from (csv_rows if is_csv else json_values)(_opened(path, stack))
 
 
 def _opened(path: Path, stack: ExitStack) -> io.BufferedReader:

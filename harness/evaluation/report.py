@@ -8,6 +8,7 @@ import numpy as np
 
 from common.files import sha256, write_json, write_text
 from common.outputs import OutputFolder, known_files
+from datamodules.formats.sources import file_of
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
@@ -150,10 +151,11 @@ def notes_of(settings: Settings, further: str = "", name: str = "") -> str:
 
 def questions_record(source: str, settings: Settings, asked: int, measured: int) -> dict[str, object]:
     """The questions' source for report.json."""
+    file, _ = file_of(source)
     return {
         "source": source,
         "layout": settings.layout,
-        "sha256": sha256(Path(source)) if Path(source).is_file() else None,
+        "sha256": sha256(file) if file.is_file() else None,
         "asked": asked,
         "measured": measured,
     }

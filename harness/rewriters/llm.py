@@ -86,11 +86,17 @@ class LlmRewriter:
         return "selection" if self.adaptive else "rewriting"
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
-        """The queries of every question by every strategy, or by those that the model selects.
+        """The queries of every question by every strategy, or by those that the model selects; one line counts the fallbacks.
 
         Raises:
             UserError: If the pool lacks a strategy, or no call can succeed (from the model).
         """
+        found = self.ask(questions, strategies)
+        tell_fallbacks(self.name, found)
+        return found
+
+    def ask(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """As `rewrite`, for a caller that reports the fallbacks itself: nothing is printed."""
         chosen = self.pool.chosen(strategies)
         if not questions:
             return []
@@ -100,9 +106,7 @@ class LlmRewriter:
             lambda reply: self._complete(reply, chosen),
             self.repairs,
         )
-        found = [self._rewrites(*pair, chosen) for pair in zip(questions, outcomes, strict=True)]
-        tell_fallbacks(self.name, found)
-        return found
+        return [self._rewrites(*pair, chosen) for pair in zip(questions, outcomes, strict=True)]
 
     def _prompt(self, strategies: Sequence[str], dialogue: bool) -> Prompt:
         generate = self.pool.selection_prompt if self.adaptive else self.pool.rewriting_prompt

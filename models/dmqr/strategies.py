@@ -316,9 +316,14 @@ def queries_of(text: str, several: bool) -> tuple[str, ...]:
     parts = text.split(SEPARATOR.strip()) if several else [text]
     queries: dict[tuple[str, ...], str] = {}
     for query in map(clean, parts):
-        if words := tuple(_WORDS.findall(query.lower())):
+        if words := words_of(query):
             queries.setdefault(words, query)
     return tuple(queries.values())
+
+
+def words_of(query: str) -> tuple[str, ...]:
+    """The words of a query in lower case, without punctuation: queries with the same words count as one."""
+    return tuple(_WORDS.findall(query.lower()))
 
 
 def _label(text: str) -> str:

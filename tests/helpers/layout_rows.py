@@ -1,5 +1,7 @@
 """One row of every official layout, the passages in them, files made of such rows, and any JSON at all."""
 
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -70,6 +72,25 @@ FID = {
     ],
 }
 FLASHRAG = {"id": "test_0", "question": "Who?", "golden_answers": ["Shakespeare"], "metadata": {"type": "bridge"}}
+AMBIGNQ = {
+    "id": "-80",
+    "question": "Who plays Hamlet ?",
+    "annotations": [
+        {"type": "singleAnswer", "answer": ["Olivier", "Laurence Olivier"]},
+        {
+            "type": "multipleQAs",
+            "qaPairs": [
+                {"question": "Who plays Hamlet in 1948?", "answer": ["Laurence Olivier"]},
+                {"question": "Who plays Hamlet in 1996?", "answer": ["Kenneth Branagh", "Branagh"]},
+            ],
+        },
+    ],
+}
+FRESHQA = {
+    "id": "3", "split": "TEST", "question": "Who wrote Hamlet?", "effective_year": "before 2022", "next_review": "occasionally",
+    "false_premise": "FALSE", "num_hops": "one-hop", "fact_type": "never-changing", "source": "https://example.org/a\nb",
+    **{f"answer_{number}": None for number in range(10)}, "answer_0": "Shakespeare, a writer", "answer_1": "the \"Bard\"", "note": None,
+}  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 ROWS = {
     "hotpotqa": HOTPOT,
@@ -78,6 +99,8 @@ ROWS = {
     "ircot": IRCOT,
     "fid": FID,
     "flashrag": FLASHRAG,
+    "ambignq": AMBIGNQ,
+    "freshqa": FRESHQA,
     "jsonl": CORPUS,
 }
 
@@ -99,6 +122,15 @@ def as_list(rows: list) -> str:
 def as_lines(rows: list) -> str:
     """The rows as JSON Lines."""
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def as_csv(rows: list[dict]) -> str:
+    """The rows as CSV with a header."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def source(folder: Path, content: str | bytes, name: str = "file.json") -> str:

@@ -1,9 +1,10 @@
-"""The recorded commit is that of this project, or unknown."""
+"""The recorded commit is that of this project, or unknown; the recorded digests are those of the data files."""
 
 import subprocess
 from pathlib import Path
 
-from trainers.run.environment import commit
+from common.files import sha256
+from trainers.run.environment import commit, data_digests
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -26,3 +27,10 @@ def test_the_commit_is_that_of_the_checkout_itself(tmp_path: Path) -> None:
     assert commit(tmp_path) == head
     (tmp_path / "file").write_text("b")
     assert commit(tmp_path) == f"{head}+changes"
+
+
+def test_the_digest_of_a_split_is_that_of_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("x")
+    sources = [str(file), f"{file}:TEST", "hf:squad:train"]
+    assert [*data_digests(sources).values()] == [sha256(file), sha256(file), "hub"]

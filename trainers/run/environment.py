@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from common.files import sha256
+from datamodules.formats.sources import file_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
@@ -46,8 +47,8 @@ def versions() -> dict[str, str]:
 
 
 def data_digests(paths: list[str]) -> dict[str, str]:
-    """sha256 of each local file; "hub" for a hub data set."""
-    return {path: sha256(Path(path)) if Path(path).is_file() else "hub" for path in paths}
+    """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set."""
+    return {path: sha256(file) if (file := file_of(path)[0]).is_file() else "hub" for path in paths}
 
 
 def hardware() -> dict[str, Any]:

@@ -26,6 +26,7 @@ from harness.evaluation.judging.tables import (
     NOT_ASKED_FOR,
     costs_table,
     judged_table,
+    kinds_table,
     not_judged,
     retrieval_rows,
 )  # fmt: skip
@@ -235,7 +236,12 @@ def _judged(judge: Judge, measured: Measured, settings: Settings) -> Judged:
     judged = system.judged
     agreement = system.agreement()
     judged.reasons[ADEQUACY] = NEEDS_SEVERAL if "ranking" in judge.prompts else NOT_ASKED_FOR
-    judged.tables = [judged_table(judged, system.failed, settings.bootstrap), agreement, costs_table(judged.verdicts)]
+    judged.tables = [
+        judged_table(judged, system.failed, settings.bootstrap),
+        *kinds_table(judged, [question.kind for question in measured.questions], settings.bootstrap),
+        agreement,
+        costs_table(judged.verdicts),
+    ]
     count = len(measured.questions)
     judged.records = [system.record_of(number) for number in range(count)]
     judged.cases = [system.case_of(number) for number in range(count)]

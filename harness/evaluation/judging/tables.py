@@ -3,6 +3,7 @@
 Shape legend: N questions, R rows.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -55,6 +56,24 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
         "question whose verdict failed does not count."
     )
     return Table("judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note)
+
+
+def kinds_table(judged: Judged, kinds: Sequence[str], bootstrap: Bootstrap) -> list[Table]:
+    """Judged answers by kind of question, the most frequent kind first; no table if there is one kind or no judged answer.
+
+    Args:
+        judged: Of one system.
+        kinds: Of its questions.
+        bootstrap: For the intervals.
+    """
+    if CORRECT not in judged.values or len(set(kinds)) < 2:
+        return []
+    kinds_N = np.array([kind or "-" for kind in kinds])
+    rows: dict[str, Cells] = {}
+    for kind, count in Counter(kinds_N.tolist()).most_common():
+        of_kind = [judged.values[name][kinds_N == kind] for name in (CORRECT, HALF)]
+        rows[kind] = [Cell(count), *value_cells(of_kind, bootstrap)]
+    return [Table("judged by kind", "Answers judged correct, by kind of question", ("questions", CORRECT, HALF), rows)]
 
 
 def compared_tables(systems: Mapping[str, Judged], bootstrap: Bootstrap) -> list[Table]:

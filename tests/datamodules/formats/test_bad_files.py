@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.reading import read_passages, read_questions
 from tests.helpers.layout_rows import (
+    AMBIGNQ,
     CORPUS,
     FID,
+    FRESHQA,
     HOTPOT,
     JSON,
     MUSIQUE,
     ROWS,
     TWOWIKI,
+    as_csv,
     as_lines,
     as_list,
     source,
@@ -83,7 +86,7 @@ FETCH = "Correct it or fetch the file again."
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
             "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
-            "Known layouts: fid, flashrag, hotpotqa, ircot, jsonl, musique, twowiki.",
+            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, musique, twowiki.",
         ),
         (
             "hotpotqa",
@@ -158,6 +161,36 @@ FETCH = "Correct it or fetch the file again."
                 (10**400, "1" + 39 * "0"),
             )
         ),
+        (
+            "ambignq",
+            as_lines([AMBIGNQ, AMBIGNQ | {"annotations": []}]),
+            f"{{}}, line 2: field 'annotations' is empty. {BAD}",
+        ),
+        (
+            "ambignq",
+            as_lines([AMBIGNQ, AMBIGNQ | {"annotations": [{"type": "noAnswer"}]}]),
+            f"{{}}, line 2: field 'type' is 'noAnswer', not singleAnswer or multipleQAs. {BAD}",
+        ),
+        (
+            "ambignq",
+            as_lines([AMBIGNQ, AMBIGNQ | {"annotations": [{"type": "multipleQAs", "answer": ["x"]}]}]),
+            f"{{}}, line 2: field 'qaPairs' is missing. {BAD}",
+        ),
+        (
+            "ambignq",
+            as_lines([AMBIGNQ, AMBIGNQ | {"annotations": {"type": ["singleAnswer"], "answer": []}}]),
+            f"{{}}, line 2: field 'annotations' has 1 'type', 0 'answer'. {BAD}",
+        ),
+        (
+            "freshqa",
+            as_lines([FRESHQA, FRESHQA | {"false_premise": "maybe"}]),
+            f"{{}}, line 2: field 'false_premise' is 'maybe', not TRUE or FALSE. {BAD}",
+        ),
+        (
+            "freshqa",
+            as_lines([FRESHQA, FRESHQA | {"answer_0": None}]),
+            f"{{}}, line 2: field 'answer_0' is missing; every freshqa row has it. {BAD}",
+        ),
         ("hotpotqa", as_lines([MUSIQUE]), "{} looks like musique: use layout musique instead of hotpotqa."),
         ("hotpotqa", as_lines([TWOWIKI]), "{} looks like twowiki: use layout twowiki instead of hotpotqa."),
         ("hotpotqa", as_lines([CORPUS]), "{} looks like jsonl: use layout jsonl instead of hotpotqa."),
@@ -170,12 +203,40 @@ def test_bad_files(layout: str, content: str | bytes, expected: str, tmp_path: P
     assert str(caught.value) == expected.replace("{}", file)
 
 
+HEADER, *LINES = as_csv([FRESHQA, FRESHQA]).split("\r\n")  # the cells of `source` hold a line break each
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("", "{} is empty: it holds no rows. Fetch it again."),
+        (HEADER, "{} is empty: it holds no rows. Fetch it again."),
+        ("\n".join([HEADER, *LINES])[:-9], f"{{}}, line 4: the row has 12 cells, the header 20. {FETCH}"),
+        ("\n".join([HEADER, *LINES]).partition("https")[0], "{} is truncated: 0 rows read. Fetch it again."),
+        ("\n".join([HEADER, LINES[0], "a,b"]), f"{{}}, line 4: the row has 2 cells, the header 20. {FETCH}"),
+        ("\n".join([HEADER, LINES[0], '"a"b,c']), f"{{}}, line 4: invalid CSV: ',' expected after '\"'. {FETCH}"),
+        ("a,b,a\n1,2,3", f"{{}}, line 1: the header names the column 'a' twice. {FETCH}"),
+        (
+            "\n".join([HEADER, *LINES]).replace("FALSE", "no", 1),
+            "{}, line 2: field 'false_premise' is 'no', not TRUE or FALSE. Is this a freshqa file?",
+        ),
+        ("\n".join([HEADER, *LINES]).encode() + b"\xff", f"{{}}, line 6: not UTF-8: byte 0xff. {FETCH}"),
+        (gzip.compress("\n".join([HEADER, *LINES]).encode())[:-9], "{} is truncated: 0 rows read. Fetch it again."),
+    ],
+)
+def test_bad_csv(content: str | bytes, expected: str, tmp_path: Path) -> None:
+    file = source(tmp_path, content, "file.csv")
+    with pytest.raises(DataError) as caught:
+        list(read_questions("freshqa", file))
+    assert str(caught.value).startswith(expected.replace("{}", file))
+
+
 @pytest.mark.parametrize("layout", sorted(ROWS))
 def test_every_layout_knows_its_own_rows_and_no_other(layout: str, tmp_path: Path) -> None:
     for other, row in ROWS.items():
         file = source(tmp_path, as_lines([row]))
         if other == layout:
-            assert layout == "flashrag" or list(read_passages(layout, [file]))
+            assert layout in ("ambignq", "flashrag", "freshqa") or list(read_passages(layout, [file]))
         else:
             with pytest.raises(DataError, match=f"looks like {other}: use layout {other} instead of {layout}"):
                 list(read_passages(layout, [file]))
@@ -212,12 +273,14 @@ def test_what_is_refused_before_any_reading(tmp_path: Path) -> None:
     file = source(tmp_path, as_lines([HOTPOT]))
     missing = str(tmp_path / "none.json")
     with pytest.raises(
-        UserError, match=r"unknown layout 'hotpot': use one of fid, .*, twowiki\. Did you mean hotpotqa\?"
+        UserError, match=r"unknown layout 'hotpot': use one of ambignq, .*, twowiki\. Did you mean hotpotqa\?"
     ):
         read_questions("hotpot", file)
     with pytest.raises(UserError, match=r"unknown layout 'reading': use one of"):
         read_questions("reading", file)
-    with pytest.raises(UserError, match=r"layout 'jsonl' is a corpus and has no questions: use one of fid, flashrag"):
+    with pytest.raises(
+        UserError, match=r"layout 'jsonl' is a corpus and has no questions: use one of ambignq, fid, flashrag"
+    ):
         read_questions("jsonl", file)
     with pytest.raises(UserError, match="no source of passages"):
         read_passages("hotpotqa", [])
@@ -232,6 +295,17 @@ def test_what_is_refused_before_any_reading(tmp_path: Path) -> None:
             UserError, match=r"names no data set and split: write hf:<id or folder>\[:<config>\]:<split>"
         ):
             read_questions("hotpotqa", bad)
+
+
+def test_a_split_that_the_file_lacks(tmp_path: Path) -> None:
+    file = source(tmp_path, as_csv([FRESHQA, FRESHQA | {"split": "DEV"}]), "file.csv")
+    with pytest.raises(DataError, match=r"file\.csv:test has no row of the split 'test'; its splits: DEV, TEST\."):
+        list(read_questions("freshqa", f"{file}:test"))
+    with pytest.raises(MissingInputError, match=r"none\.csv:TEST does not exist"):
+        read_questions("freshqa", f"{tmp_path}/none.csv:TEST")
+    plain = source(tmp_path, as_lines([HOTPOT]))
+    with pytest.raises(DataError, match=r"file\.json:dev has no row of the split 'dev'"):
+        list(read_questions("hotpotqa", f"{plain}:dev"))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -1,5 +1,6 @@
 """Official layouts: rows of every shape become records."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,11 @@ from common.errors import DataError
 from common.records import Passage, Question, clean
 from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
 from tests.helpers.layout_rows import (
+    AMBIGNQ,
     CORPUS,
     FID,
     FLASHRAG,
+    FRESHQA,
     GLOBE,
     HAMLET,
     HOTPOT,
@@ -22,6 +25,7 @@ from tests.helpers.layout_rows import (
     MUSIQUE,
     ROWS,
     TWOWIKI,
+    as_csv,
     as_lines,
     as_list,
     source,
@@ -159,6 +163,56 @@ def test_a_question_without_id_has_the_same_in_every_file(tmp_path: Path) -> Non
     other_file = one(tmp_path, "fid", without(FID, "id") | {"question": " Who wrote Hamlet?", "ctxs": []})
     assert one_file.id == other_file.id
     assert one_file.id != one(tmp_path, "fid", without(FID, "id") | {"question": "Who?"}).id
+
+
+HUB_AMBIGNQ = AMBIGNQ | {
+    "annotations": {
+        "type": ["singleAnswer", "multipleQAs"],
+        "answer": [["Olivier", "Laurence Olivier"], []],
+        "qaPairs": [
+            {"question": [], "answer": []},
+            {
+                "question": ["Who plays Hamlet in 1948?", "Who plays Hamlet in 1996?"],
+                "answer": [["Laurence Olivier"], ["Kenneth Branagh", "Branagh"]],
+            },
+        ],
+    }
+}
+
+
+@pytest.mark.parametrize("row", [AMBIGNQ, HUB_AMBIGNQ])
+def test_ambignq_accepts_the_answers_to_all_meanings(row: dict, tmp_path: Path) -> None:
+    accepted = ("Olivier", "Laurence Olivier", "Kenneth Branagh", "Branagh")
+    assert one(tmp_path, "ambignq", row) == Question("-80", "Who plays Hamlet ?", accepted, kind="multipleQAs")
+    plain = AMBIGNQ | {"annotations": AMBIGNQ["annotations"][:1]}
+    assert one(tmp_path, "ambignq", plain) == Question("-80", "Who plays Hamlet ?", accepted[:2], kind="singleAnswer")
+
+
+def test_freshqa(tmp_path: Path) -> None:
+    false = FRESHQA | {"id": "4", "split": "DEV", "false_premise": "TRUE", "answer_9": "x"}
+    text = as_csv([FRESHQA, false])
+    expected = [
+        Question("3", "Who wrote Hamlet?", ("Shakespeare, a writer", 'the "Bard"'), kind="never-changing"),
+        Question("4", "Who wrote Hamlet?", ("Shakespeare, a writer", 'the "Bard"', "x"), kind="false-premise"),
+    ]
+    warning = f"Please do not click,{',' * 18}\n{',' * 19}\n\n"
+    for name, content in {
+        "plain.csv": text,
+        "windows.csv": b"\xef\xbb\xbf" + text.encode(),
+        "packed.csv.gz": gzip.compress(text.encode()),
+        "warned.CSV": warning + text,
+    }.items():
+        assert list(read_questions("freshqa", source(tmp_path, content, name))) == expected
+    file = source(tmp_path, text, "one.csv")
+    assert list(read_questions("freshqa", f"{file}:DEV")) == expected[1:]
+    assert list(read_questions("freshqa", f"{file}:TEST", limit=5)) == expected[:1]
+    assert list(read_questions("freshqa", f"{source(tmp_path, as_lines([FRESHQA, false]))}:DEV")) == expected[1:]
+
+
+def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
+    source(tmp_path, as_csv([FRESHQA]), "a.csv")
+    other = source(tmp_path, as_lines([FRESHQA | {"split": "DEV"}]), "a.csv:TEST")
+    assert len(list(read_questions("freshqa", other))) == 1
 
 
 def test_flashrag(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from datamodules.formats.reading import read_passages, read_questions
 DATA = os.environ.get("LIGHTNING_RAG_DATA")
 real_data = pytest.mark.skipif(DATA is None, reason="needs the real data: set LIGHTNING_RAG_DATA to its folder")
 
+FRESH = {"never-changing", "slow-changing", "fast-changing", "false-premise"}
+
 
 @real_data
 def test_the_pool_of_hotpotqa_distractor() -> None:
@@ -61,6 +63,11 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
         ("ircot", "hotpotqa/hotpot_ircot_dev.jsonl.gz", 116, 116, {""}),
         ("fid", "nq/nq-open-20_total_documents_dev.jsonl.gz", 92, 0, {""}),
         ("fid", "triviaqa/triviaqa_retrieved.json.gz", 638, None, {""}),
+        ("ambignq", "ambignq/train_light.json.gz", 10_036, 0, {"singleAnswer", "multipleQAs"}),
+        ("ambignq", "ambignq/dev_light.json.gz", 1_557, 0, {"singleAnswer", "multipleQAs"}),
+        ("freshqa", "freshqa/freshqa.csv:TEST", 330, 0, FRESH),
+        ("freshqa", "freshqa/freshqa.csv:DEV", 68, 0, FRESH),
+        ("freshqa", "freshqa/freshqa.csv", 398, 0, FRESH),
     ],
 )
 def test_real_files(layout: str, file: str, questions: int, with_all_gold: int | None, kinds: set[str] | None) -> None:
@@ -111,3 +118,19 @@ def test_lost_in_the_middle_gives_scores_to_all_but_the_gold(part: str, question
 )
 def test_real_corpora(file: str, passages: int) -> None:
     assert len(list(read_passages("jsonl", [f"{DATA}/{file}"]))) == passages
+
+
+@real_data
+def test_the_answers_of_ambignq_and_freshqa() -> None:
+    """Counted in the raw files: of the dev part 777 + 131 questions have several meanings; 97 premises are false."""
+    found = list(read_questions("ambignq", f"{DATA}/ambignq/dev_light.json.gz"))
+    assert sum(question.kind == "multipleQAs" for question in found) == 777 + 131
+    assert {q.id: q.answers for q in found}["-807825952267713091"] == ("Tony Goldwyn", "Goldwyn")
+    fresh = list(read_questions("freshqa", f"{DATA}/freshqa/freshqa.csv"))
+    assert sum(question.kind == "false-premise" for question in fresh) == 97
+    assert {q.id: q.answers for q in fresh}["599"] == (
+        "1996",
+        "10-Dec-96",
+        "12/10/1996",
+        "10/12/1996",
+    )  # repeated ones once

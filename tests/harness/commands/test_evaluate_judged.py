@@ -12,6 +12,7 @@ import yaml
 
 from common.chat import Chat, Reply
 from common.errors import INTERRUPTED
+from common.files import sha256
 from common.records import Passage
 from harness.evaluation.judge import CREDIT, CRITERIA
 from harness.llm.local import CausalLm
@@ -20,6 +21,7 @@ from harness.llm.structured import json_object
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import Ended, command
 from tests.helpers.judge_lm import JUDGED, judge_options, save_judge
+from tests.helpers.layout_rows import FRESHQA, as_csv
 from tests.helpers.reports import cells, measured_cells, questions, report
 from tests.helpers.tiny_lm import PLACES, document, question
 
@@ -155,6 +157,36 @@ def test_the_figures_are_those_of_a_plain_loop(single: Path, loop: Loop) -> None
     assert "not measured: needs several systems" in (single / "report.md").read_text()
     np.testing.assert_array_equal([np.nan if r["judged_correct"] is None else r["judged_correct"] for r in records],
                                   np.where(np.isnan(credit), np.nan, credit == 1))  # fmt: skip
+
+
+def test_freshqa_is_measured_by_the_judge_and_by_kind(place: Path, loop: Loop) -> None:
+    """Its questions ship no passages, so the user's own index is searched; the split TEST alone is asked."""
+    kinds = ("never-changing", "fast-changing", "never-changing", "false-premise")
+    rows = [
+        FRESHQA | {
+            "id": str(number), "split": "TEST" if number < 8 else "DEV", "question": row["question"], "answer_0": row["answer"],
+            "answer_1": None, "false_premise": str(kinds[number % 4] == "false-premise").upper(),
+            "fact_type": kinds[number % 4].replace("false-premise", "slow-changing"),
+        }
+        for number, row in enumerate(ROWS)
+    ]  # fmt: skip
+    (place / "fresh.csv").write_text(as_csv(rows), newline="")
+    more = ("--layout", "freshqa", "--questions", "fresh.csv:TEST", "--judge.verdicts", "[answers]")
+    ended = evaluate(place, "fresh", *more)
+    assert ended.code == 0, ended.err
+    records = questions(place / "fresh")
+    assert len(records) == 8
+    credit = np.array([loop.grade(row, each["answer"]) for row, each in zip(ROWS, records, strict=False)])
+    found = cells(place / "fresh")
+    assert found["judged", "answers correct %", "mean"] == pytest.approx(
+        100 * (credit[~np.isnan(credit)] == 1).mean(), rel=1e-5
+    )
+    for kind, places in (("never-changing", [0, 2, 4, 6]), ("fast-changing", [1, 5]), ("false-premise", [3, 7])):
+        known = credit[places][~np.isnan(credit[places])]
+        assert found["judged by kind", kind, "questions"] == len(places)
+        mean = found.get(("judged by kind", kind, "answers correct %, half credit"))
+        assert mean == (pytest.approx(100 * known.mean(), rel=1e-5) if len(known) else None)
+    assert report(place / "fresh")["questions"]["sha256"] == sha256(place / "fresh.csv")
 
 
 def test_agreement_is_counted_over_known_truth(single: Path, loop: Loop) -> None:

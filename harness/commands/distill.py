@@ -1,0 +1,128 @@
+"""`infer.py distill`: ask a language model for rewrites of questions, and save them as training examples of a rewriter."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common.checks import check_at_least
+from common.errors import DataError, UserError
+from harness.interfaces import LanguageModel
+from harness.rewriters.llm import LlmRewriter
+from harness.synthesis.rewrites import STRATEGIES, check_layout, read_distinct
+
+if TYPE_CHECKING:
+    from harness.synthesis.rewrites import Distilled
+
+
+def distill(
+    questions: list[str] | str,
+    out: Path,
+    llm: LanguageModel,
+    layout: str = "hotpotqa",
+    limit: int | None = None,
+    strategies: tuple[str, ...] = STRATEGIES,
+    adaptive: bool = False,
+    pool: Path | None = None,
+    keep_unchanged: bool = True,
+    repairs: int = 1,
+    max_tokens: int = 512,
+    temperature: float = 0.0,
+) -> None:
+    """Ask a language model for rewrites of questions, as files that a rewriter is trained on.
+
+    Equal questions are asked once, all strategies by one call.  A rewrite that the model does not give is dropped and counted.
+    OUT receives rewrites.jsonl and distillation.json, which holds the counts, the costs and examples of what was dropped.  A stopped
+    run resumes: type it again.
+
+    Args:
+        questions: File of questions, plain or gzipped; several as '[FILE, FILE]'.  Its answers and passages are not read by the model.
+        out: Folder to write; an earlier one of this command is replaced.
+        llm: The language model: a class, or a file such as configs/llm/openai.yaml.
+        layout: Layout of the questions, e.g. hotpotqa or fid; or one of rewrites (rrr, qrecc, canard, rewrites), whose questions are
+            rewritten with the earlier turns of their dialogues.
+        limit: Maximum number of different questions, from the beginning; all when omitted.
+        strategies: How each question is rewritten; names of the pool.
+        adaptive: Let the model choose among the strategies for each question, instead of using all.
+        pool: YAML file with strategies and demonstrations of your own.
+        keep_unchanged: Whether a rewrite with the same words as its question is a training example; they are counted in any case.
+        repairs: Further calls for a reply that cannot be used, at most.
+        max_tokens: Most tokens of a reply.
+        temperature: 0 is greedy.
+    """
+    check_distill(questions, out, layout, limit, strategies, pool, repairs, max_tokens, temperature)
+    from common.files import whole_folder
+    from common.progress import say
+    from harness.runtime.journal import remove_saved
+    from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
+
+    rewriter = LlmRewriter(llm, pool, adaptive, repairs, max_tokens, temperature)
+    partial = out.parent / f"{out.name}.partial"
+    with OUTPUT.locked(out):
+        read = read_distinct(layout, _listed(questions), limit)
+        distilled, facts = _distilled(rewriter, read.questions, strategies, keep_unchanged, partial)
+        counts, costs = counts_text(distilled), costs_text(distilled.costs)
+        if not distilled.rows:
+            why = "".join(f" {words} ({times})." for words, times in distilled.words_of_failures.most_common(1))
+            raise DataError(f"No rewrite was kept: {' '.join(counts.split())}.{why} It took {costs}.")
+        asked = {"layout": layout, "limit": limit, "questions": len(read.questions), "repeated": read.repeated}
+        with whole_folder(out) as folder:
+            write_folder(folder, distilled, {**asked, "keep_unchanged": keep_unchanged, **facts})
+        if not distilled.failed:
+            remove_saved(partial)
+    print(f"{len(read.questions):,} questions, {read.repeated:,} repeated ones not asked again\n{counts}\n{costs}")
+    if distilled.failed:
+        say(
+            f"The calls of {distilled.failed:,} questions failed. Type the same command again to ask these once more; the others are kept "
+            f"in {partial}."
+        )
+    say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
+
+
+def _distilled(
+    rewriter: LlmRewriter, questions: Sequence[Any], strategies: tuple[str, ...], keep_unchanged: bool, partial: Path
+) -> "tuple[Distilled, dict[str, Any]]":
+    """The training examples, and what they depend on."""
+    from harness.runtime.provenance import configuration, hardware
+    from harness.synthesis.rewrites import distill as distill_questions
+
+    model = configuration(rewriter.llm)
+    made_by = {
+        "model": model, "strategies": list(strategies), "adaptive": rewriter.adaptive, "repairs": rewriter.repairs,
+        "max_tokens": rewriter.max_tokens, "temperature": rewriter.temperature, **rewriter.recipe,
+    }  # fmt: skip
+    depends_on = None if model is None else {**made_by, "hardware": hardware()}
+    distilled = distill_questions(
+        rewriter, questions, strategies, keep_unchanged, partial / "rewrites.jsonl", depends_on
+    )
+    return distilled, {**made_by, "facts": rewriter.facts}
+
+
+def _listed(questions: list[str] | str) -> list[str]:
+    return [questions] if isinstance(questions, str) else questions
+
+
+def check_distill(
+    questions: list[str] | str,
+    out: Path,
+    layout: str,
+    limit: int | None,
+    strategies: Sequence[str],
+    pool: Path | None,
+    repairs: int,
+    max_tokens: int,
+    temperature: float,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from datamodules.formats.sources import HUB
+    from harness.synthesis.rewrites_report import OUTPUT
+
+    if not questions:
+        raise UserError("No questions were given. Type --questions FILE; several files as '[FILE, FILE]'.")
+    check_layout(layout)
+    check_at_least(1, limit=limit)
+    LlmRewriter.check_options(pool, repairs, max_tokens, temperature)
+    LlmRewriter.check_strategies(strategies, pool)
+    for source in _listed(questions):
+        if not source.startswith(HUB):
+            read_distinct(layout, [source], 1)
+    OUTPUT.check_writable(out)

@@ -1,0 +1,187 @@
+"""Distillation of a query rewriter: a language model rewrites questions, and its rewrites become training examples.
+
+Each question is asked once, and saved when it is answered; a fallback to the question itself is no example.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from common.checks import check_at_least, check_choice
+from common.progress import Progress, say
+from common.records import Question, clean
+from common.rewrites import Rewrites
+from datamodules.formats.reading import question_layouts, read_questions
+from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
+from harness.rewriters.llm import LlmRewriter
+from harness.runtime.journal import Journal
+from models.dmqr.strategies import PAPER, SEPARATOR, words_of
+
+STRATEGIES = PAPER  # asked for by default
+QUESTIONS_AT_ONCE = 32  # asked in one call of the model, then saved
+FAILED, UNUSABLE, UNCHANGED = "failed", "unusable", "unchanged"
+REASONS = {  # why a rewrite is no training example
+    FAILED: "the call failed",
+    UNUSABLE: "no valid line in the reply after the repairs",
+    UNCHANGED: "the same words as the question",
+}
+_FORMAT = 1  # of the saved lines; increase it when their meaning changes
+_EXAMPLES = 3  # of dropped rewrites in the report, per reason
+
+Key = tuple[str, tuple[str, ...]]  # text and earlier turns of a question
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The questions of some files."""
+
+    questions: list[Question]  # distinct in text and earlier turns, in file order
+    repeated: int  # further questions with the same text and turns
+
+
+@dataclass
+class Distilled:
+    """The training examples, and what became of all rewrites."""
+
+    rows: list[dict[str, Any]] = field(default_factory=list)  # of the layout `rewrites`
+    kept: Counter[str] = field(default_factory=Counter)  # by strategy
+    dropped: dict[str, Counter[str]] = field(default_factory=lambda: {reason: Counter() for reason in REASONS})
+    unchanged: int = 0  # rewrites with the same words as the question, kept or not
+    words_of_failures: Counter[str] = field(default_factory=Counter)  # what was wrong with calls and replies
+    examples: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # dropped rewrites, by reason
+    costs: dict[str, float] = field(default_factory=lambda: defaultdict(float))  # as in `Answer.costs`, and `repairs`
+    failed: int = 0  # questions that the next run asks again
+    reused: int = 0  # questions that an interrupted run has asked
+
+
+def check_layout(layout: str) -> None:
+    """Raise UserError if no questions can be read from the layout."""
+    check_choice([*question_layouts(), *REWRITE_LAYOUTS], layout=layout)
+
+
+def read_distinct(layout: str, sources: Sequence[str], limit: int | None = None) -> Read:
+    """The distinct questions of files.
+
+    Args:
+        layout: A layout of questions, or one of rewrites, whose questions have the earlier turns of their dialogues.
+        sources: Files or data sets.
+        limit: Maximum number of distinct questions, all files together.
+
+    Raises:
+        UserError, MissingInputError, DataError: As `datamodules.formats.reading.read_questions`.
+    """
+    check_layout(layout)
+    check_at_least(1, limit=limit)
+    found: dict[Key, Question] = {}
+    repeated = 0
+    for source in sources:
+        for question in _questions(layout, source):
+            if _key(question) in found:
+                repeated += 1
+            elif limit is not None and len(found) == limit:
+                return Read(list(found.values()), repeated)
+            else:
+                found[_key(question)] = question
+    return Read(list(found.values()), repeated)
+
+
+def _questions(layout: str, source: str) -> Iterator[Question]:
+    if layout not in REWRITE_LAYOUTS:
+        yield from read_questions(layout, source)
+        return
+    for number, example in enumerate(read_rewrites(layout, source), 1):
+        yield Question(str(number), example.question, history=example.history)
+
+
+def _key(question: Question) -> Key:
+    return clean(question.text), tuple(filter(None, map(clean, question.history)))
+
+
+def distill(
+    rewriter: LlmRewriter,
+    questions: Sequence[Question],
+    strategies: Sequence[str],
+    keep_unchanged: bool,
+    file: Path,
+    depends_on: Mapping[str, object] | None,
+) -> Distilled:
+    """The rewrites of distinct questions as training examples, in the order of the questions.
+
+    Args:
+        rewriter: Asks the language model.
+        questions: From `read_distinct`.
+        strategies: All of them are asked for, or the rewriter chooses among them.
+        keep_unchanged: Whether a rewrite with the same words as the question is an example.
+        file: Journal of the answered questions; those that it holds are not asked again.
+        depends_on: What determines the rewrites; None saves nothing.
+
+    Raises:
+        UserError: If no call can succeed (from the model).
+        UnavailableError: If the model's endpoint does not answer; what was answered before is saved.
+        ArtifactError: If the journal is corrupt or cannot be written.
+    """
+    journal = None if depends_on is None else Journal(file, {**depends_on, "format": _FORMAT})
+    with journal.locked() if journal else nullcontext():
+        answered: dict[Key, Rewrites] = {}
+        for saved in journal.read(_parse) if journal else ():
+            answered |= saved
+        mine = [question for question in questions if _key(question) in answered]
+        if mine:
+            say(f"{file}: reusing the rewrites of {len(mine):,} of {len(questions):,} questions from an earlier run.")
+        todo = [question for question in questions if _key(question) not in answered]
+        with Progress("rewriting questions", len(questions)) as progress:
+            progress.skip(len(mine))
+            for start in range(0, len(todo), QUESTIONS_AT_ONCE):
+                batch = todo[start : start + QUESTIONS_AT_ONCE]
+                made = dict(zip(map(_key, batch), rewriter.ask(batch, strategies), strict=True))
+                answered |= made
+                lasting = [[*key, asdict(each)] for key, each in made.items() if not call_failed(each)]
+                if journal and lasting:
+                    journal.append(lasting)
+                progress.advance(len(batch))
+    distilled = Distilled(reused=len(mine))
+    for question in questions:
+        _collect(distilled, question, answered[_key(question)], keep_unchanged)
+    return distilled
+
+
+def call_failed(rewrites: Rewrites) -> bool:
+    """Whether rewrites are missing because a call failed: asked again, the model may give them."""
+    return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
+
+
+def _parse(_: int, line: list[Any]) -> dict[Key, Rewrites]:
+    """The rewrites of a saved line."""
+    return {
+        (text, tuple(turns)): Rewrites(**{**made, "queries": {n: tuple(q) for n, q in made["queries"].items()}})
+        for text, turns, made in line
+    }
+
+
+def _collect(distilled: Distilled, question: Question, made: Rewrites, keep_unchanged: bool) -> None:
+    """Add the rewrites of one question."""
+    text, turns = _key(question)
+    for name, cost in made.costs.items():
+        distilled.costs[name] += cost
+    distilled.costs["repairs"] += max(0.0, made.costs.get("model_calls", 0.0) - 1)
+    distilled.failed += call_failed(made)
+    for strategy, queries in made.queries.items():
+        reason, why = "", made.fallbacks.get(strategy, "")
+        if why:
+            reason = FAILED if call_failed(made) else UNUSABLE
+            distilled.words_of_failures[why] += 1
+        elif [words_of(query) for query in queries] == [words_of(text)]:
+            distilled.unchanged += 1
+            reason = "" if keep_unchanged else UNCHANGED
+        if not reason:
+            distilled.kept[strategy] += 1
+            row = {"question": text, "strategy": strategy, "rewrite": SEPARATOR.join(queries)}
+            distilled.rows.append(row | ({"history": list(turns)} if turns else {}))
+            continue
+        distilled.dropped[reason][strategy] += 1
+        shown = distilled.examples.setdefault(reason, [])
+        if len(shown) < _EXAMPLES:
+            shown.append({"question": text, "strategy": strategy, "why": why or REASONS[reason]})

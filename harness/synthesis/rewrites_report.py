@@ -1,0 +1,78 @@
+"""The report of a distillation: what became of the rewrites and what they cost, as text and as JSON, and the files."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from common.files import digests, write_json
+from common.outputs import OutputFolder, listed_files
+from harness.synthesis.rewrites import REASONS, UNCHANGED, Distilled
+
+FILE = "rewrites.jsonl"
+MANIFEST = "distillation.json"
+OUTPUT = OutputFolder("`infer.py distill`", "a folder of distilled rewrites", listed_files(MANIFEST))
+
+
+def write_folder(folder: Path, distilled: Distilled, facts: Mapping[str, Any]) -> None:
+    """Write the training examples as JSON Lines, and the manifest, which holds the counts and the costs.
+
+    Args:
+        folder: An empty folder.
+        distilled: The examples.
+        facts: What they depend on; part of the manifest.
+    """
+    rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in distilled.rows)
+    (folder / FILE).write_text(rows, encoding="utf-8")
+    manifest = {
+        **facts,
+        "rewrites": {
+            "kept": dict(distilled.kept),
+            "dropped": {reason: dict(counts) for reason, counts in distilled.dropped.items()},
+            "with_the_same_words_as_the_question": distilled.unchanged,
+        },
+        "failures": dict(distilled.words_of_failures.most_common()),
+        "examples_of_dropped": distilled.examples,
+        "costs": dict(distilled.costs),
+        "sha256": digests(folder),
+    }
+    write_json(folder / MANIFEST, manifest)
+
+
+def counts_text(distilled: Distilled) -> str:
+    """The counts of rewrites, as a table: kept by strategy, dropped by reason."""
+    kept = sum(distilled.kept.values())
+    dropped = {reason: sum(counts.values()) for reason, counts in distilled.dropped.items()}
+    lines = [("rewrites", kept + sum(dropped.values())), ("  kept", kept)]
+    lines += [(f"    {strategy}", count) for strategy, count in distilled.kept.items()]
+    if same := distilled.unchanged - dropped[UNCHANGED]:
+        lines.append((f"    of these {REASONS[UNCHANGED]}", same))
+    lines += [(f"  dropped: {REASONS[reason]}", count) for reason, count in dropped.items() if count]
+    width = max(len(name) for name, _ in lines)
+    return "\n".join(
+        f"{name:<{width}}  {count:>9,}  {100 * count / max(lines[0][1], 1):5.1f}%" for name, count in lines
+    )
+
+
+def costs_text(costs: Mapping[str, float]) -> str:
+    """The costs in one line."""
+
+    def count(name: str) -> str:
+        return f"{costs.get(name, 0):,.0f}"
+
+    notes = [f"{count('repairs')} repairs"]
+    notes += [
+        f"{count(name)} {words}"
+        for name, words in (
+            ("failed_calls", "failed"),
+            ("truncated_calls", "cut at max_tokens"),
+            ("retries", "retries"),
+            ("cached_calls", "from the response cache"),
+        )
+        if costs.get(name)
+    ]
+    dollars = f"${costs['usd']:,.4f}" if "usd" in costs else "US dollars unknown (the model's config has no prices)"
+    return (
+        f"{count('model_calls')} calls ({', '.join(notes)}), {count('tokens')} tokens read, "
+        f"{count('reply_tokens')} written, {dollars}"
+    )

@@ -1,0 +1,301 @@
+"""`infer.py distill` with an endpoint that fails in every way: files that training reads, counts, costs, and a run after a kill."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+import yaml
+
+import train
+from common.files import digests
+from common.records import Question
+from datamodules.formats.rewrites import read_rewrites
+from harness.rewriters.trained import TrainedRewriter
+from harness.synthesis import rewrites
+from models.dmqr.strategies import POOL, Pool
+from tests.conftest import NAMES
+from tests.helpers.commands import Ended, command
+from tests.helpers.fault_server import ANY, PASSING
+from tests.helpers.llm_servers import KEY, ROOT, FaultServer, fault_server, files_with
+
+STRATEGIES = ("gqr", "decomposition")
+pytestmark = pytest.mark.usefixtures("_key")
+
+
+@pytest.fixture
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_LLM_KEY", KEY)
+
+
+def texts(count: int) -> list[str]:
+    return [f"who is {NAMES[n % 60]} of the film {NAMES[(7 * n + 1) % 60]} in the city" for n in range(count)]
+
+
+def made_of(text: str) -> dict[str, str]:
+    """What the model makes of a question."""
+    words = text.split()
+    return {"gqr": f"{words[2]} film {words[6]}", "decomposition": f"{words[2]}; {words[6]}; {words[2]}"}
+
+
+def said(made: dict[str, str]) -> dict[str, Any]:
+    """The model's reply of 5 tokens."""
+    lines = "\n".join(f"{POOL[name].title}: {text}" for name, text in made.items())
+    return {"text": lines, "finish": "stop", "prompt_tokens": 100, "logprobs": [0.0] * 5}
+
+
+def prompt(text: str, history: Sequence[str] = ()) -> str:
+    """The message by which a question is asked."""
+    asked = Pool().rewriting_prompt(STRATEGIES, bool(history))
+    return Template(asked).substitute(question=text, history="\n".join(f"- {turn}" for turn in history))
+
+
+def write_rows(folder: Path, questions: Sequence[str], name: str = "train.jsonl") -> None:
+    rows = [{"question": text, "golden_answers": ["x"]} for text in questions]
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_model(folder: Path, server: FaultServer, **options: Any) -> None:
+    own = {"model": "tiny", "base_url": server.base_url, "key_variable": "TEST_LLM_KEY", "max_retries": 2, **options}
+    (folder / "llm.yaml").write_text(
+        yaml.safe_dump({"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": own})
+    )
+
+
+GIVEN = ("distill", "--questions", "train.jsonl", "--layout", "flashrag", "--llm", "llm.yaml", "--out", "out",
+         "--strategies", "[gqr,decomposition]")  # fmt: skip
+
+
+def run(folder: Path, *more: str) -> Ended:
+    ended = command(folder, "infer.py", *GIVEN, *more)
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "out/rewrites.jsonl").read_text().splitlines()]
+
+
+def expected(questions: Sequence[str]) -> list[dict[str, str]]:
+    """The training examples of answered questions: repeated sub-questions count once."""
+    made = [(text, made_of(text)) for text in questions]
+    return [
+        {"question": text, "strategy": name, "rewrite": queries if name == "gqr" else queries.rpartition(";")[0]}
+        for text, each in made
+        for name, queries in each.items()
+    ]
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "out/distillation.json").read_text())
+
+
+def test_an_endpoint_that_fails_in_every_way_loses_nothing(tmp_path: Path) -> None:
+    asked = texts(len(PASSING) + 2)
+    broken, unusable = asked[-2:]
+    write_rows(tmp_path, [*asked, asked[0], f" {asked[1]}  "])
+    replies = {prompt(text): said(made_of(text)) for text in asked}
+    replies[prompt(unusable)] = said({"gqr": made_of(unusable)["gqr"]})  # and so is its repaired reply
+    replies[ANY] = said({})
+    faults = {prompt(text): [kind] for text, kind in zip(asked, PASSING, strict=False)}
+    faults[prompt(broken)] = ["500", "500", "500"]  # all attempts of the first run, none of the second
+    with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
+        write_model(tmp_path, server, usd_per_million_prompt_tokens=1.0, usd_per_million_reply_tokens=10.0)
+        first = run(tmp_path)
+        found, counted = rows(tmp_path), manifest(tmp_path)
+        before = server.counts()["answered"]
+        again = run(tmp_path)
+        after = server.counts()["answered"]
+    examples = expected(asked[:-2])
+    assert found == [*examples, expected([unusable])[0]]
+    assert counted["repeated"] == 2
+    assert counted["rewrites"]["kept"] == {"gqr": len(asked) - 1, "decomposition": len(asked) - 2}
+    assert counted["rewrites"]["dropped"] == {
+        "failed": {"gqr": 1, "decomposition": 1}, "unusable": {"decomposition": 1}, "unchanged": {},
+    }  # fmt: skip
+    assert {each["question"] for each in counted["examples_of_dropped"]["failed"]} == {broken}
+    costs = counted["costs"]
+    assert (costs["model_calls"], costs["repairs"], costs["failed_calls"]) == (len(asked) + 1, 1, 1)
+    assert costs["tokens"] == 100 * len(asked)
+    assert costs["usd"] == pytest.approx((100 * len(asked) + 50 * len(asked)) / 1e6)
+    assert f"{len(asked) + 1} calls (1 repairs, 1 failed, " in first.out
+    assert "The calls of 1 questions failed. Type the same command again" in first.err
+    assert "fell back to the question" not in first.err  # counted once, at the end
+    # typed again, the failed question alone is asked, and its rewrites come at its place
+    assert f"reusing the rewrites of {len(asked) - 1} of {len(asked)} questions" in again.err
+    assert {text: after[text] - before.get(text, 0) for text in after if after[text] != before.get(text, 0)} == {
+        prompt(broken): 1
+    }
+    assert rows(tmp_path) == [*examples, *expected([broken]), expected([unusable])[0]]
+    assert not (tmp_path / "out.partial").exists()
+    read = list(read_rewrites("rewrites", str(tmp_path / "out/rewrites.jsonl")))
+    assert [(each.question, each.strategy, each.rewrite) for each in read] == [
+        tuple(row.values()) for row in rows(tmp_path)
+    ]
+    assert not files_with(KEY, tmp_path)
+
+
+@pytest.mark.whole_run
+def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
+    asked = texts(40)
+    write_rows(tmp_path, asked)
+    replies = {prompt(text): said(made_of(text)) for text in asked}
+    with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
+        write_model(tmp_path, server, concurrency=2)
+        code = f"import harness.synthesis.rewrites as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; infer.main()"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment) as killed:
+            while sum(server.counts()["answered"].values()) < 14:
+                assert killed.poll() is None
+                time.sleep(0.02)
+            killed.send_signal(signal.SIGKILL)
+        before = server.counts()["answered"]
+        assert 14 <= len(before) < 40
+        assert not (tmp_path / "out").exists()
+        ended = run(tmp_path)
+        after = server.counts()["requests"]
+    (reused,) = map(int, re.findall(r"reusing the rewrites of (\d+) of 40 questions", ended.err))
+    assert 12 <= reused <= len(before)
+    assert rows(tmp_path) == expected(asked)
+    assert 0 <= sum(after.values()) - 40 <= 2  # the requests that were under way; the others are in the response cache
+    assert manifest(tmp_path)["costs"]["model_calls"] == 40
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith((".tmp", "out."))] == []
+
+
+def test_an_interrupted_run_continues_without_a_response_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewrites, "QUESTIONS_AT_ONCE", 3)
+    asked = texts(10)
+    write_rows(tmp_path, asked)
+    replies = {prompt(text): said(made_of(text)) for text in asked}
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[7]): ["403"]}) as server:
+        write_model(tmp_path, server, cache=None)
+        ended = command(tmp_path, "infer.py", *GIVEN)
+        assert (ended.code, (tmp_path / "out").exists()) == (2, False)
+        assert "refuses all requests" in ended.err
+        run(tmp_path)
+        requests = server.counts()["requests"]
+    assert rows(tmp_path) == expected(asked)
+    assert {text: requests[prompt(text)] for text in asked[:6]} == dict.fromkeys(asked[:6], 1)
+
+
+def test_other_options_start_over_and_a_larger_limit_does_not(tmp_path: Path) -> None:
+    asked = texts(4)
+    write_rows(tmp_path, asked)
+    replies = {prompt(text): said(made_of(text)) for text in asked}
+    with fault_server(tmp_path / "plan.json", replies, faults={prompt(asked[1]): ["400", "always"]}) as server:
+        write_model(tmp_path, server)
+        run(tmp_path, "--limit", "2")
+        more = run(tmp_path, "--limit", "4")
+        other = run(tmp_path, "--limit", "4", "--max_tokens", "99")
+    assert "reusing the rewrites of 1 of 4 questions" in more.err
+    assert "differs in: max_tokens. Starting over" in other.err
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("true", 3), ("false", 2)])
+def test_rewrites_that_repeat_the_question_are_counted_and_may_be_left_out(
+    tmp_path: Path, keep: str, kept: int
+) -> None:
+    one, two = texts(2)
+    write_rows(tmp_path, [one])
+    write_rows(tmp_path, [one, two], "more.jsonl")
+    replies = {
+        prompt(one): said({"gqr": f"{one.capitalize()}?", "decomposition": made_of(one)["decomposition"]}),
+        prompt(two): said({"gqr": "none", "decomposition": "  ;"}),
+        ANY: said({"gqr": made_of(two)["gqr"]}),
+    }
+    with fault_server(tmp_path / "plan.json", replies) as server:
+        write_model(tmp_path, server)
+        ended = run(tmp_path, "--questions", "[train.jsonl, more.jsonl]", "--keep_unchanged", keep)
+    found = manifest(tmp_path)["rewrites"]
+    assert len(rows(tmp_path)) == kept
+    assert found["with_the_same_words_as_the_question"] == 1
+    assert found["dropped"]["unchanged"] == ({} if keep == "true" else {"gqr": 1})
+    assert ("of these the same words as the question" in ended.out) == (keep == "true")
+    assert manifest(tmp_path)["costs"].get("usd") is None
+    assert "US dollars unknown" in ended.out
+
+
+def test_turns_of_a_dialogue_are_asked_with_its_history(tmp_path: Path) -> None:
+    history = ("where was name1 born", "in the city")
+    lines = [{"question": "where is it", "strategy": "gqr", "rewrite": "old", "history": [*history]},
+             {"question": "where is it", "strategy": "kwr", "rewrite": "old", "history": [*history]},
+             {"question": "where is it", "strategy": "gqr", "rewrite": "old"}]  # fmt: skip
+    (tmp_path / "turns.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    replies = {
+        prompt("where is it", history): said({"gqr": "city of name1", "decomposition": "name1"}),
+        prompt("where is it"): said({"gqr": "place", "decomposition": "place"}),
+    }
+    with fault_server(tmp_path / "plan.json", replies) as server:
+        write_model(tmp_path, server)
+        run(tmp_path, "--questions", "turns.jsonl", "--layout", "rewrites")
+    assert [(row["rewrite"], row.get("history", [])) for row in rows(tmp_path)] == [
+        ("city of name1", [*history]), ("name1", [*history]), ("place", []), ("place", []),
+    ]  # fmt: skip
+    assert manifest(tmp_path)["repeated"] == 1
+
+
+def test_the_model_chooses_and_what_it_does_not_choose_is_no_rewrite(tmp_path: Path) -> None:
+    one, two = texts(2)
+    write_rows(tmp_path, [one, two])
+    asked = [Template(Pool().selection_prompt(STRATEGIES)).substitute(question=text) for text in (one, two)]
+    chosen = said({"gqr": made_of(one)["gqr"]})
+    chosen["text"] += "\nreason: it is short"
+    with fault_server(tmp_path / "plan.json", {asked[0]: chosen, asked[1]: said({}), ANY: said({})}) as server:
+        write_model(tmp_path, server)
+        run(tmp_path, "--adaptive", "true")
+    assert rows(tmp_path) == expected([one])[:1]
+    assert manifest(tmp_path)["rewrites"]["dropped"]["unusable"] == {"gqr": 1, "decomposition": 1}
+    assert manifest(tmp_path)["failures"] == {"it selects no method": 2}
+
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.dmqr.RewriterTrainer
+  init_args:
+    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: null, learning_rate: 1.0e-2, warmup_steps: 2, dropout: 0.0}}
+data:
+  class_path: datamodules.dmqr.RewriteData
+  init_args:
+    {{train: [{{layout: rewrites, path: out/rewrites.jsonl}}], validation_fraction: 0.1, rewrites_per_step: 12, generated_rewrites: 7}}
+trainer: {{accelerator: cpu, max_epochs: 3, enable_progress_bar: false, log_every_n_steps: 1}}
+checkpoint: {{monitor: val/loss_nats, mode: min}}
+early_stopping: {{mode: min, patience: 100}}
+"""
+
+
+@pytest.mark.whole_run
+def test_a_distilled_file_trains_a_rewriter(
+    tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = texts(60)
+    write_rows(tmp_path, asked)
+    with fault_server(tmp_path / "plan.json", {prompt(text): said(made_of(text)) for text in asked}) as server:
+        write_model(tmp_path, server, concurrency=16)
+        run(tmp_path)
+    files = digests(tmp_path / "out")
+    (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["t5"]))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
+    train.main(["fit", "--config", "config.yaml"])
+    assert digests(tmp_path / "out") == files
+    audit = json.loads(Path("checkpoints/tiny/audit.json").read_text())
+    assert audit["rewrites"] + audit["validation_rewrites"] == 2 * len(asked)
+    assert audit["skipped"] == "none"
+    rewriter = TrainedRewriter(Path("checkpoints/tiny/serving"), device="cpu", precision="fp32")
+    assert rewriter.strategies == STRATEGIES
+    (made,) = rewriter.rewrite([Question("1", asked[0])], STRATEGIES)
+    assert made.queries.keys() == set(STRATEGIES)
+    lines = Path("checkpoints/tiny/metrics.jsonl").read_text().splitlines()
+    losses = [json.loads(line).get("val/loss_nats") for line in lines]
+    losses = [loss for loss in losses if loss is not None]
+    assert losses[-1] < losses[0]
