@@ -26,7 +26,8 @@ SERVING = (
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.synthesis",
     "harness.strategies", "harness.serving",
-    "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
+    "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.dmqr",
+    "harness.evaluation.judging",
     "harness.commands",
     "infer",
 )  # fmt: skip

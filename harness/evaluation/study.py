@@ -88,8 +88,8 @@ class Study(Protocol):
     """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in
     `harness/strategies/`, in `study.py` beside the strategy's file.
 
-    The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, and `out`
-    (the report's folder) and `layout`; it is called before anything is loaded.  A class attribute `needs_gold` that is true makes
+    The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, `out`
+    (the report's folder), `layout` and `strategy` (a `StandIn` with its options); it is called before anything is loaded.  A class attribute `needs_gold` that is true makes
     an index without any of the gold passages an error; otherwise the report only says so.
     """
 
@@ -168,6 +168,6 @@ def build_study(
     except ArgumentError as error:
         raise UserError(f"study.{in_plain_words(str(error), allowed).text}.") from error
     if check := getattr(kind, "check_options", None):
-        call_with_known(check, {**given, "out": out, "layout": layout})
+        call_with_known(check, {**given, "strategy": strategy, "out": out, "layout": layout})
     study: Study = kind(**given)
     return study

@@ -205,9 +205,7 @@ class MultiQueryRetriever:
             per_query: Passages per query; the option's when None.
         """
         times = [time.perf_counter()]
-        rewrites: Sequence[Rewrites | None] = [None] * len(questions)
-        if self.rewriter is not None and questions:
-            rewrites = self.rewriter.rewrite(questions, self.strategies)
+        rewrites = self.rewrites(questions)
         made = [self._queries(*pair) for pair in zip(questions, rewrites, strict=True)]
         times.append(time.perf_counter())
         found = self._search(made, per_query or self.per_query)
@@ -224,6 +222,12 @@ class MultiQueryRetriever:
             stage: end - start for stage, start, end in zip(stages, times, times[1:], strict=False)
         }  # fmt: skip
         return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
+
+    def rewrites(self, questions: Sequence[Question]) -> Sequence[Rewrites | None]:
+        """What the rewriter makes of each question; None for each without a rewriter."""
+        if self.rewriter is None or not questions:
+            return [None] * len(questions)
+        return self.rewriter.rewrite(questions, self.strategies)
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""

@@ -3,7 +3,7 @@ the same configuration.  Folders are identified by their content, not by their n
 
 import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -33,6 +33,23 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
             if is_model and _MODELS is not None:
                 _MODELS.add(instance)
     return instance
+
+
+def reusing(known: Sequence[object]) -> Callable[..., Any]:
+    """`construct`, except that an object of `known` with the same class and the same arguments is not built again.
+
+    Args:
+        known: Objects that the command line built.
+    """
+
+    def build(class_type: type, *args: Any, **kwargs: Any) -> Any:
+        for each in known:
+            with suppress(TypeError):  # as in `construct`
+                if type(each) is class_type and not args and _ARGUMENTS.get(each) == kwargs:
+                    return each
+        return construct(class_type, *args, **kwargs)
+
+    return build
 
 
 @contextmanager

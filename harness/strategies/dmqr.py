@@ -123,14 +123,14 @@ class Dmqr:
         seconds = {f"seconds/{stage}": total / len(questions) for stage, total in batch.seconds.items()}
         tokens = batch.tokens / len(questions)
         answers = [
-            Answer(question.id, "", found.ranked, costs={**_costs(found, tokens), **seconds}, notes=explanation(found))
+            Answer(question.id, "", found.ranked, costs={**counts(found, tokens), **seconds}, notes=explanation(found))
             for question, found in zip(questions, batch.results, strict=True)
         ]
         return read_answers(self.reader, questions, answers)
 
 
-def _costs(found: MultiQueryHits, tokens: float) -> dict[str, float]:
-    """The counts of one question; calls of rewriting have names of their own, so that a failed one is not taken for the reader's."""
+def counts(found: MultiQueryHits, tokens: float) -> dict[str, float]:
+    """The costs of one question that are counted; calls of rewriting have names of their own, so that a failed one is not taken for the reader's."""
     own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
     rewriting = found.rewrites.costs if found.rewrites else {}
     named = {name.removeprefix("model_").replace("calls", "rewriter_calls"): value for name, value in rewriting.items()}

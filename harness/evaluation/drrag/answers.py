@@ -3,10 +3,8 @@
 Shape legend: N questions, R rows.
 """
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,58 +15,17 @@ from harness.evaluation import paper_figures
 from harness.evaluation.answer_scores import MEASURES, Bootstrap, percent_cells, score_answers
 from harness.evaluation.drrag.recall import BASELINE, Evaluation, Outcome
 from harness.evaluation.tables import Cell, Cells, Table
-from harness.interfaces import Reader
 from harness.readers.read_answers import sum_costs
-from harness.runtime.resumable import ResumableBatches
 from harness.selection.lazy_scoring import Decision
 from harness.strategies.drrag import selected_answer
 
-SETS_AT_ONCE = 64
 COLUMNS = ("EM %", f"EM - {BASELINE}, points", *MEASURES[1:])
 
 
-def distinct_sets(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[tuple[int, tuple[str, ...]]]:
-    """The different sets of documents to read: the number of a question that has a gold answer, and the documents' ids."""
-    return list(
-        dict.fromkeys(
-            (number, documents)
-            for outcome in outcomes
-            for number, documents in enumerate(outcome.documents)
-            if documents and evaluation.questions[number].answers
-        )
-    )
-
-
-def read_selections(
-    evaluation: Evaluation, outcomes: Sequence[Outcome], reader: Reader, saved: ResumableBatches | None = None
-) -> list[list[Answer]]:
-    """The reader's answers to all questions with a gold answer, from each outcome's documents; equal sets are read once.
-
-    Args:
-        evaluation: The questions and passages.
-        outcomes: What to read.
-        reader: Gets the documents in the order of selection; their scores are 0.
-        saved: Resumable batches for the answers.
-
-    Returns:
-        One list of N answers per outcome, in order, without evidence; empty without a gold answer or documents.
-    """
-    document_sets = distinct_sets(evaluation, outcomes)
-
-    def work(batch: Sequence[tuple[int, tuple[str, ...]]]) -> list[list[Any]]:
-        questions = [evaluation.questions[number] for number, _ in batch]
-        evidence = [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for _, documents in batch]
-        return [[each.text, each.logprob, each.costs, each.notes] for each in reader.read(questions, evidence)]
-
-    batches = [document_sets[start : start + SETS_AT_ONCE] for start in range(0, len(document_sets), SETS_AT_ONCE)]
-    read = (saved or ResumableBatches()).run(batches, work, "reading, batches")
-    found = dict(zip(document_sets, itertools.chain.from_iterable(read), strict=True))
+def selected_documents(evaluation: Evaluation, outcomes: Sequence[Outcome]) -> list[list[list[Ranked]]]:
+    """Each outcome's documents for every question, for a reader: in the order of selection, their scores are 0."""
     return [
-        [
-            Answer(evaluation.questions[number].id, text, (), logprob, costs, notes)
-            for number, documents in enumerate(outcome.documents)
-            for text, logprob, costs, notes in [found.get((number, documents), ("", None, {}, {}))]
-        ]
+        [[Ranked(evaluation.passages[id_], 0.0) for id_ in documents] for documents in outcome.documents]
         for outcome in outcomes
     ]
 
@@ -114,7 +71,7 @@ def selection_tables(
 
     Args:
         evaluation: Its outcomes were read; some of its questions have gold answers.
-        texts: The answers from `read_selections` for its outcomes.
+        texts: What a reader answered from its outcomes' documents.
         normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
         paper: Adds this paper's published results.

@@ -1,9 +1,6 @@
 """DR-RAG's study: recall of gold passages for every selection and budget (Tables 4 and 5), what a reader answers from them
 (Tables 2 to 4), and what each selection chose for each question and why (Table 8)."""
 
-import hashlib
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -12,14 +9,14 @@ from typing import cast
 
 from common.errors import UserError
 from common.files import sha256
-from common.records import Answer, Question
+from common.records import Question
 from harness.evaluation.drrag import recall
-from harness.evaluation.drrag.answers import distinct_sets, read_selections, selected_answers, selection_tables
+from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
 from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
-from harness.evaluation.serialization import digest
+from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, partial_folder
 from harness.evaluation.tables import Table, not_measured
 from harness.indexing.index_folder import open_index
@@ -27,8 +24,7 @@ from harness.interfaces import Reader, Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus, index_records
 from harness.retrievers.fusion import FusedRetriever
-from harness.runtime.provenance import computed_in, configuration, hardware
-from harness.runtime.resumable import ResumableBatches
+from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, scores_file
 from harness.strategies.drrag import DrRag
@@ -84,14 +80,15 @@ class Study:
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
         findings = Findings(budget=strategy.selection.k)
-        read = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        reading = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
+        read = None if reading is None else reading.answers
         texts = None if read is None else [[answer.text for answer in row] for row in read]
         self._add_tables(evaluation, texts, settings, findings)
 
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
-        reading = evaluation.seconds.get("reading", 0.0) / max(1, len(distinct_sets(evaluation, outcomes)))
+        seconds = reading.seconds_each if reading else 0.0
         of_own_k = [each for each in outcomes if each.k == evaluation.own.k and each.stages]
-        answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), reading) for each in of_own_k}
+        answers = {id(each): selected_answers(evaluation, each, read_of.get(id(each)), seconds) for each in of_own_k}
         findings.answers = answers[id(evaluation.own)]
         findings.variants = {each.name: answers[id(each)] for each in of_own_k if each is not evaluation.own}
         names = {id(each): each.name if each.name != OWN else strategy.selection.method for each in of_own_k}
@@ -130,15 +127,14 @@ class Study:
     @staticmethod
     def _read(
         reader: Reader | None, evaluation: Evaluation, outcomes: Sequence[Outcome], folder: Path, findings: Findings
-    ) -> list[list[Answer]] | None:
+    ) -> ReadChoices | None:
         """What the reader answers from every outcome's documents; None without a reader or without gold answers."""
         if reader is None or not any(question.answers for question in evaluation.questions):
             return None
-        started = time.perf_counter()
-        saved = _saved_answers(folder / "reading.jsonl", reader, evaluation, outcomes)
-        read = read_selections(evaluation, outcomes, reader, saved)
-        evaluation.seconds["reading"] = time.perf_counter() - started + saved.seconds
-        findings.seconds_before = saved.seconds
+        chosen = selected_documents(evaluation, outcomes)
+        of_rows = [[outcome.name, outcome.k] for outcome in outcomes]
+        read = read_choices(reader, evaluation.questions, chosen, folder / "reading.jsonl", of_rows)
+        evaluation.seconds["reading"], findings.seconds_before = read.seconds, read.seconds_before
         return read
 
     def _add_tables(
@@ -218,16 +214,3 @@ def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
         f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its ranking may differ from "
         f"that of an answer alone; set candidates to {depth} or more"
     ]
-
-
-def _saved_answers(file: Path, reader: Reader, evaluation: Evaluation, outcomes: Sequence[Outcome]) -> ResumableBatches:
-    """Resumable batches for the reader's answers; nothing is saved if the reader's configuration is unknown."""
-    configured = configuration(reader)
-    if configured is None:
-        return ResumableBatches()
-    selected = [[outcome.name, outcome.k, outcome.documents] for outcome in outcomes]
-    choices = hashlib.sha256(json.dumps(selected).encode()).hexdigest()
-    depends_on = {"questions": digest(evaluation.questions), "choices": choices, "hardware": hardware()}
-    if recipe := getattr(reader, "recipe", None):
-        depends_on["reader recipe"] = recipe
-    return ResumableBatches(file, {"reader": configured, **depends_on})

@@ -101,7 +101,7 @@ def test_an_interrupted_reading_goes_on(
         "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks", "[1,2,3]",
         "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
-    monkeypatch.setattr("harness.evaluation.drrag.answers.SETS_AT_ONCE", 2)
+    monkeypatch.setattr("harness.evaluation.reading.CHOICES_AT_ONCE", 2)
     calls = []
     answers = Generator.answers
 

@@ -1,0 +1,240 @@
+"""What every method of DMQR-RAG's study finds: each rewriter is asked once per question, each query searches once, and each
+(question, passage) is scored once for all methods.
+
+Shape legend: N questions.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from common.progress import track_batches
+from common.records import Passage, Question, Ranked, clean
+from common.rewrites import Rewrites
+from harness.evaluation.dmqr.methods import Method
+from harness.evaluation.serialization import digest
+from harness.interfaces import Retriever
+from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
+from harness.retrievers.rerank import relevance, shortened
+from harness.runtime.provenance import computed_in, configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+from harness.strategies.dmqr import Dmqr
+from models.token_count import tokens_read
+
+QUESTIONS_AT_ONCE = 64  # rewritten, searched and scored together, as `evaluate` asks a system
+
+
+@dataclass(slots=True)
+class Found:
+    """What one method found.  All lists have one entry per question."""
+
+    method: Method
+    hits: list[MultiQueryHits] = field(default_factory=list)  # `ranked`: by the method's fusion
+    fused: list[tuple[Ranked, ...]] = field(default_factory=list)  # by reciprocal ranks, before any reranking
+
+
+@dataclass(slots=True)
+class Spent:
+    """Costs of what the methods share, to charge each method for what it uses."""
+
+    search_seconds: dict[str, float] = field(default_factory=dict)  # per query, by retriever
+    pairs: int = 0  # (question, passage) scored
+    pair_seconds: float = 0.0  # per pair
+    pair_tokens: float = 0.0  # per pair
+    seconds_before: float = 0.0  # computing time of results reused from an interrupted run
+
+
+def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file: Path, spent: Spent) -> list[Rewrites]:
+    """What a rewriter makes of every question, in resumable batches; the costs hold its seconds.
+
+    Args:
+        search: With the rewriter and its strategies.
+        questions: All of them.
+        file: For the results; nothing is saved if the rewriter's configuration is unknown.
+        spent: Gets the seconds of results that are used again.
+    """
+    saved = _saved(file, {"rewriter": search.rewriter, "retriever": search.retriever},
+                   strategies=search.strategies, questions=digest(questions),
+                   recipe=getattr(search.rewriter, "recipe", None))  # fmt: skip
+
+    def work(batch: Sequence[Question]) -> list[list[Any]]:
+        started = time.perf_counter()
+        found = search.rewrites(batch)
+        seconds = {"seconds/rewriting": (time.perf_counter() - started) / len(batch)}
+        return [[e.queries, e.fallbacks, e.reason, {**e.costs, **seconds}] for e in found if e is not None]
+
+    results = saved.run(_batches(questions), work, "rewriting, batches")
+    rewrites = [
+        Rewrites({strategy: tuple(texts) for strategy, texts in queries.items()}, *others)
+        for batch in results
+        for queries, *others in batch
+    ]
+    spent.seconds_before += saved.seconds
+    return rewrites
+
+
+class _Known:
+    """A rewriter whose rewrites are made already, restricted to some strategies."""
+
+    name = "known"
+
+    def __init__(self, rewrites: Mapping[int, Rewrites]) -> None:
+        self._rewrites = rewrites  # by `id` of the question
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        return [restricted(self._rewrites[id(question)], strategies) for question in questions]
+
+
+def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
+    """The rewrites by some of the strategies.
+
+    A rewriter that makes one call per strategy is charged for these calls only; one that makes all rewrites in one call in full.
+    """
+    if all(name in strategies for name in rewrites.queries):
+        return rewrites
+    calls = rewrites.costs.get("model_calls", 0.0)
+    queries = {name: rewrites.queries[name] for name in strategies if name in rewrites.queries}
+    fallbacks = {name: rewrites.fallbacks[name] for name in strategies if name in rewrites.fallbacks}
+    share = len(queries) / len(rewrites.queries) if calls >= len(rewrites.queries) else 1.0
+    costs = {name: value * share for name, value in rewrites.costs.items() if name != "fallbacks"}
+    return Rewrites(
+        queries, fallbacks, rewrites.reason, costs | ({"fallbacks": float(len(fallbacks))} if fallbacks else {})
+    )
+
+
+class _SearchedOnce:
+    """A retriever that searches with each query once per depth; it keeps one copy of each passage."""
+
+    def __init__(self, retriever: Retriever, passages: dict[str, Passage]) -> None:
+        self.retriever = retriever
+        self.queries, self.seconds = 0, 0.0  # that have searched, and their time
+        self._passages = passages
+        self._found: dict[tuple[str, int], list[Ranked]] = {}
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        new = [query for query in dict.fromkeys(queries) if (query, k) not in self._found]
+        if new:
+            started = time.perf_counter()
+            found = self.retriever.search(new, k)
+            self.seconds += time.perf_counter() - started
+            self.queries += len(new)
+            for query, hits in zip(new, found, strict=True):
+                kept = [Ranked(self._passages.setdefault(h.passage.id, h.passage), h.score) for h in hits]
+                self._found[query, k] = kept
+        return [self._found[query, k] for query in queries]
+
+    def forget(self) -> None:
+        """Free what the queries so far have found."""
+        self._found.clear()
+
+
+def find_all(
+    strategy: Dmqr,
+    methods: Iterable[Method],
+    retrievers: Mapping[str, Retriever],
+    questions: Sequence[Question],
+    rewrites: Mapping[str, Sequence[Rewrites]],
+    most: int,
+    file: Path,
+    spent: Spent,
+) -> dict[str, Found]:
+    """What every method finds, ranked by its fusion.
+
+    Args:
+        strategy: The measured system; its scorer reranks.
+        methods: All rows.
+        retrievers: By name.
+        questions: All of them.
+        rewrites: By name of the rewriter; one entry per question.
+        most: Passages kept of each ranked list.
+        file: For the scores; nothing is saved if the system's configuration is unknown.
+        spent: Gets the costs.
+    """
+    found = {method.name: Found(method) for method in methods}
+    passages: dict[str, Passage] = {}
+    once = {name: _SearchedOnce(retriever, passages) for name, retriever in retrievers.items()}
+    known = {name: _Known(dict(zip(map(id, questions), each, strict=True))) for name, each in rewrites.items()}
+    searches = {
+        method.name: MultiQueryRetriever(
+            once[method.retriever], None if method.rewriter is None else known[method.rewriter], method.strategies,
+            method.per_query, "rrf", None, method.original, strategy.search.rank_constant,
+        )
+        for method in methods
+    }  # fmt: skip
+    for batch in track_batches(iter(_batches(questions)), len(questions), "searching"):
+        for name in sorted(found, key=lambda name: -len(found[name].method.strategies)):
+            # the methods with the most queries first: one batched search then serves the others, too
+            found[name].hits += searches[name].find(batch, _EVERY).results
+        for retriever in once.values():
+            retriever.forget()
+    spent.search_seconds = {name: each.seconds / max(1, each.queries) for name, each in once.items()}
+    scores = _score(strategy, found.values(), questions, file, spent)
+    for each in found.values():
+        each.fused = [hits.ranked[:most] for hits in each.hits]
+        each.hits = [_ranked(each.method, hits, own, most) for hits, own in zip(each.hits, scores, strict=True)]
+    return found
+
+
+_EVERY = 10**9  # passages: all
+
+
+def _ranked(method: Method, hits: MultiQueryHits, scores: Mapping[str, float], most: int) -> MultiQueryHits:
+    """The hits of one question ranked by the method's fusion; ties keep their order."""
+    if method.fusion == "rrf":
+        return replace(hits, ranked=hits.ranked[:most])
+    union = hits.union
+    ranked = sorted((Ranked(passage, scores[passage.id]) for passage in union), key=lambda hit: -hit.score)
+    return replace(hits, ranked=tuple(ranked[:most]), scored=len(union))
+
+
+def _score(
+    strategy: Dmqr, found: Iterable[Found], questions: Sequence[Question], file: Path, spent: Spent
+) -> list[dict[str, float]]:
+    """The relevance of every passage that a reranking method found, by id, for each question."""
+    scorer = strategy.search.scorer
+    wanted: list[dict[str, Passage]] = [{} for _ in questions]
+    for each in found:
+        if each.method.fusion == "rerank":
+            for own, hits in zip(wanted, each.hits, strict=True):
+                own.update((passage.id, passage) for passage in hits.union)
+    if scorer is None or not any(wanted):
+        return [{} for _ in questions]
+    pairs = hashlib.sha256(repr([sorted(own) for own in wanted]).encode()).hexdigest()
+    saved = _saved(
+        file, {"strategy": strategy}, questions=digest(questions), pairs=pairs, computed_in=computed_in(scorer)
+    )
+
+    def work(batch: Sequence[tuple[Question, dict[str, Passage]]]) -> dict[str, Any]:
+        started, tokens = time.perf_counter(), tokens_read(scorer)
+        texts = [shortened(scorer, clean(question.text)) for question, _ in batch]
+        logits = relevance(scorer, texts, [[*own.values()] for _, own in batch])
+        seconds = time.perf_counter() - started
+        scores = [dict(zip(own, values, strict=True)) for (_, own), values in zip(batch, logits, strict=True)]
+        return {"seconds": seconds, "tokens": tokens_read(scorer) - tokens, "scores": scores}
+
+    results = saved.run(_batches([*zip(questions, wanted, strict=True)]), work, "scoring passages, batches")
+    scores: list[dict[str, float]] = []
+    seconds = tokens = 0.0
+    for result in results:
+        scores += result["scores"]
+        seconds += result["seconds"]
+        tokens += result["tokens"]
+    spent.pairs = sum(map(len, wanted))
+    spent.pair_seconds, spent.pair_tokens = seconds / spent.pairs, tokens / spent.pairs
+    spent.seconds_before += saved.seconds
+    return scores
+
+
+def _saved(file: Path, parts: Mapping[str, object], **depends_on: object) -> ResumableBatches:
+    """Resumable batches that depend on the configurations of parts; nothing is saved if one of them is unknown."""
+    known = {name: configuration(part) for name, part in parts.items()}
+    if any(each is None for each in known.values()):
+        return ResumableBatches()
+    return ResumableBatches(file, {**known, **depends_on, "hardware": hardware()})
+
+
+def _batches(items: Sequence[Any]) -> list[Sequence[Any]]:
+    return [items[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(items), QUESTIONS_AT_ONCE)]

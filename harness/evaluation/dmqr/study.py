@@ -1,0 +1,240 @@
+"""DMQR-RAG's study: H@k, P@k, EM and F1 of every method (Tables 2 to 4), and recall before and after reranking.
+
+All methods share one search per query and one score per (question, passage); every rewriter is asked once per question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.checks import check_at_least
+from common.errors import ArtifactError
+from common.records import Answer, Question
+from common.rewrites import Rewrites
+from harness.evaluation.answer_scores import score_answers
+from harness.evaluation.dmqr.answers import method_answers
+from harness.evaluation.dmqr.further import FurtherRewriter, parts_of, retriever_of
+from harness.evaluation.dmqr.methods import (
+    OWN_REWRITER,
+    RM3,
+    Method,
+    Rewriting,
+    check_names,
+    check_rows,
+    methods_of,
+    own_name,
+    selected,
+)  # fmt: skip
+from harness.evaluation.dmqr.scores import Relevance
+from harness.evaluation.dmqr.search import Found, Spent, find_all, rewrite_all
+from harness.evaluation.dmqr.tables import NOTES, RECALL, RULES, Scored, method_tables, recall_tables, score_methods
+from harness.evaluation.reading import ReadChoices, read_choices
+from harness.evaluation.study import Findings, Settings, word_of
+from harness.indexing.index_folder import open_index
+from harness.interfaces import Retriever
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
+from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.retrievers.rm3 import Rm3Retriever
+from harness.runtime.provenance import computed_in
+from harness.strategies.dmqr import Dmqr
+
+
+class Study:
+    """Measures the system, each of its strategies alone, all but each, and its baselines on the same questions.
+
+    Args:
+        rows: Methods to measure besides OQR, OQR deep and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
+        rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and init_args of a
+            rewriter.  Each has a row of its name with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
+        bm25: BM25 index of the same corpus, for RM3's feedback where the system's retriever has none.
+        deep: Passages of OQR deep and RM3 deep; as many as all queries of the system retrieve together when omitted.
+        read: Methods that the reader answers from besides the system itself; all when omitted.
+    """
+
+    def __init__(
+        self,
+        rows: list[str] | None = None,
+        rewriters: dict[str, Any] | None = None,
+        bm25: Path | None = None,
+        deep: int | None = None,
+        read: list[str] | None = None,
+    ) -> None:
+        self.rows, self.bm25, self.deep, self.read = rows, bm25, deep, read
+        self.further = {name: FurtherRewriter(name, given) for name, given in (rewriters or {}).items()}
+
+    @staticmethod
+    def check_options(
+        strategy: Any,  # a Dmqr, or a `StandIn` for one
+        rows: list[str] | None,
+        rewriters: dict[str, Any] | None,
+        bm25: Path | None,
+        deep: int | None,
+        read: list[str] | None,
+    ) -> None:
+        """Check rows, rewriters, numbers and the index.  Raises UserError or a subclass."""
+        check_at_least(1, deep=deep)
+        own = Rewriting.of(strategy)
+        check_names((*own.strategies, word_of(strategy)), rewriters or ())
+        further = {name: FurtherRewriter(name, given).rewriting(own) for name, given in (rewriters or {}).items()}
+        if bm25 is not None:
+            open_index(bm25, "bm25", "off")
+        methods = methods_of(own, further, bm25 is not None or bool(_feedback(strategy.retriever)), deep)
+        check_rows(methods, rows, "rows")
+        check_rows(selected(methods, rows, own_name(own)), read, "read")
+
+    def measure(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Measure all methods: retrieval on the questions to which the rule applies, answers on those with gold answers.
+
+        Raises:
+            ArtifactError: If the retrievers search indexes of different corpora.
+        """
+        own, spent = Rewriting.of(strategy), Spent()
+        retrievers, further = self._retrievers(strategy, own)
+        every = methods_of(own, further, RM3 in retrievers, self.deep)
+        methods = selected(every, self.rows, own_name(own))
+        used = {method.retriever for method in methods.values()}
+        retrievers = {name: each for name, each in retrievers.items() if name in used}
+        findings = Findings()
+        rewrites = self._rewrites(strategy, questions, methods, further, retrievers, settings.partial, spent, findings)
+        most = max(strategy.k, *settings.ks)
+        found = find_all(
+            strategy, methods.values(), retrievers, questions, rewrites, most, settings.partial / "scores.jsonl", spent
+        )
+        rows = [name for name in found if self.read is None or name in (*self.read, own_name(own))]
+        read = _read(strategy, questions, {name: found[name] for name in rows}, settings.partial)
+        texts = dict(zip(rows, read.answers, strict=True)) if read else {}
+        seconds_each = read.seconds_each if read else 0.0
+        answers = {
+            name: method_answers(questions, each, strategy.k, spent, texts.get(name), seconds_each)
+            for name, each in found.items()
+        }
+        _add_tables(findings, strategy, questions, found, texts, settings)
+        findings.answers = answers.pop(own_name(own))
+        findings.variants = answers
+        findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
+        findings.facts += [
+            f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in {spent.pairs * spent.pair_seconds:.0f} s"
+            + (f", matrix products in {dtype}" if (dtype := computed_in(strategy.search.scorer)) else "")
+        ]
+        findings.settings |= {
+            "methods": {name: asdict(method) for name, method in methods.items()},
+            "further indexes": index_records({name: each for name, each in retrievers.items() if name != OWN_REWRITER}),
+            "passages scored": spent.pairs,
+        }
+        return findings
+
+    def _retrievers(self, strategy: Dmqr, own: Rewriting) -> tuple[dict[str, Retriever], dict[str, Rewriting]]:
+        """All retrievers by name, and the further rewriters' options with the names of theirs."""
+        retrievers: dict[str, Retriever] = {OWN_REWRITER: strategy.retriever}
+        feedback = Bm25Retriever(self.bm25) if self.bm25 else _feedback(strategy.retriever)
+        if feedback is not None:
+            retrievers[RM3] = Rm3Retriever(strategy.retriever, feedback)
+        further = {}
+        for name, entry in self.further.items():
+            place, retrievers[place] = retriever_of(entry, strategy.retriever)
+            further[name] = replace(entry.rewriting(own), retriever=place)
+        check_same_corpus([*retrievers.values()])
+        return retrievers, further
+
+    def _rewrites(
+        self,
+        strategy: Dmqr,
+        questions: Sequence[Question],
+        methods: Mapping[str, Method],
+        further: Mapping[str, Rewriting],
+        retrievers: Mapping[str, Retriever],
+        folder: Path,
+        spent: Spent,
+        findings: Findings,
+    ) -> dict[str, list[Rewrites]]:
+        """What every rewriter makes of the questions; a further rewriter is built, asked and freed before the next one."""
+        used = {method.rewriter for method in methods.values()}
+        rewrites: dict[str, list[Rewrites]] = {}
+        if OWN_REWRITER in used:
+            rewrites[OWN_REWRITER] = rewrite_all(strategy.search, questions, folder / "rewrites.jsonl", spent)
+        for number, (name, options) in enumerate(further.items(), 1):
+            if name in used:
+                known = [*parts_of(strategy.retriever), strategy.rewriter]
+                rewriter = self.further[name].build("rewriter", known)
+                search = MultiQueryRetriever(
+                    retrievers[options.retriever], rewriter, options.strategies, options.per_query, "rrf",
+                    original=options.original,
+                )  # fmt: skip
+                rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
+                findings.facts += [f"{name}: {fact}" for fact in getattr(rewriter, "facts", [rewriter.name])]
+        return rewrites
+
+
+def _read(
+    strategy: Dmqr, questions: Sequence[Question], found: Mapping[str, Found], folder: Path
+) -> ReadChoices | None:
+    """What the reader answers from each method's passages; None without a reader or gold answers."""
+    if strategy.reader is None or not any(question.answers for question in questions):
+        return None
+    chosen = [[hits.ranked[: strategy.k] for hits in each.hits] for each in found.values()]
+    return read_choices(strategy.reader, questions, chosen, folder / "reading.jsonl", [*found])
+
+
+def _add_tables(
+    findings: Findings,
+    strategy: Dmqr,
+    questions: Sequence[Question],
+    found: Mapping[str, Found],
+    texts: Mapping[str, Sequence[Answer]],
+    settings: Settings,
+) -> None:
+    """Tables 2 to 4 and recall."""
+    relevance = _relevance(strategy, questions)
+    scored = score_methods(found, relevance, strategy.k, settings.ks)
+    for name, each in scored.items():
+        _add_answer_scores(each, questions, texts.get(name), settings)
+    columns = [f"H@{strategy.k}", f"P@{strategy.k}", "EM", "F1"]
+    title = f"relevance by {relevance.rule}"
+    findings.tables += [
+        *method_tables(scored, columns, title, settings.bootstrap),
+        *recall_tables(scored, settings.ks, title, settings.bootstrap),
+    ]
+    deep = max(each.method.per_query for each in scored.values() if each.method.rewriter is None)
+    findings.notes = NOTES.format(
+        k=strategy.k,
+        rule=RULES[relevance.rule],
+        recall=RECALL[relevance.rule],
+        per_query=strategy.search.per_query,
+        deep=deep,
+    )
+    findings.settings["relevance"] = relevance.rule
+    findings.settings["questions with relevance"] = relevance.questions_known
+
+
+def _relevance(strategy: Dmqr, questions: Sequence[Question]) -> Relevance:
+    """By gold passage, or by has-answer if the index holds none of the gold passages: it is of another corpus."""
+    known = [question for question in questions if question.support and not question.unshipped_support]
+    try:
+        gold_not_in_index(strategy.retriever, known, count=False)
+    except ArtifactError:
+        return Relevance([replace(question, support=(), unshipped_support=()) for question in questions])
+    return Relevance(questions)
+
+
+def _add_answer_scores(
+    scored: Scored, questions: Sequence[Question], read: Sequence[Answer] | None, settings: Settings
+) -> None:
+    """EM and F1 of a method, undefined without a gold answer or a reader."""
+    scored.values |= {name: np.full(len(questions), np.nan) for name in ("EM", "F1")}
+    places = [place for place, question in enumerate(questions) if question.answers] if read else []
+    if read and places:
+        asked, given = [questions[place] for place in places], [read[place].text for place in places]
+        found = score_answers(given, asked, settings.normalization, settings.yes_no_rule)
+        scored.values["EM"][places], scored.values["F1"][places] = found.exact_N, found.f1_N
+
+
+def _feedback(retriever: object) -> Any:
+    """The BM25 retriever that is this retriever or one of those that it fuses; None without one."""
+    for each in (retriever, *getattr(retriever, "retrievers", ())):
+        if issubclass(getattr(each, "class_type", type(each)), Bm25Retriever):
+            return each
+    return None

@@ -1,0 +1,102 @@
+"""One reader on the passages that several methods chose for each question: equal choices are read once, in resumable batches."""
+
+import hashlib
+import itertools
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from common.records import Answer, Question, Ranked
+from harness.evaluation.serialization import digest
+from harness.interfaces import Reader
+from harness.runtime.provenance import configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+
+CHOICES_AT_ONCE = 64
+Choice = tuple[int, tuple[Ranked, ...]]  # a question's number, and passages, best first
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChoices:
+    """What a reader answered."""
+
+    answers: list[list[Answer]]  # one list per method, one answer per question, without evidence
+    seconds: float  # of reading, those of an interrupted run included
+    seconds_before: float  # of an interrupted run
+    distinct: int  # number of choices that were read
+
+    @property
+    def seconds_each(self) -> float:
+        """Mean seconds of a choice."""
+        return self.seconds / max(1, self.distinct)
+
+
+def read_choices(
+    reader: Reader,
+    questions: Sequence[Question],
+    chosen: Sequence[Sequence[Sequence[Ranked]]],
+    file: Path | None = None,
+    depends_on: object = None,
+) -> ReadChoices:
+    """The reader's answers to all questions with a gold answer, from the passages of each method.
+
+    An answer is empty without a gold answer or passages.
+
+    Args:
+        reader: Gets the passages in the order of their choice.
+        questions: All of them.
+        chosen: Passages by method and question.
+        file: For the answers; nothing is saved if the reader's configuration is unknown.
+        depends_on: What else determines the choices, JSON types only.
+    """
+    started = time.perf_counter()
+    choices = distinct_choices(questions, chosen)
+    saved = ResumableBatches()
+    if file is not None and (configured := configuration(reader)) is not None:
+        keys = [[number, [(hit.passage.id, hit.score) for hit in hits]] for number, hits in choices.values()]
+        recipe = {"reader recipe": known} if (known := getattr(reader, "recipe", None)) else {}
+        saved = ResumableBatches(
+            file,
+            {
+                "reader": configured, "questions": digest(questions), "hardware": hardware(), **recipe,
+                "choices": hashlib.sha256(json.dumps([keys, depends_on]).encode()).hexdigest(),
+            },
+        )  # fmt: skip
+
+    def work(batch: Sequence[Choice]) -> list[list[Any]]:
+        read = reader.read([questions[number] for number, _ in batch], [hits for _, hits in batch])
+        return [[each.text, each.logprob, each.costs, each.notes] for each in read]
+
+    todo = [*choices.values()]
+    batches = [todo[start : start + CHOICES_AT_ONCE] for start in range(0, len(todo), CHOICES_AT_ONCE)]
+    results = itertools.chain.from_iterable(saved.run(batches, work, "reading, batches"))
+    found = dict(zip(choices, results, strict=True))
+    answers = [
+        [
+            Answer(question.id, text, (), logprob, costs, notes)
+            for number, (question, hits) in enumerate(zip(questions, row, strict=True))
+            for text, logprob, costs, notes in [found.get(_key(number, hits), ("", None, {}, {}))]
+        ]
+        for row in chosen
+    ]
+    seconds = time.perf_counter() - started + saved.seconds
+    return ReadChoices(answers, seconds, saved.seconds, len(choices))
+
+
+def distinct_choices(
+    questions: Sequence[Question], chosen: Sequence[Sequence[Sequence[Ranked]]]
+) -> dict[tuple[Any, ...], Choice]:
+    """The different passages with their scores, in order, that are chosen for each question that has a gold answer."""
+    return {
+        _key(number, hits): (number, tuple(hits))
+        for row in chosen
+        for number, hits in enumerate(row)
+        if hits and questions[number].answers
+    }
+
+
+def _key(number: int, hits: Sequence[Ranked]) -> tuple[Any, ...]:
+    return number, tuple((hit.passage.id, hit.score) for hit in hits)
