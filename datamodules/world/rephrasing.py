@@ -23,6 +23,7 @@ from datamodules.world.noise import misspell, typo
 from datamodules.world.passages import WrittenPassage
 from datamodules.world.phrases import SPLITS
 from datamodules.world.questions import GeneratedQuestion, QuestionGenerator, contains
+from datamodules.world.rewriting import Clean, rewrites
 from datamodules.world.world import CONTEXT_SIZE, SPLIT_SHARES, QuestionWithContext, World, WorldConfig
 
 SINGLE_SHARE = 0.6  # share of single-hop base questions
@@ -39,9 +40,7 @@ class RephrasedQuestion:
 
     kind: str  # noisy, overlong or underspecified
     question: str
-    rewrite: (
-        str  # what a rewriter without passages can restore: the clean question, or the description in a full sentence
-    )
+    rewrites: dict[str, str]  # by strategy; see `rewriting`
     source: str  # id of the base question in the other files
     base: QuestionWithContext
 
@@ -108,9 +107,9 @@ class Rephraser:
         self.entities = world.entities[split]
         self.generator = QuestionGenerator(split, self.entities, world.passages, random)
         self.distractors = DistractorSampler(self.entities, world.passages)
-        self.kinds: dict[str, Callable[[GeneratedQuestion], tuple[str, str] | None]] = {
-            "noisy": lambda one: (self._noisy(one), one.clean),
-            "overlong": lambda one: (self._overlong(one), one.clean),
+        self.kinds: dict[str, Callable[[GeneratedQuestion], tuple[str, Clean] | None]] = {
+            "noisy": lambda one: (self._noisy(one), _cleaned(one)),
+            "overlong": lambda one: (self._overlong(one), _cleaned(one)),
             "underspecified": self._underspecified,
         }
 
@@ -120,11 +119,17 @@ class Rephraser:
         made: list[RephrasedQuestion] = []
         for source, base in self._bases(count):
             for kind in sorted(wanted, key=lambda name: -wanted[name]):
-                texts = self.kinds[kind](base.generated) if wanted[kind] else None
-                if texts is not None:
+                found = self.kinds[kind](base.generated) if wanted[kind] else None
+                if found is not None:
                     wanted[kind] -= 1
                     context = self.distractors.context(base.generated, CONTEXT_SIZE, self.random)
-                    made.append(RephrasedQuestion(kind, *texts, source, QuestionWithContext(base.generated, context)))
+                    text, clean = found
+                    made.append(
+                        RephrasedQuestion(
+                            kind, text, rewrites(base.generated, self.split, clean), source,
+                            QuestionWithContext(base.generated, context),
+                        )
+                    )  # fmt: skip
                     break
         self.random.shuffle(made)
         return made
@@ -196,7 +201,7 @@ class Rephraser:
             **values
         )
 
-    def _underspecified(self, one: GeneratedQuestion) -> tuple[str, str] | None:
+    def _underspecified(self, one: GeneratedQuestion) -> tuple[str, Clean] | None:
         """A description of the subject that only one fact of the world fits, in a phrase without a verb, and the same in a
         complete question; None if there is none that says neither the name nor a bridge entity nor the answer."""
         if one.kind not in CHAINS:
@@ -217,8 +222,14 @@ class Rephraser:
             unique = self.known.meant(subject.kind, RELATIONS[relations[0]].target, shown) == [(subject, relations[0])]
             if holding >= COMMON and unique and not any(contains(phrase, word) for word in hidden):
                 text = self._choice(phrases.ELLIPSES).format(np=phrase)
-                return text, self.generator.frame(RELATIONS[relations[-1]].target, phrase)
+                full = self.generator.frame(RELATIONS[relations[-1]].target, phrase)
+                mention, names = template.format(**shown), tuple(shown[key] for key in shown if key != "t")
+                return text, Clean(full, names, mention, asked.format(x=mention))
         return None
+
+
+def _cleaned(one: GeneratedQuestion) -> Clean:
+    return Clean(one.clean, tuple(step.entity.name for step in one.steps if contains(one.clean, step.entity.name)))
 
 
 def _words(text: str) -> set[str]:

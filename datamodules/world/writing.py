@@ -96,7 +96,11 @@ def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[st
     for split, made in rephrase(world, config).items():
         rows = (rephrased_hotpotqa(one, f"{split}_rephrased_{n:05d}", world.passages) for n, one in enumerate(made))
         _write_list(folder / f"rephrased_{split}.json", rows)
-        pairs = ({"question": one.question, "strategy": "gqr", "rewrite": one.rewrite} for one in made)
+        pairs = (
+            {"question": one.question, "strategy": strategy, "rewrite": rewrite}
+            for one in made
+            for strategy, rewrite in one.rewrites.items()
+        )
         _write_lines(folder / f"rewrites_{split}.jsonl", pairs)
         counts[split] = dict(sorted(Counter(one.kind for one in made).items()))
     return counts

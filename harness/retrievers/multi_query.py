@@ -102,6 +102,8 @@ class MultiQueryRetriever:
         per_query: Passages retrieved per query; as a retriever, at least k.
         fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
         serving: For `rerank`: folder with an estimator that RE-RAG's training exported, or folder or hub id of a cross-encoder.
+        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the strategies: a
+            scorer that was trained on clean questions is misled by noise in them.
         original: Whether the question itself searches, too; if not, and with a rewriter, only its rewrites do.
         rank_constant: Of `rrf`.
         scorer: A loaded scorer, instead of `serving`.
@@ -127,11 +129,12 @@ class MultiQueryRetriever:
         scorer: "RelevanceEstimator | None" = None,
         device: str = "auto",
         precision: Precision = "auto",
+        judged_by: str = ORIGINAL,
     ) -> None:
-        self.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer)
+        self.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by)
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
-        self.rank_constant, self.scorer = rank_constant, scorer
+        self.rank_constant, self.scorer, self.judged_by = rank_constant, scorer, judged_by
         if serving is not None:
             from models.rerag.scorer import load_scorer
 
@@ -146,6 +149,7 @@ class MultiQueryRetriever:
         serving: Path | None,
         rank_constant: int,
         scorer: object,
+        judged_by: str,
     ) -> None:
         """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
         check_at_least(1, per_query=per_query)
@@ -159,6 +163,11 @@ class MultiQueryRetriever:
             )
         if fusion == "rrf" and given:
             raise UserError("fusion rrf uses no scorer: omit serving, or set fusion to rerank.")
+        if judged_by != ORIGINAL and (fusion == "rrf" or rewriter is None or judged_by not in strategies):
+            allowed = ", ".join([ORIGINAL, *(() if fusion == "rrf" or rewriter is None else strategies)])
+            raise UserError(
+                f"judged_by is {judged_by!r}; allowed with this fusion, rewriter and strategies: {allowed}."
+            )
         if rewriter is None:
             return
         if not strategies or len(set(strategies)) < len(strategies):
@@ -211,7 +220,7 @@ class MultiQueryRetriever:
         found = self._search(made, per_query or self.per_query)
         times.append(time.perf_counter())
         before = tokens_read(self.scorer)
-        ranked = self._fuse([clean(question.text) for question in questions], found)
+        ranked = self._fuse(self.judges(questions, rewrites), found)
         times.append(time.perf_counter())
         results = [
             MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
@@ -222,6 +231,11 @@ class MultiQueryRetriever:
             stage: end - start for stage, start, end in zip(stages, times, times[1:], strict=False)
         }  # fmt: skip
         return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
+
+    def judges(self, questions: Sequence[Question], rewrites: Sequence[Rewrites | None]) -> list[str]:
+        """The texts by which each question's passages are judged; the question itself where it has no such rewrite."""
+        own = [made.queries.get(self.judged_by, ()) if made else () for made in rewrites]
+        return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
 
     def rewrites(self, questions: Sequence[Question]) -> Sequence[Rewrites | None]:
         """What the rewriter makes of each question; None for each without a rewriter."""
@@ -248,12 +262,12 @@ class MultiQueryRetriever:
             tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
         ]
 
-    def _fuse(self, questions: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:
+    def _fuse(self, judges: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:
         """Each question's passages, best first; every (question, passage) is scored once."""
         lists = [[search.hits for search in searches] for searches in found]
         if self.scorer is None:
             return [reciprocal_rank_fusion(each, [1.0] * len(each), self.rank_constant) for each in lists]
-        texts = [shortened(self.scorer, question) for question in questions]
+        texts = [shortened(self.scorer, judge) for judge in judges]
         return rerank(self.scorer, texts, [union(each) for each in lists])
 
 

@@ -44,6 +44,7 @@ class Dmqr:
         fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
         serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder
             or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
+        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the strategies.
         original: Whether the question itself searches, too; if not, only its rewrites do.
         rank_constant: Of `rrf`.
         scorer: A loaded scorer, instead of `serving`.
@@ -72,11 +73,13 @@ class Dmqr:
         reader: Reader | None = None,
         device: str = "auto",
         precision: Precision = "auto",
+        judged_by: str = ORIGINAL,
     ) -> None:
-        self.check_options(rewriter, strategies, per_query, k, fusion, serving, rank_constant, scorer)
+        self.check_options(rewriter, strategies, per_query, k, fusion, serving, rank_constant, scorer, judged_by)
         self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
         self.search = MultiQueryRetriever(
-            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device, precision
+            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device, precision,
+            judged_by,
         )  # fmt: skip
 
     @staticmethod
@@ -89,10 +92,13 @@ class Dmqr:
         serving: Path | None,
         rank_constant: int,
         scorer: object,
+        judged_by: str,
     ) -> None:
         """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
         check_at_least(1, k=k)
-        MultiQueryRetriever.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer)
+        MultiQueryRetriever.check_options(
+            rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by
+        )
 
     @staticmethod
     def memory(

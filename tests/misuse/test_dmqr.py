@@ -63,6 +63,7 @@ def run(place: Path, command_: str, config: str, *more: str) -> Ended:
         ("rerank", (), 2, "fusion rerank needs one scorer: name a folder with an estimator by serving"),
         ("rerank", ("serving", "nowhere"), 66, "nowhere does not exist: no serving folder there, and no cross-encoder"),
         ("rerank", ("serving", "t5"), 2, "t5 is a T5ForConditionalGeneration, not a cross-encoder"),
+        ("rrf", ("judged_by", "gqr"), 2, "judged_by is 'gqr'; allowed with this fusion, rewriter and strategies: question."),
         ("rrf", ("strategies", "[gqr,hyde]"), 2, "strategies contains 'hyde'; allowed: gqr, kwr, par, cce, decomposition"),
         ("rrf", ("strategies", "[]"), 2, "strategies is []; it must name at least one, each once"),
         ("rrf", ("strategies", "[kwr,kwr]"), 2, "it must name at least one, each once"),

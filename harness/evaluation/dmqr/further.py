@@ -14,7 +14,7 @@ from common.errors import MissingInputError, UserError
 from common.parser_messages import in_plain_words
 from harness.evaluation.dmqr.methods import OWN_REWRITER, Rewriting
 from harness.interfaces import Retriever, Rewriter
-from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.runtime.provenance import reusing
 from harness.strategies.dmqr import Dmqr
 
@@ -89,7 +89,7 @@ class FurtherRewriter:
             return replace(Rewriting.of(self._checked.strategy), retriever=self.name)
         rewriter = self._checked.rewriter
         found = replace(own, rewriter=rewriter, original=own.original or own.rewriter is None)
-        MultiQueryRetriever.check_options(rewriter, found.strategies, found.per_query, "rrf", None, 60, None)
+        MultiQueryRetriever.check_options(rewriter, found.strategies, found.per_query, "rrf", None, 60, None, ORIGINAL)
         return found
 
     def build(self, part: str, known: Sequence[object] = ()) -> Any:

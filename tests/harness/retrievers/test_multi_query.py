@@ -103,6 +103,21 @@ def test_the_best_of_the_union_by_the_scorer(bm25: Bm25Retriever, serving: Path,
         assert [hit.score for hit in found.ranked] == model_close([scores[hit.passage.id] for hit in found.ranked])
 
 
+def test_passages_are_judged_by_a_rewrite_where_there_is_one(bm25: Bm25Retriever, estimator) -> None:
+    retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), STRATEGIES, 6, scorer=estimator, judged_by="kwr")
+    found = retriever.find(ASKED, 5).results
+    for question, each in zip(ASKED, found, strict=True):
+        (judge,) = TABLE[question.text].get("kwr", [question.text])
+        scores = estimator.scores([(judge, passage) for passage in each.union])
+        expected = sorted(zip(each.union, scores, strict=True), key=lambda pair: -pair[1])[:5]
+        assert [hit.passage.id for hit in each.ranked] == [passage.id for passage, _ in expected]
+        assert [hit.score for hit in each.ranked] == pytest.approx([score for _, score in expected], abs=1e-4)
+    by_question = MultiQueryRetriever(bm25, TableRewriter(TABLE), STRATEGIES, 6, scorer=estimator).find(ASKED, 5)
+    changed = [a.ranked != b.ranked for a, b in zip(found, by_question.results, strict=True)]
+    assert not changed[0]  # its rewrite is the question
+    assert any(changed)
+
+
 def test_reciprocal_ranks_summed_query_by_query(bm25: Bm25Retriever) -> None:
     retriever = MultiQueryRetriever(bm25, TableRewriter(TABLE), per_query=6, fusion="rrf")
     for question, found in zip(ASKED, retriever.find(ASKED, 5).results, strict=True):
@@ -206,6 +221,11 @@ def test_refusals(bm25: Bm25Retriever, serving: Path, tmp_path: Path, estimator)
         ({}, "fusion rerank needs one scorer"),
         ({"serving": serving, "scorer": estimator}, "fusion rerank needs one scorer"),
         ({"fusion": "rrf", "serving": serving}, "fusion rrf uses no scorer"),
+        ({"scorer": estimator, "judged_by": "gqr"}, "judged_by is 'gqr'; allowed .*: question[.]"),
+        (
+            {"scorer": estimator, "rewriter": TableRewriter({}), "judged_by": "hyde"},
+            "allowed .*: question, gqr, kwr, par, cce[.]",
+        ),
         ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ()}, "it must name at least one"),
         ({"fusion": "rrf", "rewriter": TableRewriter({}), "strategies": ("a", "a")}, "each once"),
     ):
