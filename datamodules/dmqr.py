@@ -17,7 +17,9 @@ from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.progress import track
 from common.records import clean
+from common.retrieval import Retriever
 from common.rewrites import RewriteExample
+from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
@@ -97,9 +99,16 @@ class RewriteData(StepData):
         rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
         generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
         sampling_seed: Seed of the order.
+        retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being recall_k:
+            a class of harness.retrievers with its options, such as an index of `infer.py index`.  Null measures no recall.
+        gold_questions: Question files with the gold passages of validation questions, which are found by their text (and the
+            turns before it); needed with a retriever.
+        recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by all
+            strategies of the training files.
+        recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
 
     Raises:
-        UserError: If there is no training file, or a value is out of range.
+        UserError: If there is no training file, a value is out of range, or one of retriever and gold_questions is missing.
     """
 
     step_option, examples_name = "rewrites_per_step", "rewrites"
@@ -113,21 +122,31 @@ class RewriteData(StepData):
         rewrites_per_validation_batch: int = 64,
         generated_rewrites: int = 200,
         sampling_seed: int = 0,
+        retriever: Retriever | None = None,
+        gold_questions: list[Source] | None = None,
+        recall_k: int = 10,
+        recall_questions: int = 200,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
         check_at_least(
             1, rewrites_per_step=rewrites_per_step, rewrites_per_validation_batch=rewrites_per_validation_batch,
-            generated_rewrites=generated_rewrites,
+            generated_rewrites=generated_rewrites, recall_k=recall_k, recall_questions=recall_questions,
         )  # fmt: skip
+        if (retriever is None) != (not gold_questions):
+            given, missing = ("gold_questions", "retriever") if retriever is None else ("retriever", "gold_questions")
+            raise UserError(f"data.{given} is given without data.{missing}: recall on validation needs both.")
         self.train_sources, self.validation_sources = train, validation or []
         self.sources = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.rewrites_per_step = validation_fraction, rewrites_per_step
         self.rewrites_per_validation_batch, self.generated_rewrites = rewrites_per_validation_batch, generated_rewrites
         self.sampling_seed = sampling_seed
+        self.retriever, self.gold_questions = retriever, gold_questions or []
+        self.recall_k, self.recall_questions = recall_k, recall_questions
         self.training: list[Tokenized] = []
         self.held_out: list[Tokenized] = []  # longest first
         self.generated: frozenset[int] = frozenset()  # rows of `held_out`
+        self.gold: dict[int, frozenset[str]] = {}  # rows of `held_out` whose questions are searched -> gold passages
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
 
     @property
@@ -135,13 +154,15 @@ class RewriteData(StepData):
         """Paths of all input files; of Rewrite-Retrieve-Read's pairs both."""
         paths = [source.path for source in self.sources]
         pairs = [source.path for source in self.sources if source.layout == "rrr"]
-        return paths + [".target".join(path.rsplit(".source", 1)) for path in pairs]
+        paths += [".target".join(path.rsplit(".source", 1)) for path in pairs]
+        return paths + [source.path for source in self.gold_questions]
 
     def setup(self, stage: str) -> None:
         """Read, split and tokenize the examples, print statistics (once).
 
         Raises:
-            DataError: If a file is invalid, or nothing is left to train on or to validate with.
+            DataError: If a file is invalid, nothing is left to train on or to validate with, no validation question has gold
+                passages, or the retriever does not find them.
             UserError: If a strategy is not in the pool.
         """
         if self.training:
@@ -168,7 +189,24 @@ class RewriteData(StepData):
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit(skipped)
+        if self.retriever is not None:
+            self.gold = self._gold(self.retriever)
         self.print_audit()
+
+    def _gold(self, retriever: Retriever) -> dict[int, frozenset[str]]:
+        """The gold passages of the questions that are searched, each by its first row of `held_out`."""
+        rows: dict[Asked, int] = {}
+        for row, each in enumerate(self.held_out):
+            rows.setdefault(asked(each.example.question, each.example.history), row)
+        found = read_gold(self.gold_questions, rows)
+        drawn = sorted(found, key=lambda key: _digest(repr(key)))[: self.recall_questions]
+        check_corpus(retriever, [found[key] for key in drawn], self.recall_k)
+        self.audit |= {
+            "validation_questions": len(rows),
+            "validation_questions_with_gold_passages": len(found),
+            "validation_questions_searched": f"{len(drawn)}, for {self.recall_k} passages",
+        }
+        return {rows[key]: frozenset(passage.id for passage in found[key]) for key in drawn}
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.held_out), self.rewrites_per_validation_batch)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from common.chat import Chat, Reply
 from common.records import Answer, Passage, Question, Ranked
+from common.retrieval import Retriever as Retriever
 from common.rewrites import Rewrites
 
 if TYPE_CHECKING:
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     Questions = Sequence[Question]
 else:  # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
     Questions = Any
-
-
-@runtime_checkable
-class Retriever(Protocol):
-    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query, best first; fewer if fewer match.
-
-        An empty query returns an empty list.  `k` must be at least 1.
-        """
 
 
 @runtime_checkable

@@ -13,12 +13,16 @@ from torch import Tensor
 from common.answer_metrics import exact_match, f1
 from common.checks import check_above, check_at_least, check_dropout
 from common.errors import ArtifactError
+from common.records import clean
+from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
+from datamodules.dmqr_recall import Recall, recalls
 from models.dmqr.rewrite_tokenizer import MIN_TOKENS
 from models.dmqr.rewriter import ADAPTER, PART, MergedType, Rewriter, base_model
 from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
 from models.lora import add_adapter, load_adapter
+from trainers.dmqr_validation import Validated, summary
 from trainers.run.card_usage import rewriter_usage
 from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DMQR_CARD
@@ -137,39 +141,48 @@ class RewriterTrainer(RunModule):
         return share * self.backward_passes
 
     def validation_step(self, batch: RewriteBatch, batch_index: int) -> None:
-        """Collect each row's loss and tokens, and the scores of the rewrites that are generated."""
+        """Collect each row's loss and tokens, the scores of the rewrites that are generated, and the recall of searched questions."""
         data = self.trainer.datamodule
         nll_P = self(batch).double().sum(dim=1).tolist()
         tokens_P = (batch.labels_PA != IGNORE).sum(dim=1).tolist()
         rows = batch.rows_P.tolist()
         generated = [row for row in rows if row in data.generated]
         texts = dict(zip(generated, self.rewriter.write([data.held_out[row].input for row in generated]), strict=True))
+        recall_of = self._recalls([row for row in rows if row in data.gold])
         for row, nll, tokens in zip(rows, nll_P, tokens_P, strict=True):
             example, text = data.held_out[row].example, texts.get(row)
             scores = None
             if text is not None:
                 scores = exact_match(text, [example.rewrite]), f1(text, [example.rewrite])
             empty = text is not None and not self.rewriter.queries(text, example.strategy)
-            self.validated[row] = nll, tokens, example.strategy, scores, empty
+            self.validated[row] = Validated(nll, tokens, example.strategy, scores, empty, recall_of.get(row))
+
+    def _recalls(self, rows: list[int]) -> dict[int, Recall]:
+        """The recall of these rows' questions, each rewritten by every strategy of the training files."""
+        if not rows:
+            return {}
+        data = self.trainer.datamodule
+        questions = [(clean(each.question), each.history) for each in (data.held_out[row].example for row in rows)]
+        queries = []
+        for (question, _), texts in zip(questions, self.rewriter.rewrite(questions, data.strategies), strict=True):
+            made = {name: self.rewriter.queries(text or "", name) for name, text in texts.items()}
+            queries.append(Rewrites(made).distinct(question))
+        found = recalls(data.retriever, data.recall_k, queries, [data.gold[row] for row in rows])
+        return dict(zip(rows, found, strict=True))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """See `RunModule`."""
-        return "f1", "em", "loss_nats"
+        """See `RunModule`; recall is measured where the data module has a retriever."""
+        recall = (self._recall_name,) if self.trainer.datamodule.gold else ()
+        return "f1", "em", "loss_nats", *recall
 
-    def summarize(self, results: list[tuple[float, int, str, tuple[float, float] | None, bool]]) -> dict[str, float]:
-        """Loss per token over all rewrites; over the generated ones exact match, token F1 (also by strategy) and the share of empty
-        ones, in percent."""
-        tokens = sum(each[1] for each in results)
-        scored = [(strategy, *scores, empty) for _, _, strategy, scores, empty in results if scores is not None]
-        found = {"loss_nats": sum(each[0] for each in results) / tokens, "rewrite_tokens": float(tokens)}
-        if scored:
-            found |= {"em": _percent([em for _, em, _, _ in scored]), "f1": _percent([f for _, _, f, _ in scored])}
-            found["empty"] = _percent([float(empty) for *_, empty in scored])
-            names = sorted({strategy for strategy, *_ in scored})
-            if len(names) > 1:
-                found |= {f"f1_{name}": _percent([f for each, _, f, _ in scored if each == name]) for name in names}
-        return found
+    @property
+    def _recall_name(self) -> str:
+        return f"recall_at_{self.trainer.datamodule.recall_k}"
+
+    def summarize(self, results: list[Validated]) -> dict[str, float]:
+        """See `trainers.dmqr_validation.summary`."""
+        return summary(results, self._recall_name)
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW on what is trained; after warm-up constant, or linear decay to 0."""
@@ -269,7 +282,3 @@ class RewriterTrainer(RunModule):
             reference = Rewriter.build(self.hparams.pretrained, *parts)
             load_adapter(reference.network, folder / ADAPTER)
             return float((here_PA - reference.eval()(*inputs)).abs().max())
-
-
-def _percent(shares: list[float]) -> float:
-    return 100 * sum(shares) / len(shares)

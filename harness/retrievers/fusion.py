@@ -7,34 +7,14 @@ from typing import Literal, get_args
 
 from common.checks import check_at_least, check_choice
 from common.errors import UserError
-from common.records import Passage, Ranked
+from common.records import Ranked
+from common.retrieval import reciprocal_rank_fusion, sum_of_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
 from harness.runtime.memory_needs import Memory
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
-
-
-def reciprocal_rank_fusion(
-    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], rank_constant: int = 60
-) -> list[Ranked]:
-    """Reciprocal rank fusion (Cormack et al. 2009): uses ranks only, so the lists' scores need not be comparable.
-
-        score(d) = sum over lists i of  w_i / (rank_constant + rank_i(d)),   ranks from 1; 0 for lists without d
-
-    Args:
-        lists: One ranked list per retriever, best first.
-        weights: One per list; all 1 is the published method.
-        rank_constant: Greater values reduce the advantage of the first ranks.
-
-    Returns:
-        Every passage once, best first; ties in the order of first appearance, list by list.
-    """
-    return _fuse(
-        lists,
-        [[w / (rank_constant + rank) for rank, _ in enumerate(ranked, 1)] for w, ranked in _pairs(weights, lists)],
-    )
 
 
 def weighted_score_fusion(
@@ -53,30 +33,16 @@ def weighted_score_fusion(
         As `reciprocal_rank_fusion`.
     """
     scale = _min_max if scaling == "min_max" else list
-    return _fuse(
-        lists, [[w * score for score in scale([r.score for r in ranked])] for w, ranked in _pairs(weights, lists)]
-    )
-
-
-def _pairs(weights: Sequence[float], lists: Sequence[Sequence[Ranked]]) -> list[tuple[float, Sequence[Ranked]]]:
-    return list(zip(weights, lists, strict=True))
+    scores = [
+        [weight * score for score in scale([hit.score for hit in ranked])]
+        for weight, ranked in zip(weights, lists, strict=True)
+    ]
+    return sum_of_scores(lists, scores)
 
 
 def _min_max(scores: list[float]) -> list[float]:
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
-
-
-def _fuse(lists: Sequence[Sequence[Ranked]], weighted: Sequence[Sequence[float]]) -> list[Ranked]:
-    """Sum each passage's weighted scores over the lists."""
-    passages: dict[str, Passage] = {}
-    scores: dict[str, float] = {}
-    for ranked, list_scores in zip(lists, weighted, strict=True):
-        for hit, score in zip(ranked, list_scores, strict=True):
-            passages.setdefault(hit.passage.id, hit.passage)
-            scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + score
-    # sorted() is stable and dictionaries keep their order: ties stay in the order of first appearance
-    return sorted((Ranked(passages[id_], score) for id_, score in scores.items()), key=lambda hit: -hit.score)
 
 
 class FusedRetriever:

@@ -13,9 +13,9 @@ from common.checks import Precision, check_at_least, check_choice
 from common.command_line import call_with_known
 from common.errors import UserError
 from common.records import Passage, Question, Ranked, clean
+from common.retrieval import reciprocal_rank_fusion
 from common.rewrites import Rewrites
 from harness.interfaces import Retriever, Rewriter
-from harness.retrievers.fusion import reciprocal_rank_fusion
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER

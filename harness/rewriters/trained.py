@@ -77,18 +77,15 @@ class TrainedRewriter:
 
         _check_known(self.name, self.strategies, strategies)
         tokens = tokens_read(self.model.lm)
-        tasks = [self.model.task(each.text, name, each.history) for each in questions for name in strategies]
-        inputs = self.model.encode(tasks)
-        fitting = {row: ids for row, ids in enumerate(inputs) if ids is not None}
-        written = dict(zip(fitting, self.model.write(list(fitting.values())), strict=True))
+        written = self.model.rewrite([(each.text, each.history) for each in questions], strategies)
         tokens_each = (tokens_read(self.model.lm) - tokens) / max(1, len(questions))
         too_long = f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"
         found = []
-        for number, question in enumerate(questions):
-            rows = dict(zip(strategies, range(number * len(strategies), len(tasks)), strict=False))
-            queries = {name: self.model.queries(written.get(row, ""), name) for name, row in rows.items()}
-            why = {name: EMPTY if row in written else too_long for name, row in rows.items()}
-            costs = {"model_calls": float(sum(row in written for row in rows.values())), "tokens": tokens_each}
+        for question, texts in zip(questions, written, strict=True):
+            queries = {name: self.model.queries(text or "", name) for name, text in texts.items()}
+            why = {name: too_long if text is None else EMPTY for name, text in texts.items()}
+            calls = sum(text is not None for text in texts.values())
+            costs = {"model_calls": float(calls), "tokens": tokens_each}
             found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, found)
         return found

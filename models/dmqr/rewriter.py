@@ -133,6 +133,23 @@ class Rewriter(nn.Module):
         written = self.lm.write(inputs, [self.max_rewrite_tokens] * len(inputs))
         return [self.encode.decoded(each.ids) for each in written]
 
+    def rewrite(
+        self, questions: Sequence[tuple[str, Sequence[str]]], strategies: Sequence[str]
+    ) -> list[dict[str, str | None]]:
+        """The greedy rewrite of every question by every strategy, in order; batched over both.
+
+        Args:
+            questions: Each with the turns of the dialogue before it, oldest first.
+            strategies: Names.
+
+        Returns:
+            For each question strategy -> rewrite; None if the question is too long.
+        """
+        inputs = self.encode([self.task(text, name, history) for text, history in questions for name in strategies])
+        written = iter(self.write([ids for ids in inputs if ids is not None]))
+        texts = iter([None if ids is None else next(written) for ids in inputs])
+        return [{name: next(texts) for name in strategies} for _ in questions]
+
     def queries(self, text: str, strategy: str) -> tuple[str, ...]:
         """The distinct queries in a rewrite; none if it is empty."""
         return queries_of(text, self.strategies[strategy].several)

@@ -1,11 +1,15 @@
 """Mistakes in the training of rewriters: one line that says what to type, an exit code, and nothing left behind."""
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from common.records import Passage
+from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import command, refused
-from tests.trainers.test_dmqr import workplace  # noqa: F401 (a fixture)
+from tests.trainers.test_dmqr import gold_of, workplace, write_gold  # noqa: F401 (a fixture)
 
 USAGE, BAD_DATA, MISSING = 2, 65, 66
 
@@ -46,3 +50,43 @@ def test_one_line_and_nothing_left(
     refused(command(workplace, "train.py", "fit", "--config", "config.yaml", *given), code, *parts)
     after = [path for path in sorted(workplace.rglob("*")) if path.suffix != ".lock"]
     assert [path for path in after if path not in before and path.is_file()] == []
+
+
+GOLD = ("--data.gold_questions", "[{layout: hotpotqa, path: gold.json}]")
+BM25 = ("--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", "index")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "parts"),
+    [
+        (GOLD, USAGE, ("data.gold_questions is given without data.retriever",)),
+        (BM25, USAGE, ("data.retriever is given without data.gold_questions",)),
+        ((*BM25[:3], "no-index", *GOLD), MISSING, ("no-index",)),
+        (
+            (*BM25, "--data.gold_questions", "[{layout: hotpotqa, path: none.json}]"),
+            MISSING,
+            ("none.json does not exist",),
+        ),
+        (
+            (*BM25, "--data.gold_questions", "[{layout: hotpotqa, path: other.json}]"),
+            BAD_DATA,
+            ("none of the 13 validation questions", "in data.gold_questions ['other.json']"),
+        ),
+        ((*BM25, *GOLD, "--data.recall_k", "0"), USAGE, ("recall_k must be at least 1",)),
+        ((*BM25, *GOLD), BAD_DATA, ("data.retriever finds none of", "build its index from the passages of data.gold")),
+        (("--checkpoint.monitor", "val/recall_at_10"), USAGE, ("val/recall_at_10", "type --checkpoint.monitor val/f1")),
+    ],
+    ids=str,
+)
+def test_recall_on_validation_is_checked_before_training(
+    workplace: Path,  # noqa: F811
+    options: tuple[str, ...],
+    code: int,
+    parts: tuple[str, ...],
+) -> None:
+    write_gold(workplace)
+    (workplace / "other.json").write_text(json.dumps([gold_of({"question": "is name3"})]))
+    shutil.rmtree(workplace / "index")
+    build_bm25([Passage.of("name1", "another corpus")], workplace / "index")
+    refused(command(workplace, "train.py", "fit", "--config", "config.yaml", *options), code, *parts)
+    assert not (workplace / "checkpoints/tiny/last.ckpt").exists()

@@ -14,15 +14,23 @@ from huggingface_hub import ModelCard
 
 import train
 from common.errors import ArtifactError, DataError, UserError
-from common.records import Question
+from common.records import Passage, Question
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_recall import Recall
+from datamodules.examples.splits import Source
+from datamodules.formats.reading import read_questions
+from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
 from tests.conftest import NAMES
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.table_rewriter import CountingRetriever
 from tests.helpers.tolerances import model_close
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_validation import Validated, summary
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -86,6 +94,27 @@ def write_config(folder: Path, model: Path, dropout: float = 0.1) -> None:
     )  # fmt: skip
 
 
+def gold_of(row: dict[str, Any]) -> dict[str, Any]:
+    """HotpotQA's row of a question: a gold passage for each of its names, in other words than the question's."""
+    names = [word for word in row["question"].split() if word.startswith("name")]
+    return {
+        "_id": row["question"], "question": row["question"], "answer": "x", "supporting_facts": [[n, 0] for n in names],
+        "context": [[n, [f"{n} was born"]] for n in names],
+    }  # fmt: skip
+
+
+def write_gold(folder: Path) -> tuple[str, ...]:
+    """Gold passages, an index with passages that the questions are likelier to find, and the options that search it."""
+    (folder / "gold.json").write_text(json.dumps([gold_of(row) for row in rows(60) if not row.get("history")]))
+    noise = [Passage.of(f"{n} film", f"who is {n} in the city of the film {i}") for n in NAMES[::3] for i in range(2)]
+    build_bm25([*noise, *(Passage.of(n, f"{n} was born") for n in NAMES)], folder / "index")
+    return (
+        "--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", str(folder / "index"),
+        "--data.gold_questions", f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]", "--data.recall_k", "3",
+        "--checkpoint.monitor", "val/recall_at_3", "--checkpoint.mode", "max", "--early_stopping.mode", "max",
+    )  # fmt: skip
+
+
 def fit(name: str, *extra: str) -> Path:
     """Run the command line in this process; the run's folder."""
     train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
@@ -96,8 +125,12 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+def checkpoint_of(folder: Path, file: str = "best.ckpt") -> dict[str, Any]:
+    return torch.load(folder / file, weights_only=True)
+
+
 def weights(folder: Path, file: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / file, weights_only=True)["state_dict"]
+    return checkpoint_of(folder, file)["state_dict"]
 
 
 class _Bench:
@@ -188,15 +221,15 @@ def test_the_parts_make_up_the_mean_over_the_tokens_of_the_step(
             assert sorted(seen) == sorted(batch.rows_P.tolist())
 
 
-def test_the_scores_of_a_validation_by_hand(module: RewriterTrainer) -> None:
-    nothing = None
-    found = module.summarize(
+def test_the_scores_of_a_validation_by_hand() -> None:
+    found = summary(
         [
-            (6.0, 2, "gqr", (1.0, 1.0), False),
-            (3.0, 1, "gqr", (0.0, 0.5), False),
-            (9.0, 3, "cce", (0.0, 0.0), True),
-            (2.0, 4, "cce", nothing, False),
-        ]
+            Validated(6.0, 2, "gqr", (1.0, 1.0), False, Recall(0.5, 0.0)),
+            Validated(3.0, 1, "gqr", (0.0, 0.5), False),
+            Validated(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5)),
+            Validated(2.0, 4, "cce"),
+        ],
+        "recall_at_7",
     )
     assert found == pytest.approx(
         {
@@ -207,6 +240,8 @@ def test_the_scores_of_a_validation_by_hand(module: RewriterTrainer) -> None:
             "empty": 100 / 3,
             "f1_gqr": 75.0,
             "f1_cce": 0.0,
+            "recall_at_7": 75.0,
+            "recall_at_7_question": 25.0,
         }
     )
 
@@ -221,7 +256,7 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
     assert all("lora_" in name for name in weights(folder))
     rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
     assert rewriter.strategies == ("gqr", "decomposition")
-    best = torch.load(folder / "best.ckpt", weights_only=True)
+    best = checkpoint_of(folder)
     module = RewriterTrainer(**{k: v for k, v in best["hyper_parameters"].items() if not k.startswith("_")}).eval()
     module.load_state_dict(best["state_dict"])
     questions = [Question("1", "who is of name5", history=("is name7 born", "name7")), Question("2", "who is name9")]
@@ -239,6 +274,72 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
     exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
     (alone,) = rewriter.model.encode([rewriter.model.task(found["question"], "gqr")])
     assert rewriter.model.encode.decoded(found["ids"][0]) == rewriter.model.write([alone])[0]
+
+
+def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:
+    """The logged figures are those that the harness measures with the exported rewriter.
+
+    Here the lowest recall chooses: it shows that the rewrites count, and so small a model does not learn to raise it.
+    """
+    lowest = ("--checkpoint.mode", "min", "--early_stopping.mode", "min")
+    folder = fit("recall", *write_gold(workplace), *lowest, "--trainer.max_epochs", "8", "--model.learning_rate",
+                 "3.0e-2", "--trainer.check_val_every_n_epoch", "2")  # fmt: skip
+    measured = [row for row in metrics(folder) if "val/recall_at_3" in row]
+    assert len(measured) == 4
+    assert len({row["val/recall_at_3"] for row in measured}) > 1
+    (alone,) = {row["val/recall_at_3_question"] for row in measured}
+    assert 0 < alone < 100
+    rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
+    module = RewriterTrainer(str(checkpoint_of(folder)["hyper_parameters"]["pretrained"]), 40, 8)
+    held = {e.example for e in data_of(module, workplace / "rewrites.jsonl").held_out if not e.example.history}
+    asked = list(read_questions("hotpotqa", "gold.json"))
+    asked = [each for each in asked if each.text in {e.question for e in held}]
+    assert len(asked) > 5
+    searched = Bm25Retriever(Path("index"))
+    system = MultiQueryRetriever(searched, rewriter, rewriter.strategies, per_query=3, fusion="rrf")
+    best = checkpoint_of(folder)["validation_facts"]
+    for name, retriever in (("recall_at_3", system), ("recall_at_3_question", searched)):
+        hits = retriever.search([each.text for each in asked], 3)
+        assert 100 * retrieval_scores(asked, hits, [3])["recall@3"].mean() == pytest.approx(best[name])
+    assert best["recall_at_3"] == min(row["val/recall_at_3"] for row in measured) != alone
+
+
+def test_validation_searches_with_the_question_and_its_rewrites_by_all_strategies(
+    module: RewriterTrainer, workplace: Path
+) -> None:
+    write_gold(workplace)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.5)  # its rewrites depend on the strategy
+    retriever = CountingRetriever(Bm25Retriever(Path("index")))
+    gold = [Source("hotpotqa", "gold.json")]
+    data = data_of(module, workplace / "rewrites.jsonl", retriever=retriever, gold_questions=gold, recall_questions=5)
+    retriever.asked.clear()
+    module.trainer = data.trainer
+    data.trainer.datamodule = data
+    with torch.inference_mode():
+        for number, batch in enumerate(data.val_dataloader()):
+            module.validation_step(batch, number)
+    assert [row for row, each in module.validated.items() if each.recall] == sorted(data.gold)
+    assert len(data.gold) == 5
+    expected: dict[str, set[str]] = {"question": set(), "gqr": set(), "decomposition": set()}
+    for row in data.gold:
+        question = data.held_out[row].example.question
+        expected["question"].add(question)
+        (texts,) = module.rewriter.rewrite([(question, ())], ["gqr", "decomposition"])
+        for name, text in texts.items():
+            expected[name] |= {*module.rewriter.queries(text or "", name)}
+    assert {query for queries, _ in retriever.asked for query in queries} == set.union(*expected.values())
+    assert all(expected[name] - expected[other] for name in expected for other in expected if name != other)
+    assert {k for _, k in retriever.asked} == {10}
+
+
+def test_a_stop_without_better_recall(workplace: Path) -> None:
+    """Weights that do not move have the same recall at every validation."""
+    options = ("--model.learning_rate", HARDLY, "--early_stopping.patience", "1", "--trainer.max_epochs", "5")
+    folder = fit("stopped", *write_gold(workplace), *options)
+    assert len([row for row in metrics(folder) if "val/recall_at_3" in row]) == 2
 
 
 @pytest.mark.numeric
@@ -263,7 +364,7 @@ def test_accumulation_trains_as_one_batch(workplace: Path, checkpoints: dict[str
 @pytest.mark.whole_run
 def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path]) -> None:
     write_config(workplace, checkpoints["t5"], dropout=0.0)
-    options = (*RECORDED, "--model.learning_rate", HARDLY)
+    options = (*RECORDED, "--model.learning_rate", HARDLY, *write_gold(workplace))
     one = fit("one", *options)
     fit_in_turn(workplace, [["--name", "two", *options], ["--name", "full", "--model.lora_rank", "null", *options]])
     full = fit("full-one", *options, "--model.lora_rank", "null")
@@ -273,6 +374,7 @@ def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path
         ours, theirs = ([r for r in metrics(folder) if "val/f1" in r] for folder in (two, alone))
         for mine, other in zip(ours, theirs, strict=True):
             assert mine == model_close(other)
+            assert mine["val/recall_at_3"] == other["val/recall_at_3"] > 0
 
 
 @pytest.mark.numeric

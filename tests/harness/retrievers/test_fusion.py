@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from common.errors import UserError
 from common.records import Passage, Ranked
+from common.retrieval import reciprocal_rank_fusion
 from harness.interfaces import Retriever
-from harness.retrievers.fusion import FusedRetriever, reciprocal_rank_fusion, weighted_score_fusion
+from harness.retrievers.fusion import FusedRetriever, weighted_score_fusion
 
 pytestmark = pytest.mark.numeric
 

@@ -1,0 +1,51 @@
+"""What training and serving share of retrieval: the interface of retrievers, and reciprocal rank fusion.  Standard library only."""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from common.records import Passage, Ranked
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Finds passages; the classes are in `harness/retrievers`."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query, best first; fewer if fewer match.
+
+        An empty query returns an empty list.  `k` must be at least 1.
+        """
+
+
+def reciprocal_rank_fusion(
+    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], rank_constant: int = 60
+) -> list[Ranked]:
+    """Reciprocal rank fusion (Cormack et al. 2009): uses ranks only, so the lists' scores need not be comparable.
+
+        score(d) = sum over lists i of  w_i / (rank_constant + rank_i(d)),   ranks from 1; 0 for lists without d
+
+    Args:
+        lists: One ranked list per retriever or query, best first.
+        weights: One per list; all 1 is the published method.
+        rank_constant: Greater values reduce the advantage of the first ranks.
+
+    Returns:
+        Every passage once, best first; ties in the order of first appearance, list by list.
+    """
+    scores = [
+        [weight / (rank_constant + rank) for rank, _ in enumerate(ranked, 1)]
+        for weight, ranked in zip(weights, lists, strict=True)
+    ]
+    return sum_of_scores(lists, scores)
+
+
+def sum_of_scores(lists: Sequence[Sequence[Ranked]], weighted: Sequence[Sequence[float]]) -> list[Ranked]:
+    """Every passage once, with the sum of its scores in `weighted` over the lists, best first; ties as they appear first."""
+    passages: dict[str, Passage] = {}
+    scores: dict[str, float] = {}
+    for ranked, list_scores in zip(lists, weighted, strict=True):
+        for hit, score in zip(ranked, list_scores, strict=True):
+            passages.setdefault(hit.passage.id, hit.passage)
+            scores[hit.passage.id] = scores.get(hit.passage.id, 0.0) + score
+    # sorted() is stable and dictionaries keep their order: ties stay in the order of first appearance
+    return sorted((Ranked(passages[id_], score) for id_, score in scores.items()), key=lambda hit: -hit.score)

@@ -1,0 +1,95 @@
+"""Retrieval recall of validation questions with and without their rewrites: reads gold passages, searches, and counts."""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from common.errors import DataError
+from common.progress import track
+from common.records import Passage, clean, passage_text
+from common.retrieval import Retriever, reciprocal_rank_fusion
+from datamodules.examples.splits import Source
+from datamodules.formats.reading import read_questions
+
+_PROBED = 20  # gold passages that are searched by their own text, to check the index
+
+Asked = tuple[str, tuple[str, ...]]  # a question and the turns of the dialogue before it, oldest first, all cleaned
+
+
+class Recall(NamedTuple):
+    """Shares of a question's gold passages, 0 to 1."""
+
+    fused: float  # in the first k of question and rewrites, fused
+    question: float  # in the first k of the question alone
+
+
+def asked(question: str, history: Sequence[str] = ()) -> Asked:
+    """What questions of different files are compared by."""
+    return clean(question), tuple(map(clean, history))
+
+
+def read_gold(sources: Sequence[Source], wanted: Collection[Asked]) -> dict[Asked, tuple[Passage, ...]]:
+    """The gold passages of those wanted questions that the files have, compared by their text and the turns before it.
+
+    Of a question that occurs several times the first occurrence with all its gold passages counts.
+
+    Raises:
+        DataError: If the files have none of the questions together with the texts of all its gold passages.
+    """
+    wanted, found, incomplete = set(wanted), {}, set()
+    for source in sources:
+        questions = read_questions(source.layout, source.path, source.limit)
+        for question in track(questions, None, f"reading gold passages from {source.path}"):
+            key = asked(question.text, question.history)
+            if key not in wanted or key in found:
+                continue
+            if question.gold and not question.unshipped_support:
+                found[key] = question.gold
+            else:
+                incomplete.add(key)
+    if not found:
+        without = f" ({len(incomplete)} are, without the texts of their gold passages)" if incomplete else ""
+        raise DataError(
+            f"none of the {len(wanted):,} validation questions, such as {min(wanted)[0][:80]!r}, is in data.gold_questions "
+            f"{[source.path for source in sources]}{without}: name the question files that the rewrites were made of."
+        )
+    return found
+
+
+def check_corpus(retriever: Retriever, gold: Collection[tuple[Passage, ...]], k: int) -> None:
+    """Check that the retriever's corpus holds gold passages, by searching some of them by their own text.
+
+    Raises:
+        DataError: If it finds none of them.
+    """
+    passages = [passage for each in gold for passage in each][:_PROBED]
+    hits = retriever.search([passage_text(passage) for passage in passages], k)
+    if not any(passage.id in {hit.passage.id for hit in each} for passage, each in zip(passages, hits, strict=True)):
+        raise DataError(
+            f"data.retriever finds none of {len(passages)} gold passages by its own text, such as {passages[0].title[:80]!r}: "
+            "build its index from the passages of data.gold_questions; a passage is known by its title and text."
+        )
+
+
+def recalls(
+    retriever: Retriever, k: int, queries: Sequence[Sequence[str]], gold: Sequence[Collection[str]]
+) -> list[Recall]:
+    """Recall of every question at k passages, with one batched search.
+
+    Question and rewrites get k passages together, as many as the question alone: each query retrieves k, and the lists are
+    fused by reciprocal ranks.
+
+    Args:
+        retriever: Searches.
+        k: Passages of each query, and of the fused list.
+        queries: Of each question: itself, then its rewrites, all distinct.
+        gold: Ids of each question's gold passages, at least one.
+    """
+    distinct = list(dict.fromkeys(query for each in queries for query in each))
+    hits = dict(zip(distinct, retriever.search(distinct, k) if distinct else [], strict=True))
+    found = []
+    for each, ids in zip(queries, gold, strict=True):
+        lists = [hits[query] for query in each]
+        fused = reciprocal_rank_fusion(lists, [1.0] * len(lists))
+        shares = [len({hit.passage.id for hit in ranked[:k]} & set(ids)) / len(ids) for ranked in (fused, lists[0])]
+        found.append(Recall(*shares))
+    return found

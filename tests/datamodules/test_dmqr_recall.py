@@ -1,0 +1,82 @@
+"""Retrieval recall on validation: gold passages matched by question, recall of fused lists by hand, indexes of other corpora."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError
+from common.records import Passage, Ranked, passage_text
+from common.retrieval import Retriever
+from datamodules.dmqr_recall import Recall, asked, check_corpus, read_gold, recalls
+from datamodules.examples.splits import Source
+
+A, B, C, D, E = (Passage.of(name, f"text of {name}") for name in "ABCDE")
+
+
+class Table:
+    """A retriever whose lists are written down."""
+
+    def __init__(self, lists: dict[str, Sequence[Passage]]) -> None:
+        self.lists, self.calls = lists, 0
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The first k of each list; nothing for an unknown query."""
+        self.calls += 1
+        return [[Ranked(passage, 0.0) for passage in self.lists.get(query, ())][:k] for query in queries]
+
+
+def row(question: str, gold: Sequence[str] = ("A",), shipped: Sequence[str] = ("A", "B")) -> dict[str, object]:
+    """HotpotQA's layout."""
+    return {
+        "_id": question, "question": question, "answer": "x", "supporting_facts": [[title, 0] for title in gold],
+        "context": [[title, [f"text of {title}"]] for title in shipped],
+    }  # fmt: skip
+
+
+def source(folder: Path, *rows: dict[str, object], name: str = "gold.json") -> Source:
+    (folder / name).write_text(json.dumps(rows))
+    return Source("hotpotqa", str(folder / name))
+
+
+def test_recall_of_the_same_number_of_passages_by_hand() -> None:
+    """k = 2, gold B and D.  q finds A B: 1 of 2.  Fused, with 1/61 and 1/62 for ranks 1 and 2:
+
+    A = 1/61 (q), B = 1/62 + 1/61 (q, r1), D = 1/62 + 1/62 (r1, r2), E = 1/61 (r2); so B, D: 2 of 2.
+    """
+    retriever = Table({"q": (A, B, D), "r1": (B, D), "r2": (E, D), "p": (C, A)})
+    assert isinstance(retriever, Retriever)
+    found = recalls(retriever, 2, [("q", "r1", "r2"), ("p",), ("none", "r1")], [{B.id, D.id}, {C.id}, {D.id, E.id}])
+    assert found == [Recall(1.0, 0.5), Recall(1.0, 1.0), Recall(0.5, 0.0)]
+    assert retriever.calls == 1
+
+
+def test_a_rewrite_can_cost_recall() -> None:
+    retriever = Table({"q": (A, B), "bad": (C, D), "worse": (C, D)})
+    assert recalls(retriever, 2, [("q", "bad", "worse")], [{A.id, B.id}]) == [Recall(0.0, 1.0)]
+
+
+def test_gold_passages_are_matched_by_the_text_of_the_question(tmp_path: Path) -> None:
+    files = [
+        source(tmp_path, row("who  is A"), row("other"), row("who is A", ["B"]), name="one.json"),
+        source(tmp_path, row("of both", ["A", "B"]), row("gone", ["A", "Z"]), row("none", []), name="two.json"),
+    ]
+    wanted = {asked(text) for text in ("who is A", "of both", "gone", "none", "not there")}
+    wanted.add(asked("other", ["in a dialogue"]))
+    assert read_gold(files, wanted) == {asked("who is A "): (A,), asked("of both"): (A, B)}
+
+
+def test_files_without_the_questions_are_refused(tmp_path: Path) -> None:
+    file = source(tmp_path, row("who"), row("gone", ["Z"]))
+    with pytest.raises(
+        DataError, match=r"none of the 2 validation questions, such as 'gone', is in .*\(1 are, without the"
+    ):
+        read_gold([file], {asked("gone"), asked("someone else")})
+
+
+def test_an_index_of_another_corpus_is_refused() -> None:
+    own = Table({passage_text(A): (E, A)})
+    check_corpus(own, [(B,), (A,)], 2)
+    with pytest.raises(DataError, match=r"data.retriever finds none of 2 gold passages by its own text, such as 'B'"):
+        check_corpus(own, [(B,), (A,)], 1)  # E alone

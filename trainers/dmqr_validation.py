@@ -1,0 +1,48 @@
+"""Validation results of DMQR-RAG's generative rewriters, and the metrics that they give."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from datamodules.dmqr_recall import Recall
+
+
+class Validated(NamedTuple):
+    """The results of one validation rewrite."""
+
+    nll: float  # nats, summed over its tokens
+    tokens: int
+    strategy: str
+    scores: tuple[float, float] | None = None  # exact match and token F1, 0 to 1; of generated ones
+    empty: bool = False  # whether the generated text holds no query
+    recall: Recall | None = (
+        None  # of its question, with rewrites by all strategies; of one row of each searched question
+    )
+
+
+def summary(results: Sequence[Validated], recall_name: str) -> dict[str, float]:
+    """Metrics of all rewrites by name; shares in percent.
+
+    Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the searched
+    questions recall with their rewrites, and of the question alone, with equally many passages.
+
+    Args:
+        results: Of all rewrites, in order.
+        recall_name: Of the first of these recalls; the other's ends in `_question`.
+    """
+    tokens = sum(each.tokens for each in results)
+    scored = [(each.strategy, *each.scores, each.empty) for each in results if each.scores is not None]
+    found = {"loss_nats": sum(each.nll for each in results) / tokens, "rewrite_tokens": float(tokens)}
+    if scored:
+        found |= {"em": _percent([em for _, em, _, _ in scored]), "f1": _percent([f for _, _, f, _ in scored])}
+        found["empty"] = _percent([float(empty) for *_, empty in scored])
+        names = sorted({strategy for strategy, *_ in scored})
+        if len(names) > 1:
+            found |= {f"f1_{name}": _percent([f for each, _, f, _ in scored if each == name]) for name in names}
+    if searched := [each.recall for each in results if each.recall is not None]:
+        found[recall_name] = _percent([each.fused for each in searched])
+        found[f"{recall_name}_question"] = _percent([each.question for each in searched])
+    return found
+
+
+def _percent(shares: Sequence[float]) -> float:
+    return 100 * sum(shares) / len(shares)
