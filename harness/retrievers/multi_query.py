@@ -14,7 +14,7 @@ from common.command_line import call_with_known
 from common.errors import UserError
 from common.records import Passage, Question, Ranked, clean
 from common.rewrites import Rewrites
-from harness.interfaces import Retriever, Rewriter
+from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.fusion import reciprocal_rank_fusion
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
 from harness.runtime.memory_needs import Load, Machine, Memory
@@ -93,7 +93,8 @@ def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
 class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
-    Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
+    A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and their
+    rewrites in a second batched search.  Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -204,26 +205,44 @@ class MultiQueryRetriever:
             k: Passages of the fused list.
             per_query: Passages per query; the option's when None.
         """
-        times = [time.perf_counter()]
-        rewrites: Sequence[Rewrites | None] = [None] * len(questions)
-        if self.rewriter is not None and questions:
-            rewrites = self.rewriter.rewrite(questions, self.strategies)
+        per_query = per_query or self.per_query
+        texts = [clean(question.text) for question in questions]
+        began = time.perf_counter()
+        first = self._first_search(texts, per_query)
+        searched = time.perf_counter()
+        rewrites = self._rewrites(questions, [first[text] for text in texts] if first else None)
         made = [self._queries(*pair) for pair in zip(questions, rewrites, strict=True)]
-        times.append(time.perf_counter())
-        found = self._search(made, per_query or self.per_query)
-        times.append(time.perf_counter())
+        rewritten = time.perf_counter()
+        found = self._search(made, per_query, first)
+        retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
-        ranked = self._fuse([clean(question.text) for question in questions], found)
-        times.append(time.perf_counter())
+        ranked = self._fuse(texts, found)
         results = [
             MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
             for searches, written, hits in zip(found, rewrites, ranked, strict=True)
         ]
-        stages = ("rewriting", "retrieval", "reranking")
         seconds = {
-            stage: end - start for stage, start, end in zip(stages, times, times[1:], strict=False)
-        }  # fmt: skip
+            "rewriting": rewritten - searched,
+            "retrieval": searched - began + retrieved - rewritten,
+            "reranking": time.perf_counter() - retrieved,
+        }
         return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
+
+    def _first_search(self, texts: Sequence[str], per_query: int) -> dict[str, list[Ranked]]:
+        """What the questions find, for a rewriter that reads it; empty for any other."""
+        if not isinstance(self.rewriter, FeedbackRewriter) or not texts:
+            return {}
+        distinct = list(dict.fromkeys(texts))
+        return dict(zip(distinct, self.retriever.search(distinct, max(per_query, self.rewriter.feedback)), strict=True))
+
+    def _rewrites(
+        self, questions: Sequence[Question], first: Sequence[Sequence[Ranked]] | None
+    ) -> Sequence[Rewrites | None]:
+        if self.rewriter is None or not questions:
+            return [None] * len(questions)
+        if isinstance(self.rewriter, FeedbackRewriter):
+            return self.rewriter.rewrite(questions, self.strategies, first or [])
+        return self.rewriter.rewrite(questions, self.strategies)
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""
@@ -236,12 +255,15 @@ class MultiQueryRetriever:
         made = made or {clean(question.text): [ORIGINAL]}  # an adaptive rewriter may select nothing
         return {query: tuple(makers) for query, makers in made.items()}
 
-    def _search(self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int) -> list[tuple[QueryHits, ...]]:
-        """One batched search with the distinct queries of all questions."""
-        distinct = list(dict.fromkeys(query for queries in made for query in queries))
-        hits = dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))
+    def _search(
+        self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]
+    ) -> list[tuple[QueryHits, ...]]:
+        """One batched search with the distinct queries of all questions that have not been searched first."""
+        distinct = list(dict.fromkeys(query for queries in made for query in queries if query not in first))
+        hits = {**first, **dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))}
         return [
-            tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
+            tuple(QueryHits(query, makers, tuple(hits[query][:k])) for query, makers in queries.items())
+            for queries in made
         ]
 
     def _fuse(self, questions: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:

@@ -1,0 +1,127 @@
+"""File format of word labels, written by `infer.py label` and read by training: how much each word changes a question's retrieval.
+
+JSON Lines, one question per line:
+
+    {"question_id", "question", "recall": f(q), "without": {word: change}, "with": {word: change},
+     "passages": [{"title", "text"}, ... feedback passages, best first]}
+
+    f(query)      mean over the question's gold passages of  C / (C + rank),  0 for a passage that is not found
+    "without"     f(q without the word) - f(q), for distinct words of the question
+    "with"        f(q + " " + word) - f(q), for distinct words of the passages that are not in the question
+
+Words are in lower case (`models.dmqr.words`).  Changes of 0 are not stored.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from common.errors import DataError, MissingInputError
+from common.files import write_atomically
+from common.records import Passage
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
+from datamodules.formats.sources import rows
+
+_FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
+_DECIMALS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WordLabels:
+    """The labels of one question.  Words that a mapping lacks change nothing."""
+
+    question_id: str
+    question: str
+    recall: float  # f(q), 0 to 1
+    without_word: Mapping[str, float]  # word of the question -> change of f when it is left out, -1 to 1
+    with_word: Mapping[str, float]  # word of the passages -> change of f when it joins the question, -1 to 1
+    passages: tuple[Passage, ...]  # feedback passages, best first
+
+
+def is_word_labels(path: Path) -> bool:
+    """Whether a file is one of word labels, by its first line."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            return json.loads(file.readline()).keys() == _FIELDS
+    except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
+        return False
+
+
+def to_row(labels: WordLabels) -> dict[str, object]:
+    """A row of the file: changes are rounded to 4 decimals, and those of 0 are left out."""
+    return {
+        "question_id": labels.question_id,
+        "question": labels.question,
+        "recall": round(labels.recall, _DECIMALS),
+        "without": _stored(labels.without_word),
+        "with": _stored(labels.with_word),
+        "passages": [{"title": passage.title, "text": passage.text} for passage in labels.passages],
+    }
+
+
+def from_row(row: Row) -> WordLabels:
+    """The labels of a row of the file.
+
+    Raises:
+        DataError: If a field is missing or has another type or range; names the field.
+    """
+    found = [
+        Passage.of(fields.optional_text(passage, "title"), fields.text(passage, "text"))
+        for passage in fields.optional_objects(row, "passages")
+    ]
+    return WordLabels(
+        fields.identity(row, "question_id"),
+        fields.filled_text(row, "question"),
+        _number(fields.get(row, "recall"), "field 'recall'", 0),
+        _changes(row, "without"),
+        _changes(row, "with"),
+        tuple(found),
+    )
+
+
+def write_word_labels(path: Path, labels: Iterable[WordLabels]) -> None:
+    """Write labels atomically, one question per line.  Raises as `write_atomically`."""
+
+    def write(temporary: Path) -> None:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(to_row(each), ensure_ascii=False) + "\n" for each in labels)
+
+    write_atomically(path, write)
+
+
+def read_word_labels(paths: Sequence[str]) -> list[WordLabels]:
+    """The labels of one or several files, in order.
+
+    Raises:
+        MissingInputError: If a file does not exist.
+        DataError: If a row is invalid; names file and line.
+    """
+    found: list[WordLabels] = []
+    for path in paths:
+        if not Path(path).is_file():
+            raise MissingInputError(f"{path} does not exist: write it with `python infer.py label --out {path} ...`.")
+        for place, row in rows(path):
+            try:
+                found.append(from_row(row))
+            except DataError as error:
+                raise DataError(f"{path}, {place}: {error}. Run `python infer.py label` again.") from error
+    return found
+
+
+def _stored(changes: Mapping[str, float]) -> dict[str, float]:
+    rounded = {word: round(change, _DECIMALS) for word, change in changes.items()}
+    return {word: change for word, change in rounded.items() if change}
+
+
+def _changes(row: Row, field: str) -> dict[str, float]:
+    changes = fields.as_object(fields.get(row, field), f"field '{field}'")
+    return {word: _number(change, f"{word!r} in field '{field}'", -1) for word, change in changes.items()}
+
+
+def _number(value: object, what: str, least: float) -> float:
+    """A number from `least` to 1.  Raises DataError, naming it by `what`, if it is not."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= 1:
+        raise DataError(f"{what} is {json.dumps(value)[:40]}, not a number from {least} to 1")
+    return float(value)
