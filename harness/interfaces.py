@@ -91,6 +91,19 @@ class Rewriter(Protocol):
 
 
 @runtime_checkable
+class FeedbackRewriter(Protocol):
+    """A rewriter that reads what a first search with the question found."""
+
+    name: str
+    feedback: int  # passages of the first search that it reads
+
+    def rewrite(
+        self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]
+    ) -> list[Rewrites]:
+        """As `Rewriter.rewrite`, with what the first search found for each question, best first."""
+
+
+@runtime_checkable
 class PairScorer(Protocol):
     """DR-RAG's classifier C(q, d1, d2); implemented by `models.drrag.triple_classifier.TripleClassifier`."""
 

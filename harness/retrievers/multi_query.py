@@ -15,7 +15,7 @@ from common.errors import UserError
 from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion
 from common.rewrites import Rewrites
-from harness.interfaces import Retriever, Rewriter
+from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
@@ -93,7 +93,8 @@ def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
 class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
-    Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
+    A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and their
+    rewrites in a second batched search.  Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -213,23 +214,26 @@ class MultiQueryRetriever:
             k: Passages of the fused list.
             per_query: Passages per query; the option's when None.
         """
-        times = [time.perf_counter()]
-        rewrites = self.rewrites(questions)
+        per_query = per_query or self.per_query
+        began = time.perf_counter()
+        first = self._first_search(questions, per_query)
+        searched = time.perf_counter()
+        rewrites = self.rewrites(questions, first)
         made = [self._queries(*pair) for pair in zip(questions, rewrites, strict=True)]
-        times.append(time.perf_counter())
-        found = self._search(made, per_query or self.per_query)
-        times.append(time.perf_counter())
+        rewritten = time.perf_counter()
+        found = self._search(made, per_query, first)
+        retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
         ranked = self._fuse(self.judges(questions, rewrites), found)
-        times.append(time.perf_counter())
         results = [
             MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
             for searches, written, hits in zip(found, rewrites, ranked, strict=True)
         ]
-        stages = ("rewriting", "retrieval", "reranking")
         seconds = {
-            stage: end - start for stage, start, end in zip(stages, times, times[1:], strict=False)
-        }  # fmt: skip
+            "rewriting": rewritten - searched,
+            "retrieval": searched - began + retrieved - rewritten,
+            "reranking": time.perf_counter() - retrieved,
+        }
         return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
 
     def judges(self, questions: Sequence[Question], rewrites: Sequence[Rewrites | None]) -> list[str]:
@@ -237,11 +241,28 @@ class MultiQueryRetriever:
         own = [made.queries.get(self.judged_by, ()) if made else () for made in rewrites]
         return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
 
-    def rewrites(self, questions: Sequence[Question]) -> Sequence[Rewrites | None]:
-        """What the rewriter makes of each question; None for each without a rewriter."""
+    def rewrites(
+        self, questions: Sequence[Question], first: Mapping[str, Sequence[Ranked]] | None = None
+    ) -> Sequence[Rewrites | None]:
+        """What the rewriter makes of each question; None for each without a rewriter.
+
+        Args:
+            questions: The questions.
+            first: What their texts find, for a rewriter that reads it; searched here when None.
+        """
         if self.rewriter is None or not questions:
             return [None] * len(questions)
-        return self.rewriter.rewrite(questions, self.strategies)
+        if not isinstance(self.rewriter, FeedbackRewriter):
+            return self.rewriter.rewrite(questions, self.strategies)
+        first = self._first_search(questions, self.per_query) if first is None else first
+        return self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
+
+    def _first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
+        """What the questions' texts find, for a rewriter that reads it; empty for any other."""
+        if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
+            return {}
+        texts = list(dict.fromkeys(clean(question.text) for question in questions))
+        return dict(zip(texts, self.retriever.search(texts, max(per_query, self.rewriter.feedback)), strict=True))
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:
         """The distinct queries of a question, in order, with what made each; equal ones search once."""
@@ -254,12 +275,15 @@ class MultiQueryRetriever:
         made = made or {clean(question.text): [ORIGINAL]}  # an adaptive rewriter may select nothing
         return {query: tuple(makers) for query, makers in made.items()}
 
-    def _search(self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int) -> list[tuple[QueryHits, ...]]:
-        """One batched search with the distinct queries of all questions."""
-        distinct = list(dict.fromkeys(query for queries in made for query in queries))
-        hits = dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))
+    def _search(
+        self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]
+    ) -> list[tuple[QueryHits, ...]]:
+        """One batched search with the distinct queries of all questions that have not been searched first."""
+        distinct = list(dict.fromkeys(query for queries in made for query in queries if query not in first))
+        hits = {**first, **dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))}
         return [
-            tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
+            tuple(QueryHits(query, makers, tuple(hits[query][:k])) for query, makers in queries.items())
+            for queries in made
         ]
 
     def _fuse(self, judges: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:

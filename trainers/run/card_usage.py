@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from models.dmqr.rewriter import PART as PART_OF_REWRITER
 from models.dmqr.rewriter import Rewriter
+from models.dmqr.word_selector import PART as PART_OF_SELECTOR
+from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import PART, TripleClassifier
 from models.rerag.context_tokenizer import ContextFormat
 from models.rerag.estimator import RelevanceEstimator
@@ -150,6 +152,25 @@ batch = {inputs}
 with torch.inference_mode():
     ids = network.generate(**batch, max_new_tokens={rewriter.max_rewrite_tokens}, do_sample=False)
 query = tokenizer.decode(ids[0]{start}, skip_special_tokens=True)
+```"""
+
+
+def selector_usage(selector: WordSelector) -> str:
+    """Markdown with the calls that score the words of a question and a passage."""
+    return f"""{CLEAN}  A word's score is that of its first token; words are the longest runs of letters and digits.
+
+```python
+{IMPORTS.format(kind="AutoModelForTokenClassification", part=PART_OF_SELECTOR)}
+
+{QUESTION}
+text = "Jaws (film). Jaws is a 1975 thriller directed by Steven Spielberg."
+batch = tokenizer(question, text, truncation="only_second", return_offsets_mapping=True, return_tensors="pt")
+spans = batch.pop("offset_mapping")[0].tolist()
+with torch.inference_mode():
+    probabilities = network(**batch).logits[0].sigmoid().tolist()
+parts = batch.sequence_ids(0)  # 0: the question, 1: the passage
+stays = [(question[start:end], stay) for (start, end), (stay, _), part in zip(spans, probabilities, parts) if part == 0]
+joins = [(text[start:end], join) for (start, end), (_, join), part in zip(spans, probabilities, parts) if part == 1]
 ```"""
 
 

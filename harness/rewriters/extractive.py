@@ -1,0 +1,212 @@
+"""Extractive rewriting: queries of the question's own words, and of words of what a first search found, chosen by a trained encoder.
+
+kwr   the question's words that stay: without them retrieval is worse
+cce   the most important of these
+par   the question with words of the first search's best passages, as RM3 does it, but each word is chosen in its context
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from common.checks import Precision, check_at_least, check_share
+from common.errors import UserError
+from common.records import Question, Ranked, clean
+from common.rewrites import Rewrites
+from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.runtime.provenance import computed_in
+from models.dmqr.word_selector import ScoredWord, WordScores, WordSelector
+
+STRATEGIES = ("kwr", "cce", "par")
+NOTHING_STAYS = "no word of the question stays"
+NOTHING_JOINS = "no word of the first search joins"
+NOTHING_FOUND = "the first search found nothing"
+
+
+class ExtractiveRewriter:
+    """Chooses words with an encoder that `trainers.dmqr_words` has exported; needs no language model.
+
+    It reads the question with each of the first passages that the question alone finds.  A word of the question is judged by the mean
+    of its log-odds over the passages, a word of the passages by its maximum.  The costs of a question are its pairs (model_calls),
+    their tokens, and its fallbacks.
+
+    Args:
+        serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.
+        passages: Passages of the first search that are read.
+        stay_probability: Least probability of a word of the question in kwr and cce.
+        core_share: Share of these words, the most probable first, that cce keeps, in (0, 1].
+        join_probability: Least probability of a word that joins in par.
+        join_words: Most words that join in par.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If a value is not allowed, or the device is not possible here.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format.
+    """
+
+    def __init__(
+        self,
+        serving: Path,
+        passages: int = 5,
+        stay_probability: float = 0.5,
+        core_share: float = 0.5,
+        join_probability: float = 0.25,
+        join_words: int = 6,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(passages, stay_probability, core_share, join_probability, join_words)
+        self.model = WordSelector.load(Path(serving), device, precision)
+        self.name = _name(serving)
+        self.feedback = passages
+        self.stay_log_odds, self.join_log_odds = _log_odds(stay_probability), _log_odds(join_probability)
+        self.core_share, self.join_words = core_share, join_words
+
+    @staticmethod
+    def check_options(
+        passages: int, stay_probability: float, core_share: float, join_probability: float, join_words: int
+    ) -> None:
+        """Raise UserError if a value is not allowed."""
+        check_at_least(1, passages=passages, join_words=join_words)
+        check_share(stay_probability=stay_probability, core_share=core_share, join_probability=join_probability)
+        if not core_share:
+            raise UserError("core_share is 0; allowed: more than 0, at most 1.")
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies that it makes."""
+        return STRATEGIES
+
+    @property
+    def facts(self) -> list[str]:
+        """The model, for reports."""
+        return [f"rewriter: {self.name}, on {self.feedback} passages, computed in {computed_in(self.model)}"]
+
+    @staticmethod
+    def check_strategies(strategies: Sequence[str], serving: Path) -> None:
+        """Raise UserError if it does not make one; called before anything is loaded."""
+        _check_known(_name(serving), strategies)
+
+    @staticmethod
+    def memory(machine: Machine, load: Load, serving: Path, passages: int, device: str, precision: Precision) -> Memory:
+        """The network, with every question's passages."""
+        from models.dmqr.word_selector_memory import word_selector_memory
+
+        needs = machine.networks(
+            serving, device, precision,
+            lambda compute: {"rewriter": word_selector_memory(Path(serving), load.questions * passages, compute)},
+        )  # fmt: skip
+        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
+
+    def rewrite(
+        self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()
+    ) -> list[Rewrites]:
+        """The queries of every question by every strategy, in order; batched over questions and passages.
+
+        Args:
+            questions: The questions.
+            strategies: Among kwr, cce and par.
+            found: What the first search found for each question, best first.
+
+        Raises:
+            UserError: If a strategy is another one, or what the first search found is missing.
+        """
+        _check_known(self.name, strategies)
+        if len(found) != len(questions):
+            raise UserError(
+                f"{self.name} reads what a first search found: use it in harness.retrievers.multi_query.MultiQueryRetriever or "
+                "harness.strategies.dmqr.Dmqr, which give it."
+            )
+        texts = [clean(question.text) for question in questions]
+        pairs = [(text, hit.passage) for text, hits in zip(texts, found, strict=True) for hit in hits[: self.feedback]]
+        tokens = self.model.tokens_read
+        scores = iter(self.model.scores(pairs))
+        tokens_each = (self.model.tokens_read - tokens) / max(1, len(questions))
+        result = []
+        for text, hits in zip(texts, found, strict=True):
+            each = [next(scores) for _ in hits[: self.feedback]]
+            read = [one for one in each if one is not None]
+            queries, why = self._queries(text, strategies, read, bool(each))
+            costs = {"model_calls": float(len(read)), "tokens": tokens_each}
+            result.append(with_fallbacks(text, strategies, queries, why, costs=costs))
+        tell_fallbacks(self.name, result)
+        return result
+
+    def _queries(
+        self, question: str, strategies: Sequence[str], read: Sequence[WordScores], found: bool
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
+        """The queries by strategy, and why one may be missing."""
+        if not read:
+            too_long = (
+                f"the question leaves no room in the {self.model.encode.max_tokens} tokens that the rewriter reads"
+            )
+            return {}, dict.fromkeys(strategies, too_long if found else NOTHING_FOUND)
+        read_text = self.model.encode.text(question)
+        stays = staying(read, self.stay_log_odds)
+        made = {
+            "kwr": written(read_text, stays),
+            "cce": written(read_text, core(stays, self.core_share)),
+            "par": " ".join(joining(read, self.join_log_odds, self.join_words)),
+        }
+        if made["par"]:
+            made["par"] = f"{question} {made['par']}"
+        queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made[name]}
+        return queries, {name: NOTHING_JOINS if name == "par" else NOTHING_STAYS for name in strategies}
+
+
+def staying(read: Sequence[WordScores], least: float) -> list[ScoredWord]:
+    """The question's words whose mean log-odds over the passages reach `least`, in order."""
+    means = [
+        ScoredWord(columns[0].word, sum(each.log_odds for each in columns) / len(columns))
+        for columns in zip(*(scores.stays for scores in read), strict=True)
+    ]
+    return [each for each in means if each.log_odds >= least]
+
+
+def core(words: Sequence[ScoredWord], share: float) -> list[ScoredWord]:
+    """The most probable share of the words, at least one of them, in order; of equal ones the first."""
+    count = math.ceil(share * len(words))
+    kept = sorted(range(len(words)), key=lambda place: (-words[place].log_odds, place))[:count]
+    return [words[place] for place in sorted(kept)]
+
+
+def joining(read: Sequence[WordScores], least: float, most: int) -> list[str]:
+    """The passages' words that join: the most probable ones, as they are written where they are most probable, in the order of the
+    passages and of their text.
+
+    Args:
+        read: The words of each passage, the best passage first.
+        least: Least log-odds.
+        most: Maximum number of words.
+    """
+    best: dict[str, tuple[float, int, ScoredWord]] = {}
+    for place, scores in enumerate(read):
+        for each in scores.joins:
+            if each.log_odds >= least and (each.word.text not in best or each.log_odds > best[each.word.text][0]):
+                best[each.word.text] = each.log_odds, place, each
+    chosen = sorted(best.values(), key=lambda found: (-found[0], found[1], found[2].word.start))[:most]
+    return [each.word.text for _, _, each in sorted(chosen, key=lambda found: (found[1], found[2].word.start))]
+
+
+def written(text: str, words: Iterable[ScoredWord]) -> str:
+    """Words as the text writes them, with blanks between."""
+    return " ".join(text[each.word.start : each.word.end] for each in words)
+
+
+def _log_odds(probability: float) -> float:
+    if probability in (0, 1):
+        return math.inf if probability else -math.inf
+    return math.log(probability / (1 - probability))
+
+
+def _name(serving: Path) -> str:
+    return f"extractive rewriter {serving}"
+
+
+def _check_known(name: str, strategies: Sequence[str]) -> None:
+    unknown = [each for each in strategies if each not in STRATEGIES]
+    if unknown:
+        raise UserError(f"{name} does not make {unknown[0]!r}; it makes: {', '.join(STRATEGIES)}.")

@@ -1,0 +1,172 @@
+"""The network of the extractive rewriter: for a question and a passage of its first search, which of the question's words stay in
+a query, and which of the passage's words join it.  An encoder with two logits per token: a token classifier of transformers.
+
+Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedModel
+
+from common.checks import Precision
+from common.errors import UserError
+from common.records import Passage
+from models.devices import autocast, compute_dtype, resolve_device
+from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
+from models.dmqr.words import Word
+from models.full_precision import keep_heads_in_fp32
+from models.length_batching import length_batches
+from models.loading import load_network, save_network
+from models.pair_export import pair_tokenizer
+from models.parallel_batches import each_batch
+from models.pretrained import resolve
+from models.serving_manifest import read_manifest
+from models.token_count import CountsTokens
+
+KIND = "dmqr_word_selector"
+PART = "selector"
+STAYS, JOINS = 0, 1
+LABELS = {STAYS: "stays", JOINS: "joins"}
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredWord:
+    """A word with its log-odds (nats)."""
+
+    word: Word
+    log_odds: float
+
+
+@dataclass(frozen=True, slots=True)
+class WordScores:
+    """The words of one (question, passage)."""
+
+    stays: list[ScoredWord]  # every word of the question, in order
+    joins: list[ScoredWord]  # every distinct word of the passage that the question lacks, at its best place, in order
+
+
+class WordSelector(CountsTokens, nn.Module):
+    """Scores the words of (question, passage) pairs.  Create it with `build` (training) or `load` (serving).
+
+    Args:
+        network: A token classifier with two labels, each of which is a decision by itself (sigmoid, not softmax).
+        encode: Turns pairs into token ids.
+    """
+
+    network: PreTrainedModel
+    inference_dtype: torch.dtype | None = None  # of `scores`; None: as the caller's autocast says
+
+    def __init__(self, network: PreTrainedModel, encode: WordPairEncoder) -> None:
+        super().__init__()
+        self.network, self.encode = network, encode
+        self.segments = getattr(network.config, "type_vocab_size", 0) > 1  # whether the encoder knows two segments
+        keep_heads_in_fp32(network)
+
+    @classmethod
+    def build(cls, pretrained: str, max_tokens: int = 256, dropout: float | None = None) -> Self:
+        """A selector to train.
+
+        Args:
+            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT.
+            max_tokens: Maximum length of a pair, in tokens.
+            dropout: Rate for hidden states and attention; the checkpoint's when None.
+
+        Raises:
+            MissingInputError: If the model is not on this machine.
+            UserError: If it is no encoder, or max_tokens exceeds its positions.
+        """
+        folder = str(resolve(pretrained))
+        config = AutoConfig.from_pretrained(folder)
+        if type(config) not in AutoModelForTokenClassification._model_mapping or config.is_encoder_decoder:
+            raise UserError(
+                f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
+            )
+        room = getattr(config, "max_position_embeddings", None)
+        if room is not None and config.pad_token_id and config.model_type in ("roberta", "xlm-roberta", "camembert"):
+            room -= config.pad_token_id + 1  # their positions begin after the padding token's
+        if room is not None and max_tokens > room:
+            raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
+        encode = WordPairEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
+        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+        options: dict[str, Any] = {} if dropout is None else dict.fromkeys(rates, dropout)
+        options |= {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
+        network = load_network(AutoModelForTokenClassification, folder, new_head=True, dtype=torch.float32, **options)
+        return cls(network, encode)
+
+    @classmethod
+    def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
+        """Load the selector of a serving folder, in evaluation mode; the files' checksums are verified.
+
+        Args:
+            serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.
+            device: auto, cpu, cuda or cuda:N.
+            precision: Of `scores`: auto, fp32 or bf16; see `models.devices.compute_dtype`.
+
+        Raises:
+            MissingInputError: If the folder does not exist.
+            UserError: If the device is not possible here, or the precision is unknown.
+            ArtifactError: If it is corrupt, of another kind or text format.
+        """
+        where = resolve_device(device)
+        dtype = compute_dtype(precision, where)
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        folder = str(Path(serving) / PART)
+        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
+        selector = cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
+        selector.inference_dtype = dtype
+        return selector.to(where).eval()
+
+    def save(self, folder: Path) -> None:
+        """Write network and tokenizer to `folder/selector` for transformers' Auto classes: a pair gives this model's input."""
+        save_network(self.network, folder / PART)
+        tokenizer = pair_tokenizer(
+            self.encode.tokenizer, self.encode.max_tokens, token_types=self.segments, separator_inside=not self.segments
+        )
+        tokenizer.save_pretrained(folder / PART)
+
+    def forward(self, ids_PT: Tensor, types_PT: Tensor, attention_PT: Tensor) -> Tensor:
+        """Log-odds of every token, (P, T, 2), nats, fp32; meaningful at the first token of a word."""
+        segments = {"token_type_ids": types_PT} if self.segments else {}
+        logits_PTL: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT, **segments).logits
+        return logits_PTL.float()
+
+    def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordScores | None]:
+        """The words of every pair, in order; None for a question that leaves no room for a passage.  Batched by length."""
+        inputs = self.encode(pairs)
+        fitting = [row for row, each in enumerate(inputs) if each is not None]
+        sequences = [inputs[row] for row in fitting]
+        device = next(self.parameters()).device
+        self.tokens_read += sum(len(each.ids) for each in sequences if each)
+
+        @torch.inference_mode()
+        def score(rows: list[int]) -> list[WordScores]:
+            chosen = [each for row in rows if (each := sequences[row])]
+            ids_PT, types_PT, attention_PT = (each.to(device, non_blocking=True) for each in self.encode.pad(chosen))
+            with autocast(device, self.inference_dtype):
+                logits_PTL = self(ids_PT, types_PT, attention_PT)
+            return [_scores(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
+
+        found: list[WordScores | None] = [None] * len(pairs)
+        batches = length_batches([len(each.ids) for each in sequences if each], TOKENS_PER_BATCH[device.type])
+        for rows, batch in each_batch(score, batches, device):
+            for row, each in zip(rows, batch, strict=True):
+                found[fitting[row]] = each
+        return found
+
+
+def _scores(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+    own = {each.word.text for each in pair.question_words}
+    best: dict[str, ScoredWord] = {}
+    for placed in pair.passage_words:
+        scored = ScoredWord(placed.word, logits_TL[placed.position][JOINS])
+        text = placed.word.text
+        if text not in own and (text not in best or scored.log_odds > best[text].log_odds):
+            best[text] = scored
+    stays = [ScoredWord(each.word, logits_TL[each.position][STAYS]) for each in pair.question_words]
+    return WordScores(stays, sorted(best.values(), key=lambda each: each.word.start))

@@ -1,0 +1,150 @@
+"""The extractive rewriter: queries of chosen words by hand, feedback from the first search, fallbacks, memory."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.errors import UserError
+from common.records import Question, Ranked
+from harness.interfaces import FeedbackRewriter, Rewriter
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.rewriters.extractive import (
+    NOTHING_FOUND,
+    NOTHING_JOINS,
+    NOTHING_STAYS,
+    ExtractiveRewriter,
+    core,
+    joining,
+    staying,
+    written,
+)
+from harness.runtime.memory_needs import GIB, RAM, Load, Machine
+from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
+from models.dmqr.word_tokenizer import TEXT_FORMAT
+from models.dmqr.words import words_of
+from models.serving_manifest import write_manifest
+from tests.helpers.rerag_world import corpus, questions
+from tests.helpers.table_rewriter import CountingRetriever
+
+PASSAGES = corpus(60)
+ASKED = questions(PASSAGES)[:8]
+TEXT = "Who directed the film Lulu?"
+
+
+@pytest.fixture(scope="module")
+def serving(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An untrained selector, exported."""
+    folder = tmp_path_factory.mktemp("words") / "serving"
+    torch.manual_seed(1)
+    WordSelector.build(str(checkpoints["bert"]), 64).save(folder)
+    write_manifest(folder, KIND, TEXT_FORMAT, 64)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
+    index = tmp_path_factory.mktemp("index") / "bm25"
+    build_bm25(PASSAGES, index)
+    return Bm25Retriever(index)
+
+
+def scored(text: str, *log_odds: float) -> list[ScoredWord]:
+    return [ScoredWord(word, value) for word, value in zip(words_of(text), log_odds, strict=True)]
+
+
+def test_a_word_of_the_question_is_judged_by_the_mean_over_the_passages() -> None:
+    read = [WordScores(scored(TEXT, -3, 1, -2, 3, 5), []), WordScores(scored(TEXT, -1, 0, 1, 1, 5), [])]
+    stays = staying(read, 0.5)
+    assert [(each.word.text, each.log_odds) for each in stays] == [("directed", 0.5), ("film", 2), ("lulu", 5)]
+    assert written(TEXT, stays) == "directed film Lulu"
+    assert written(TEXT, core(stays, 0.5)) == "film Lulu"  # two of three, rounded up
+    assert written(TEXT, core(stays, 0.1)) == "Lulu"
+    assert core([], 0.5) == []
+
+
+def test_a_word_of_the_passages_is_judged_by_its_maximum_and_joins_in_the_order_of_the_text() -> None:
+    first = WordScores([], scored("Georg Pabst born in Raudnitz", 1.0, 2.0, -1.0, -5, 0.5))
+    second = WordScores([], scored("pabst Wien 1885", 3.0, 1.5, 0.4))
+    assert joining([first, second], 0.0, 9) == ["georg", "raudnitz", "pabst", "wien", "1885"]
+    assert joining([first, second], 0.0, 3) == ["georg", "pabst", "wien"]  # the most probable three
+    assert joining([first, second], 2.5, 9) == ["pabst"]
+    assert joining([first], 9.0, 9) == []
+
+
+def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_more(
+    serving: Path, bm25: Bm25Retriever
+) -> None:
+    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, join_words=3, stay_probability=0.0)
+    assert isinstance(rewriter, Rewriter)
+    assert isinstance(rewriter, FeedbackRewriter)
+    counting = CountingRetriever(bm25)
+    both = MultiQueryRetriever(counting, rewriter, ("kwr", "cce", "par"), per_query=4, fusion="rrf")
+    found = both.find(ASKED, 5).results
+    texts = [each.text for each in ASKED]
+    assert counting.asked[0] == (texts, 4)
+    assert len(counting.asked) == 2
+    assert not set(counting.asked[1][0]) & set(texts)  # no query twice
+    for question, result in zip(ASKED, found, strict=True):
+        (first,) = bm25.search([question.text], 4)
+        assert result.searches[0].hits == tuple(first)
+        (made,) = rewriter.rewrite([question], ("kwr", "cce", "par"), [first])
+        assert result.rewrites is not None
+        assert result.rewrites.queries == made.queries
+        assert made.costs["model_calls"] == 2
+        par = made.queries["par"][0]
+        added = par.removeprefix(question.text).split()
+        own = {word.text for word in words_of(question.text)}
+        passages = {word.text for hit in first[:2] for word in words_of(f"{hit.passage.title} {hit.passage.text}")}
+        assert 1 <= len(added) <= 3
+        assert set(added) <= passages - own
+        assert made.queries["kwr"][0].split() == [
+            question.text[word.start : word.end] for word in words_of(question.text)
+        ]
+    assert both.search([texts[0], texts[0], ""], 3)[0] == both.search([texts[0]], 3)[0]
+
+
+def test_it_reads_as_many_passages_as_it_needs_also_where_fewer_are_asked_for(
+    serving: Path, bm25: Bm25Retriever
+) -> None:
+    counting = CountingRetriever(bm25)
+    rewriter = ExtractiveRewriter(serving, passages=5, join_probability=0.0)
+    both = MultiQueryRetriever(counting, rewriter, ("par",), per_query=2, fusion="rrf")
+    (result,) = both.find(ASKED[:1], 2).results
+    assert counting.asked[0][1] == 5
+    assert all(len(search.hits) <= 2 for search in result.searches)
+    assert result.rewrites is not None
+    assert result.rewrites.costs["model_calls"] == 5
+
+
+def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    strict = ExtractiveRewriter(serving, stay_probability=1.0, join_probability=1.0)
+    hits = [Ranked(PASSAGES[0], 1.0)]
+    long = Question("3", "name1 " * 70)
+    made = strict.rewrite([ASKED[0], ASKED[1], long], ["kwr", "par"], [hits, [], hits])
+    assert made[0].fallbacks == {"kwr": NOTHING_STAYS, "par": NOTHING_JOINS}
+    assert made[1].fallbacks == {"kwr": NOTHING_FOUND, "par": NOTHING_FOUND}
+    assert "leaves no room in the 64 tokens" in made[2].fallbacks["kwr"]
+    assert made[0].queries == {"kwr": (ASKED[0].text,), "par": (ASKED[0].text,)}
+    assert [each.costs["model_calls"] for each in made] == [1, 0, 0]
+    assert "6 of 6 rewrites fell back to the question" in capsys.readouterr().err
+
+
+def test_mistakes_are_refused(serving: Path, bm25: Bm25Retriever) -> None:
+    rewriter = ExtractiveRewriter(serving)
+    with pytest.raises(UserError, match=r"does not make 'gqr'; it makes: kwr, cce, par\."):
+        MultiQueryRetriever(bm25, rewriter, ("gqr",), fusion="rrf").find(ASKED[:1], 3)
+    with pytest.raises(UserError, match="reads what a first search found"):
+        rewriter.rewrite(ASKED[:1], ["par"])
+    with pytest.raises(UserError, match="core_share is 0"):
+        ExtractiveRewriter(serving, core_share=0.0)
+
+
+def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
+    machine = Machine({RAM: 8 * GIB}, 2)
+    (need,) = ExtractiveRewriter.memory(machine, Load(questions=50, queries=50), serving, 5, "cpu", "fp32").needs
+    loaded = ExtractiveRewriter(serving, device="cpu", precision="fp32").model.network
+    assert need.weights == sum(tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers()))
+    (less,) = ExtractiveRewriter.memory(machine, Load(1, 1), serving, 1, "cpu", "fp32").needs
+    assert 0 < less.activations < need.activations

@@ -1,0 +1,256 @@
+"""Training of the extractive rewriter: data, loss, and real (tiny) runs of the command line."""
+
+import json
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from huggingface_hub import ModelCard
+
+import train
+from common.errors import DataError, UserError
+from common.records import Passage
+from datamodules.dmqr_words import UNLABELLED, WordData
+from datamodules.examples.splits import Source
+from datamodules.formats.word_labels import WordLabels, to_row
+from models.dmqr.word_selector import JOINS, STAYS, WordSelector
+from tests.conftest import NAMES
+from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
+from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.tolerances import model_close
+from trainers.dmqr_words import WordSelectorTrainer, word_loss
+
+
+def labels(count: int) -> list[WordLabels]:
+    """Learnable labels: the name after "director" joins; of the question the names stay, and "who" does not."""
+    rng, made = random.Random(5), []
+    for number in range(count):
+        film, person, other = rng.sample(NAMES, 3)
+        passages = (
+            Passage.of(film, f"{film} is a film of the director {person} ."),
+            Passage.of(other, f"{other} was born in the city of {film} ."),
+        )
+        made.append(
+            WordLabels(
+                str(number), f"who is of the film {film} {number}", 0.5, {film: -0.4, "who": 0.1, "film": -0.001},
+                {person: 0.3, "director": 0.05, "born": -0.2}, passages,
+            )
+        )  # fmt: skip
+    return made
+
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.dmqr_words.WordSelectorTrainer
+  init_args: {{pretrained: {model}, max_tokens: 48, learning_rate: 1.0e-2, head_learning_rate: 1.0e-2, dropout: 0.0}}
+data:
+  class_path: datamodules.dmqr_words.WordData
+  init_args:
+    train: [{{layout: word_labels, path: {data}}}]
+    validation_fraction: 0.2
+    tokens_per_step: 300
+    tokens_per_validation_batch: 200
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  log_every_n_steps: 1
+  num_sanity_val_steps: 1
+checkpoint: {{monitor: val/average_precision}}
+early_stopping: {{patience: 100}}
+"""
+
+
+def write(path: Path, made: list[WordLabels]) -> None:
+    path.write_text("".join(json.dumps(to_row(each)) + "\n" for each in made))
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with data and a config for a tiny run."""
+    write(tmp_path / "labels.jsonl", labels(60))
+    config = CONFIG.format(model=checkpoints["bert"], data=tmp_path / "labels.jsonl")
+    (tmp_path / "config.yaml").write_text(config)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
+    return tmp_path
+
+
+def fit(name: str, *extra: str) -> Path:
+    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
+    return Path("checkpoints", name)
+
+
+def metrics(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def weights(folder: Path, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    return torch.load(folder / name, weights_only=True)["state_dict"]
+
+
+class Standin:
+    """What a data module asks of Lightning's trainer."""
+
+    is_global_zero = True
+
+    def __init__(self, module: WordSelectorTrainer, rank: int, ranks: int, accumulate: int) -> None:
+        self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
+        self.accumulate_grad_batches = accumulate
+
+
+def data_of(
+    module: WordSelectorTrainer, path: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1, **options: Any
+) -> WordData:
+    given: dict[str, Any] = {"validation_fraction": 0.2, "tokens_per_step": 300, **options}
+    data = WordData([Source("word_labels", str(path))], **given)
+    data.trainer = Standin(module, rank, ranks, accumulate)  # type: ignore[assignment]
+    data.setup("fit")
+    return data
+
+
+@pytest.fixture
+def module(checkpoints: dict[str, Path]) -> WordSelectorTrainer:
+    torch.manual_seed(0)
+    return WordSelectorTrainer(str(checkpoints["bert"]), 48, dropout=0.0).eval()
+
+
+def test_the_targets_of_a_question_by_hand(module: WordSelectorTrainer, workplace: Path) -> None:
+    data = data_of(module, workplace / "labels.jsonl")
+    (made, *_) = labels(1)
+    (pair, _) = module.selector.encode([(made.question, passage) for passage in made.passages])
+    assert pair is not None
+    stays, joins = data.targets(made, pair)
+    film, person = made.passages[0].title, next(iter(made.with_word))
+    at = {each.position: each.word.text for each in (*pair.question_words, *pair.passage_words)}
+    assert {at[place]: target for place, target in stays.items()} == {
+        film: 1.0,
+        "who": 0.0,
+    }  # film's change is too small
+    assert {at[place]: target for place, target in joins.items()} == {
+        person: 1.0, "director": 0.25, "a": 0.0,
+    }  # fmt: skip
+
+
+@pytest.mark.numeric
+def test_the_loss_by_hand() -> None:
+    log_odds_PTL = torch.tensor([[[0.0, 2.0], [1.0, 0.0]], [[3.0, -1.0], [5.0, 5.0]]])
+    targets_PTL = torch.tensor([[[1.0, UNLABELLED], [UNLABELLED, 0.25]], [[UNLABELLED, 1.0], [1.0, 0.0]]])
+    ln2, softplus1 = 0.6931472, 1.3132617
+    joins = ln2 + softplus1  # σ(0) against 0.25; σ(-1) against 1; the last pair's second token is ignored below
+    ignored = torch.tensor([1.0, 1.0])
+    loss = word_loss(log_odds_PTL, targets_PTL, ignored, (4, 8), 0.5)
+    last = 5.0067153  # softplus(5) for the target 0
+    assert float(loss) == pytest.approx((joins + last) / 8 + 0.5 * (ln2 + 0.0067153) / 4, abs=1e-6)
+    first_alone = word_loss(log_odds_PTL, targets_PTL, torch.tensor([1.0, 0.0]), (1, 1), 0.0)
+    assert float(first_alone) == pytest.approx(ln2, abs=1e-6)
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize(("ranks", "accumulate"), [(1, 3), (2, 1), (4, 4)])
+def test_the_parts_make_up_the_loss_of_the_step(
+    module: WordSelectorTrainer, workplace: Path, ranks: int, accumulate: int
+) -> None:
+    def share(batch: Any) -> float:
+        return float(word_loss(module(batch), batch.targets_PTL, batch.weights_P, batch.step_words_L, 0.3))
+
+    path = workplace / "labels.jsonl"
+    whole = list(data_of(module, path).train_dataloader())
+    parts = [list(data_of(module, path, rank, ranks, accumulate).train_dataloader()) for rank in range(ranks)]
+    with torch.inference_mode():
+        for number, batch in enumerate(whole):
+            known_PTL = batch.targets_PTL != UNLABELLED
+            assert tuple(known_PTL.sum(dim=(0, 1)).tolist()) == batch.step_words_L
+            mine = [each[number * accumulate + n] for each in parts for n in range(accumulate)]
+            assert sum(map(share, mine)) == model_close(share(batch))
+
+
+def test_an_epoch_has_every_helpful_pair_and_a_share_of_the_others(
+    module: WordSelectorTrainer, workplace: Path
+) -> None:
+    data = data_of(module, workplace / "labels.jsonl", unhelpful_share=0.25)
+    others = len(data.pairs) - data.helpful
+    for epoch in range(3):
+        drawn = sorted(row for step in data._plan(epoch) for row in step)
+        assert drawn[: data.helpful] == list(range(data.helpful))
+        assert len(drawn) == len(set(drawn)) == data.helpful + round(0.25 * others)
+    assert data._drawn(0) != data._drawn(1)
+    assert all(each.helpful for each in data.pairs[: data.helpful])
+    assert not any(each.helpful for each in data.pairs[data.helpful :])
+    sides = [{each.question for each in side} for side in (data.pairs, data.held_out)]
+    assert not sides[0] & sides[1]
+    assert len(sides[0]) + len(sides[1]) == 60
+
+
+def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fit("tiny", "--trainer.max_epochs", "8", "--trainer.check_val_every_n_epoch", "4")
+    found = [row for row in metrics(folder) if "val/average_precision" in row][-1]
+    assert found["val/average_precision"] > 0.9  # 0.1 by chance
+    assert found["val/stays_auc"] == 1.0
+    selector = WordSelector.load(folder / "serving", "cpu", "fp32")
+    (scores,) = selector.scores(
+        [("who is of the film name3", Passage.of("name3", "name3 is a film of the director name7 ."))]
+    )
+    assert scores is not None
+    assert max(scores.joins, key=lambda each: each.log_odds).word.text == "name7"
+    card = ModelCard.load(folder / "serving/README.md")
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    monkeypatch.chdir(folder / "serving")
+    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    passage = Passage.of("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg.")
+    (pair,) = selector.encode([(found["question"], passage)])
+    (read,) = selector.scores([(found["question"], passage)])
+    assert pair is not None
+    assert read is not None
+    theirs = dict(zip([each.position for each in pair.question_words], read.stays, strict=True))
+    for position, each in theirs.items():
+        probability = float(torch.tensor(each.log_odds).sigmoid())
+        assert found["probabilities"][position][STAYS] == pytest.approx(probability, abs=1e-5)
+    assert found["probabilities"][pair.passage_words[-1].position][JOINS] <= 1
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
+    options = [*RECORDED, "--model.learning_rate", HARDLY, "--trainer.max_steps", "3"]
+    one = fit("one", *options)
+    four = fit("four", *options, "--trainer.accumulate_grad_batches", "4")
+    fit_in_turn(workplace, [["--name", "two", *options]])
+    for other in (four, Path("checkpoints/two")):
+        assert_same_steps(other, one, rows=8)
+        assert_same_logs(metrics(other), metrics(one))
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    whole = fit("whole")
+    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+              "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
+    kept = workplace / "kept.ckpt"
+    shutil.copy(cut / "step=3.ckpt", kept)
+    assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
+    assert_repeated(weights(fit("from-3", "--ckpt_path", str(kept))), weights(whole))
+
+
+def test_files_without_a_word_that_helps_and_other_layouts_are_refused(
+    module: WordSelectorTrainer, workplace: Path
+) -> None:
+    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads word_labels"):
+        WordData([Source("hotpotqa", "questions.json")])
+    made = [WordLabels(each.question_id, each.question, 0.5, {}, {}, each.passages) for each in labels(20)]
+    write(workplace / "labels.jsonl", made)
+    with pytest.raises(DataError, match="0 training pairs and 0 validation pairs"):
+        data_of(module, workplace / "labels.jsonl")
+
+
+def test_long_questions_are_skipped_and_counted(module: WordSelectorTrainer, workplace: Path) -> None:
+    long = [WordLabels(f"long{n}", f"name{n} " * 40, 0.5, {}, {}, each.passages) for n, each in enumerate(labels(5))]
+    write(workplace / "labels.jsonl", [*labels(60), *long])
+    assert data_of(module, workplace / "labels.jsonl").audit["skipped_long_questions"] == 5

@@ -1,0 +1,224 @@
+"""Trains DMQR-RAG's extractive rewriter: which words of a question stay in a query, and which words of passages join it (not in the
+paper).
+
+Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), W words.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+from common.checks import check_above, check_at_least, check_dropout, check_share
+from common.errors import UserError
+from datamodules.dmqr_words import HELPFUL, UNLABELLED, WordBatch
+from models.dmqr.word_selector import JOINS, KIND, LABELS, STAYS, WordSelector
+from models.dmqr.word_tokenizer import MIN_TOKENS, TEXT_FORMAT
+from models.metrics import auroc
+from models.serving_manifest import write_manifest
+from trainers.run.card_usage import selector_usage
+from trainers.run.classification_metrics import average_precision
+from trainers.run.memory_estimate import check_memory
+from trainers.run.model_card import WORDS_CARD
+from trainers.run.module import RunModule
+from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.run.throughput import flops_per_token
+
+LOWER = "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
+
+
+def word_loss(
+    log_odds_PTL: Tensor, targets_PTL: Tensor, weights_P: Tensor, step_words_L: tuple[int, int], stays_weight: float
+) -> Tensor:
+    """Binary cross-entropy per word: one rank's share of a step's loss, nats.
+
+        loss = mean over the step's labelled words of passages  +  stays_weight * mean over those of questions
+
+    The sum over ranks and accumulated batches is the step's loss, however the step was split.
+
+    Args:
+        log_odds_PTL: Scores.
+        targets_PTL: 0 to 1, or UNLABELLED.
+        weights_P: 1.0, or 0.0 for a pair to ignore.
+        step_words_L: Labelled words of the whole step, by label; a label without words adds nothing.
+        stays_weight: Weight of the question's words.
+    """
+    known_PTL = (targets_PTL != UNLABELLED) * weights_P[:, None, None]
+    loss_PTL = F.binary_cross_entropy_with_logits(log_odds_PTL, targets_PTL.clamp(min=0), known_PTL, reduction="none")
+    sums_L = loss_PTL.sum(dim=(0, 1))
+    stays, joins = (max(1, words) for words in step_words_L)
+    return sums_L[JOINS] / joins + stays_weight * sums_L[STAYS] / stays
+
+
+class WordSelectorTrainer(RunModule):
+    """Binary cross-entropy per word on labels of retrieval with and without it; AdamW with linear warm-up and decay.
+
+    Args:
+        pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
+        max_tokens: Maximum length of question and passage, in tokens; the passage is truncated, never the question.
+        dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
+        stays_weight: Weight of the loss on the question's words, beside 1 for the passages' words.
+        learning_rate: Peak learning rate of the encoder, per optimizer step.
+        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
+        weight_decay: Weight decay of AdamW, on matrices only.
+        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
+
+    Raises:
+        MissingInputError: If the encoder is not on this machine.
+        UserError: If it is no encoder, or a number is out of range.
+    """
+
+    shardable = True
+
+    def __init__(
+        self,
+        pretrained: str = "sentence-transformers/all-MiniLM-L6-v2",
+        max_tokens: int = 256,
+        dropout: float | None = None,
+        stays_weight: float = 0.3,
+        learning_rate: float = 2e-4,
+        head_learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        warmup_fraction: float = 0.1,
+        gradient_checkpointing: bool = False,
+    ) -> None:
+        self.check_options(
+            max_tokens, dropout, stays_weight, learning_rate, head_learning_rate, weight_decay, warmup_fraction
+        )
+        super().__init__()
+        self.save_hyperparameters()
+        self.selector = WordSelector.build(pretrained, max_tokens, dropout)
+        if gradient_checkpointing:
+            self.selector.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token, _ = flops_per_token(self.selector.network)
+        self.train()
+
+    @staticmethod
+    def check_options(
+        max_tokens: int, dropout: float | None, stays_weight: float, learning_rate: float, head_learning_rate: float,
+        weight_decay: float, warmup_fraction: float,
+    ) -> None:  # fmt: skip
+        """Raise UserError if a value is out of range."""
+        check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
+        check_at_least(0, weight_decay=weight_decay, stays_weight=stays_weight)
+        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
+        check_dropout(dropout=dropout)
+        check_share(warmup_fraction=warmup_fraction)
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """See `RunModule`."""
+        return self.selector.network
+
+    def setup(self, stage: str) -> None:
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
+        if stage == "fit":
+            check_memory(
+                self.trainer, {"selector": self.selector.network}, [self.trainer.datamodule.largest_batch()], LOWER
+            )
+
+    def forward(self, batch: WordBatch) -> Tensor:
+        """Log-odds (nats, fp32) of every token, (P, T, 2)."""
+        return self.selector(batch.ids_PT, batch.types_PT, batch.attention_PT)
+
+    def training_step(self, batch: WordBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        share = word_loss(
+            self(batch), batch.targets_PTL, batch.weights_P, batch.step_words_L, self.hparams.stays_weight
+        )
+        self.flops_per_batch = self.flops_per_token * batch.tokens
+        self.add_shares({"train/loss_nats": share})
+        return share * self.backward_passes
+
+    def validation_step(self, batch: WordBatch, batch_index: int) -> None:
+        """Collect log-odds and targets of all labelled words; `summarize` computes the metrics over all ranks."""
+        log_odds_PTL = self(batch)
+        for place, row in enumerate(batch.rows_P.tolist()):
+            found = []
+            for label in range(len(LABELS)):
+                targets_T = batch.targets_PTL[place, :, label]
+                known_T = targets_T != UNLABELLED
+                found.append((log_odds_PTL[place, :, label][known_T].tolist(), targets_T[known_T].tolist()))
+            self.validated[row] = found
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "average_precision", "stays_auc", "loss_nats"
+
+    def summarize(self, results: list[list[tuple[list[float], list[float]]]]) -> dict[str, float]:
+        """Average precision of the passages' words that help; AUC of the question's words that should stay; the loss.
+
+        Raises:
+            UserError: If validation saw no word that helps, or only such words.
+        """
+        log_odds_LW, targets_LW = (
+            [np.array([value for each in results for value in each[label][part]]) for label in range(len(LABELS))]
+            for part in (0, 1)
+        )
+        helps_W = targets_LW[JOINS] >= HELPFUL
+        if helps_W.all() or not helps_W.any():
+            raise UserError("validation saw words of one kind only: raise --trainer.limit_val_batches.")
+        losses = [_mean_loss(*pair) for pair in zip(log_odds_LW, targets_LW, strict=True)]
+        stays = {"stays_auc": auroc(log_odds_LW[STAYS], targets_LW[STAYS] > HELPFUL)} if len(targets_LW[STAYS]) else {}
+        return {
+            "average_precision": average_precision(1 / (1 + np.exp(-log_odds_LW[JOINS])), helps_W.astype(float)),
+            **stays,
+            "loss_nats": losses[JOINS] + self.hparams.stays_weight * losses[STAYS],
+            "helping_share": float(helps_W.mean()),
+            "words": float(len(helps_W)),
+        }
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
+        named = [(".classifier." in name, parameter) for name, parameter in self.selector.named_parameters()]
+        rates = {False: self.hparams.learning_rate, True: self.hparams.head_learning_rate}
+        groups = [
+            group
+            for head, rate in rates.items()
+            for group in decay_groups((p for in_head, p in named if in_head == head), rate, self.hparams.weight_decay)
+        ]
+        steps = total_steps(self.trainer)
+        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
+
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return (
+            "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
+            f"harness.rewriters.extractive.ExtractiveRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
+            "--strategy.init_args.strategies '[kwr, cce, par]'"
+        )
+
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the selector, a model card and the manifest into a serving folder.
+
+        Args:
+            folder: An empty folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        self.selector.save(folder)
+        values = {"text_format": TEXT_FORMAT, "usage": selector_usage(self.selector)}
+        self.write_card(folder, WORDS_CARD, "token-classification", values, provenance)
+        write_manifest(
+            folder, KIND, TEXT_FORMAT, self.selector.encode.max_tokens, validation=self.validation_metrics, **provenance
+        )
+
+    def export_difference(self, folder: Path, batch: WordBatch) -> float:
+        """Largest difference in a word's log-odds (nats) between this module and the selector in `folder`, in fp32."""
+        loaded = WordSelector.load(folder, "cpu", "fp32")
+        inputs = batch.ids_PT, batch.types_PT, batch.attention_PT
+        known_PT = (batch.targets_PTL != UNLABELLED).any(dim=2)
+        with torch.inference_mode():
+            here_PTL, there_PTL = self.selector.eval().cpu().float()(*inputs), loaded(*inputs)
+        return float((here_PTL - there_PTL).abs()[known_PT].max())
+
+
+def _mean_loss(log_odds_W: np.ndarray, targets_W: np.ndarray) -> float:
+    """Mean binary cross-entropy in nats; 0 without words."""
+    return float((np.logaddexp(0, log_odds_W) - targets_W * log_odds_W).mean()) if len(targets_W) else 0.0
