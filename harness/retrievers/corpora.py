@@ -59,6 +59,22 @@ def gold_not_in_index(retriever: Retriever | None, questions: Sequence[Question]
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
+    absent = _absent_gold(retriever, questions, all_of_them=count)
+    return None if absent is None else len(absent) if count else 0
+
+
+def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> list[Question]:
+    """The questions that have a gold passage in the retriever's first index; without an index folder, all with a gold passage.
+
+    Raises:
+        ArtifactError: If no gold passage is in the index: it is of another corpus.
+    """
+    absent = _absent_gold(retriever, questions, all_of_them=True) or set()
+    return [question for question in questions if set(question.support) - absent]
+
+
+def _absent_gold(retriever: Retriever | None, questions: Sequence[Question], all_of_them: bool) -> set[str] | None:
+    """Ids of the gold passages that are not in the index, or an incomplete set of them; None and errors as `gold_not_in_index`."""
     indexes = indexes_of(retriever)
     gold = {id_ for question in questions for id_ in question.support}
     if not indexes or not gold:
@@ -66,11 +82,11 @@ def gold_not_in_index(retriever: Retriever | None, questions: Sequence[Question]
     absent = set(gold)
     for passage in PassageStore(indexes[0].folder):
         absent.discard(passage.id)
-        if not absent or (not count and len(absent) < len(gold)):
+        if not absent or (not all_of_them and len(absent) < len(gold)):
             break
     if absent == gold:
         raise ArtifactError(
             f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of these "
             "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
         )
-    return len(absent) if count else 0
+    return absent

@@ -1,7 +1,7 @@
 """Words of questions and passages, as the extractive rewriter decides on them.  Standard library only."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 _WORD = re.compile(r"\w+")
@@ -24,6 +24,12 @@ def words_of(text: str) -> list[Word]:
 def distinct_words(text: str) -> list[str]:
     """The words of a text in lower case, each once, in the order of first appearance."""
     return list(dict.fromkeys(word.text for word in words_of(text)))
+
+
+def new_words(question: str, texts: Iterable[str]) -> list[str]:
+    """The distinct words of some texts that the question lacks, in the order of first appearance."""
+    own = set(distinct_words(question))
+    return [word for word in dict.fromkeys(w for text in texts for w in distinct_words(text)) if word not in own]
 
 
 def without(text: str, words: Collection[str]) -> str:

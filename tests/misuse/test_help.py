@@ -149,7 +149,7 @@ def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
     assert err == "infer.py: interrupted.\n"
 
 
-@pytest.mark.parametrize(("name", "resumes"), [("index", True), ("evaluate", True), ("export", False)])
+@pytest.mark.parametrize(("name", "resumes"), [("index", True), ("label", True), ("evaluate", True), ("export", False)])
 def test_after_ctrl_c_a_command_says_how_to_go_on(name: str, resumes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["infer.py", name, "--out", "x"])
     assert ("type the same command again" in infer.kept()) == resumes

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.dmqr.words import Word, distinct_words, without, words_of
+from models.dmqr.words import Word, distinct_words, new_words, without, words_of
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
@@ -26,6 +26,11 @@ def test_words_of_a_question() -> None:
 
 def test_distinct_words_are_in_order_of_appearance() -> None:
     assert distinct_words("The end of the End, of Time") == ["the", "end", "of", "time"]
+
+
+def test_new_words_are_those_that_the_question_lacks() -> None:
+    assert new_words("Who built the Kiln?", ["The kiln of Amber", "amber, built of Clay"]) == ["of", "amber", "clay"]
+    assert new_words("Who?", []) == []
 
 
 def test_without_removes_every_occurrence_of_whole_words() -> None:

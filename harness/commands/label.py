@@ -1,0 +1,106 @@
+"""`infer.py label`: label the words of training questions and of the passages they find by how much they change retrieval."""
+
+from pathlib import Path
+
+from common.checks import check_above, check_at_least
+from common.errors import UserError
+from common.outputs import OutputFile
+from datamodules.formats.word_labels import is_word_labels
+from harness.interfaces import Retriever
+
+LABELS = OutputFile("`infer.py label`", "a file of word labels", is_word_labels)
+QUESTIONS_AT_ONCE = (
+    16  # one search of about 200 queries per question; also the unit in which an interrupted run resumes
+)
+
+
+def label(
+    retriever: Retriever,
+    questions: list[str] | str,
+    out: Path,
+    layout: str = "hotpotqa",
+    feedback: list[Retriever] | None = None,
+    passages: int = 5,
+    depth: int = 100,
+    half_rank: float = 10.0,
+    limit: int | None = None,
+) -> None:
+    """Write, for each training question, how retrieval changes without each of its words and with each word of the best passages.
+
+    A question's value is the mean over its gold passages of C / (C + rank), C = half_rank, 0 for those that are not found.  The
+    changes are what an extractive rewriter learns from.  Questions whose gold passages are not in the index are skipped.  A
+    stopped run resumes: type it again.
+
+    Args:
+        retriever: The labels are of this retriever, e.g. harness.retrievers.bm25.Bm25Retriever.
+        questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
+        out: JSON Lines file to write, replaced if it holds word labels.
+        layout: Layout of the files: which data set's official format they have.
+        feedback: Further retrievers over the same corpus, whose passages join the retriever's as feedback, interleaved by rank.
+        passages: Feedback passages per question, of all retrievers together.
+        depth: Passages per search; gold passages below count 0.
+        half_rank: Rank at which a gold passage counts half.
+        limit: Use only this many questions, from the beginning.
+    """
+    check_label(questions, out, layout, passages, depth, half_rank, limit)
+    from itertools import islice
+
+    from common.errors import DataError
+    from common.progress import say
+    from datamodules.formats.reading import read_questions
+    from datamodules.formats.word_labels import from_row, to_row, write_word_labels
+    from harness.evaluation.serialization import digest
+    from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
+    from harness.rewriters.word_labels import LabelCounts, WordLabeler
+    from harness.runtime.journal import remove_saved
+    from harness.runtime.provenance import configuration, hardware
+    from harness.runtime.resumable import ResumableBatches
+
+    partial = out.parent / f"{out.name}.partial"
+    with LABELS.locked(out):
+        sources = [questions] if isinstance(questions, str) else questions
+        asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
+        retrievers = [retriever, *(feedback or [])]
+        check_same_corpus(retrievers)
+        known = with_gold_in_index(retriever, asked)
+        if not known:
+            raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
+        configured = [configuration(each) for each in retrievers]
+        depends_on = {
+            "retriever": configured[0], "feedback": configured[1:], "questions": digest(known), "passages": passages,
+            "depth": depth, "half_rank": half_rank, "hardware": hardware(),
+        }  # fmt: skip
+        saved = ResumableBatches(None if None in configured else partial / "labels.jsonl", depends_on)
+        labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)
+        batches = [known[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(known), QUESTIONS_AT_ONCE)]
+        results = saved.run(
+            batches, lambda batch: [to_row(labels) for labels in labeler.label(batch)], "labelling, batches"
+        )
+        labelled = [from_row(row) for rows in results for row in rows]
+        write_word_labels(out, labelled)
+        remove_saved(partial)
+    counts = LabelCounts()
+    for labels in labelled:
+        counts.add(labels)
+    skipped = len(asked) - len(known)
+    say(f"{out}: {counts}" + (f"; {skipped:,} questions skipped (no gold passage in the index)." if skipped else "."))
+
+
+def check_label(
+    questions: list[str] | str,
+    out: Path,
+    layout: str,
+    passages: int,
+    depth: int,
+    half_rank: float,
+    limit: int | None,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from datamodules.formats.reading import check_questions
+
+    check_at_least(1, passages=passages, depth=depth, limit=limit)
+    check_above(0, half_rank=half_rank)
+    if not questions:
+        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
+    check_questions(layout, [questions] if isinstance(questions, str) else questions)
+    LABELS.check_writable(out)

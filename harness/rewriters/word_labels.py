@@ -1,0 +1,131 @@
+"""Labels of the extractive rewriter: how much the retrieval of a question's gold passages changes with and without each word.
+
+f(query) = mean over the gold passages of  C / (C + rank),  rank from 1 in the retriever's list of `depth` passages, 0 if not in it
+
+    change with word w      f(q + " " + w) - f(q)     each distinct word w of the feedback passages that q lacks
+    change without word w   f(q without w) - f(q)     each distinct word w of q; f is 0 if no word is left
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, islice, zip_longest
+
+from common.records import Passage, Question, Ranked
+from datamodules.formats.word_labels import WordLabels
+from harness.indexing.passage_store import indexed_text
+from harness.interfaces import Retriever
+from models.dmqr.words import distinct_words, new_words, without, words_of
+
+
+def gold_recall(hits: Sequence[Ranked], gold: Sequence[str], half_rank: float) -> float:
+    """f: mean over the gold passages of half_rank / (half_rank + rank), 0 for those that are not among the hits.
+
+    Args:
+        hits: Best first.
+        gold: Ids of the gold passages, at least one.
+        half_rank: C, the rank at which a passage counts half.
+    """
+    wanted = set(gold)
+    found = sum(half_rank / (half_rank + rank) for rank, hit in enumerate(hits, 1) if hit.passage.id in wanted)
+    return found / len(wanted)
+
+
+def interleaved(lists: Sequence[Sequence[Ranked]], most: int) -> list[Passage]:
+    """The first distinct passages of several lists: the best of each list, then the second of each, and so on."""
+    ranks = (hit.passage for hit in chain.from_iterable(zip_longest(*lists)) if hit is not None)
+    return list(islice(dict.fromkeys(ranks), most))
+
+
+@dataclass(frozen=True)
+class WordLabeler:
+    """Labels the words of questions and of their feedback passages by searches of one retriever.
+
+    Args:
+        retriever: The labels are of its lists.
+        feedback: Retrievers whose first passages are feedback, interleaved by rank.
+        passages: Feedback passages per question, of all retrievers together.
+        depth: Passages per list.
+        half_rank: C.
+    """
+
+    retriever: Retriever
+    feedback: Sequence[Retriever]
+    passages: int
+    depth: int
+    half_rank: float
+
+    def label(self, questions: Sequence[Question]) -> list[WordLabels]:
+        """The labels of every question, in order; each must have a gold passage.
+
+        All variants of all questions are one search: as many queries as the questions and their passages have distinct words.
+        """
+        texts = [question.text for question in questions]
+        found = [retriever.search(texts, self.passages) for retriever in self.feedback]
+        feedback = [interleaved(lists, self.passages) for lists in zip(*found, strict=True)]
+        leaving = [distinct_words(text) for text in texts]
+        joining = [new_words(text, map(indexed_text, passages)) for text, passages in zip(texts, feedback, strict=True)]
+        variants = [
+            [text, *(_searchable(without(text, {word})) for word in own), *(f"{text} {word}" for word in others)]
+            for text, own, others in zip(texts, leaving, joining, strict=True)
+        ]
+        searched = iter(self.retriever.search([*chain.from_iterable(variants)], self.depth))
+        labels = []
+        for question, passages, own, others, queries in zip(
+            questions, feedback, leaving, joining, variants, strict=True
+        ):
+            recall, *changed = [
+                gold_recall(hits, question.support, self.half_rank) for hits in islice(searched, len(queries))
+            ]
+            changes = [value - recall for value in changed]
+            labels.append(
+                WordLabels(
+                    question.id,
+                    question.text,
+                    recall,
+                    dict(zip(own, changes[: len(own)], strict=True)),
+                    dict(zip(others, changes[len(own) :], strict=True)),
+                    tuple(passages),
+                )
+            )
+        return labels
+
+
+def _searchable(query: str) -> str:
+    """The query, or an empty one, which finds nothing, if it has no word."""
+    return query if words_of(query) else ""
+
+
+class LabelCounts:
+    """Counts of labelled words, and of those that help or harm."""
+
+    def __init__(self) -> None:
+        self.questions = 0
+        self._changes = {"with": [0, 0, 0], "without": [0, 0, 0]}  # words, better, worse
+
+    def add(self, labels: WordLabels) -> None:
+        """Count one question's words."""
+        self.questions += 1
+        new = new_words(labels.question, map(indexed_text, labels.passages))
+        for kind, words, changes in (
+            ("with", new, labels.with_word),
+            ("without", distinct_words(labels.question), labels.without_word),
+        ):
+            counts = self._changes[kind]
+            counts[0] += len(words)
+            counts[1] += sum(change > 0 for change in changes.values())
+            counts[2] += sum(change < 0 for change in changes.values())
+
+    def __str__(self) -> str:
+        """One line for the console."""
+        new, own = (
+            f"{words:,} words of {name} ({when}: {_percent(better, words)} help, {_percent(worse, words)} harm)"
+            for name, when, (words, better, worse) in (
+                ("passages", "joined", self._changes["with"]),
+                ("questions", "left out", self._changes["without"]),
+            )
+        )
+        return f"{self.questions:,} questions, {new}, {own}"
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f}%" if whole else "0%"

@@ -1,0 +1,174 @@
+"""`infer.py label` on a small BM25 index: the file, its last line, resuming after kill -9, and mistakes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.records import Passage, Ranked
+from datamodules.formats.word_labels import read_word_labels
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
+from tests.helpers.runs import ROOT, SAME_THREADS
+
+BM25 = "harness.retrievers.bm25.Bm25Retriever"
+SOUTH = Passage.of("south", "kiln kiln")
+GOLD = Passage.of("north", "kiln amber")
+OTHERS = [Passage.of("east", "amber jetty"), Passage.of("far", "delta glade")]
+
+
+def row(id_: str, question: str, gold: tuple[str, str] = ("north", "kiln amber")) -> dict[str, Any]:
+    """A question with one gold passage."""
+    return {
+        "_id": id_, "question": question, "answer": "amber", "type": "bridge", "level": "hard",
+        "supporting_facts": [[gold[0], 0]], "context": [[gold[0], [gold[1]]], ["elsewhere", ["orchard"]]],
+    }  # fmt: skip
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with `index`, `saturated` of the same corpus, `other` of another, and `train.json` of one question."""
+    build_bm25([SOUTH, GOLD, *OTHERS], tmp_path / "index")
+    build_bm25([SOUTH, GOLD, *OTHERS], tmp_path / "saturated", k1=0.0)
+    build_bm25([Passage.of("alba", "river")], tmp_path / "other")
+    (tmp_path / "train.json").write_text(json.dumps([row("q1", "The kiln?")]))
+    return tmp_path
+
+
+def arguments(*more: str, retriever: str = BM25) -> tuple[str, ...]:
+    typed = ("--retriever", retriever, "--retriever.index", "index", "--questions", "train.json")
+    return "label", *typed, "--out", "labels/train.jsonl", *more
+
+
+def label(place: Path, *more: str, retriever: str = BM25) -> Ended:
+    return command(place, "infer.py", *arguments(*more, retriever=retriever))
+
+
+def feedback(index: str) -> str:
+    return json.dumps([{"class_path": BM25, "init_args": {"index": index}}])
+
+
+def test_the_file_and_the_last_line(place: Path) -> None:
+    ended = label(place, "--passages", "2")
+    assert ended.code == 0, ended.err
+    (line,) = (place / "labels" / "train.jsonl").read_text().splitlines()
+    assert json.loads(line) == {
+        "question_id": "q1", "question": "The kiln?", "recall": 0.8333,  # 10 / 12
+        "without": {"kiln": -0.8333},
+        "with": {"north": 0.0758, "amber": 0.0758},  # 10 / 11 - 10 / 12
+        "passages": [{"title": "south", "text": "kiln kiln"}, {"title": "north", "text": "kiln amber"}],
+    }  # fmt: skip
+    assert ended.err.splitlines()[-1] == (
+        "labels/train.jsonl: 1 questions, 3 words of passages (joined: 66.7% help, 0.0% harm), "
+        "2 words of questions (left out: 0.0% help, 50.0% harm)."
+    )
+    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
+
+
+def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the_first(place: Path) -> None:
+    assert label(place, "--passages", "1").code == 0
+    (alone,) = read_word_labels([str(place / "labels/train.jsonl")])
+    ended = label(place, "--passages", "2", "--half_rank", "1", "--feedback", feedback("saturated"))
+    assert ended.code == 0, ended.err
+    (labels,) = read_word_labels(
+        [str(place / "labels/train.jsonl")]
+    )  # without saturation by k1, all with "kiln" score alike
+    assert (alone.passages, labels.passages) == ((SOUTH,), (SOUTH, GOLD))
+    assert labels.recall == pytest.approx(1 / 3, abs=1e-4)
+    assert labels.with_word == {"north": 0.1667, "amber": 0.1667}
+
+
+def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(place: Path) -> None:
+    rows = [
+        row("q0", "kiln", ("alba", "river")),
+        row("q1", "kiln"),
+        row("q2", "kiln", ("alba", "mountain")),
+        row("q3", "amber"),
+    ]
+    (place / "train.json").write_text(json.dumps(rows))
+    ended = label(place)
+    assert ended.err.splitlines()[-1].endswith("; 2 questions skipped (no gold passage in the index).")
+    assert [labels.question_id for labels in read_word_labels([str(place / "labels/train.jsonl")])] == ["q1", "q3"]
+    assert (
+        label(place, "--limit", "2")
+        .err.splitlines()[-1]
+        .endswith("; 1 questions skipped (no gold passage in the index).")
+    )
+
+
+def test_a_killed_run_goes_on_where_it_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row(f"q{number}", text) for number, text in enumerate(["kiln", "amber", "the delta kiln", "jetty"] * 10)]
+    (place / "train.json").write_text(json.dumps(rows))  # batches of 16: three, two searches each
+    killing = "tests.helpers.killing_retriever.KillingRetriever"
+    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "5", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "infer.py"), *arguments(retriever=killing)],
+        cwd=place, env=environment, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
+    assert [path.name for path in (place / "labels").glob("*.jsonl*") if path.is_dir()] == ["train.jsonl.partial"]
+
+    before = KillingRetriever.searches
+    resumed = label(place, retriever=killing)
+    assert resumed.code == 0, resumed.err
+    assert "reusing 2 of 3 batches" in resumed.err
+    assert KillingRetriever.searches == before + 2
+    assert [path.name for path in (place / "labels").iterdir()] == ["train.jsonl"]
+    written = (place / "labels/train.jsonl").read_bytes()
+    assert len(written.splitlines()) == 40
+    unbroken = label(place)
+    assert unbroken.err.splitlines()[-1] == resumed.err.splitlines()[-1]
+    assert (place / "labels/train.jsonl").read_bytes() == written
+
+
+def test_ctrl_c_keeps_what_is_done_and_other_options_start_over(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "train.json").write_text(json.dumps([row(f"q{number}", "kiln") for number in range(20)]))
+    search, calls = Bm25Retriever.search, []
+
+    def stopped(retriever: Bm25Retriever, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        calls.append(k)
+        if len(calls) == 3:  # the second batch's first
+            raise KeyboardInterrupt
+        return search(retriever, queries, k)
+
+    monkeypatch.setattr(Bm25Retriever, "search", stopped)
+    ended = label(place)
+    assert (ended.code, len(calls)) == (130, 3)
+    other = label(place, "--depth", "3")
+    assert "saved by a run that differs in: depth. Starting over." in other.err
+    assert len(read_word_labels([str(place / "labels/train.jsonl")])) == 20
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (("--passages", "0"), 2, "passages must be at least 1, got 0"),
+        (("--depth", "0"), 2, "depth must be at least 1, got 0"),
+        (("--half_rank", "0"), 2, "half_rank must be above 0, got 0.0"),
+        (("--limit", "0"), 2, "limit must be at least 1, got 0"),
+        (("--questions", "[]"), 2, "questions names no file"),
+        (("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
+        (("--layout", "musique"), 65, "looks like hotpotqa"),
+        (("--out", "train.json"), 2, "train.json exists and is not a file of word labels of `infer.py label`"),
+        (("--retriever.index", "nowhere"), 66, "nowhere: no such index"),
+        (("--retriever.index", "other"), 74, "other is an index of another corpus: it holds none of the 1 gold passages"),
+        (("--feedback", feedback("other")), 74, "index and other are indexes of different corpora"),
+        (("--half_ranks", "3"), 2, "half_ranks"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_line_and_writes_nothing(place: Path, more: tuple[str, ...], code: int, message: str) -> None:
+    before = sorted(place.rglob("*"))
+    refused(label(place, *more), code, message)
+    assert sorted(path for path in place.rglob("*") if path.name != "labels") == before
+
+
+def test_questions_without_any_gold_passage_are_refused(place: Path) -> None:
+    (place / "train.json").write_text(json.dumps([{**row("q1", "kiln"), "supporting_facts": []}]))
+    refused(label(place), 65, "None of the 1 questions has a gold passage: choose a file that ships them.")
