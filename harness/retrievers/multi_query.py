@@ -90,6 +90,18 @@ def union(lists: Sequence[Sequence[Ranked]]) -> list[Passage]:
     return list(passages.values())
 
 
+def judges(questions: Sequence[Question], rewrites: Sequence[Rewrites | None], judged_by: str) -> list[str]:
+    """The texts by which each question's passages are judged.
+
+    Args:
+        questions: The questions.
+        rewrites: Of each; None without a rewriter.
+        judged_by: `ORIGINAL`, or the strategy whose rewrite is taken; the question where there is none.
+    """
+    own = [made.queries.get(judged_by, ()) if made else () for made in rewrites]
+    return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
+
+
 class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
@@ -224,7 +236,7 @@ class MultiQueryRetriever:
         found = self._search(made, per_query, first)
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
-        ranked = self._fuse(self.judges(questions, rewrites), found)
+        ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
         results = [
             MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
             for searches, written, hits in zip(found, rewrites, ranked, strict=True)
@@ -235,11 +247,6 @@ class MultiQueryRetriever:
             "reranking": time.perf_counter() - retrieved,
         }
         return MultiQueryBatch(results, seconds, tokens_read(self.scorer) - before)
-
-    def judges(self, questions: Sequence[Question], rewrites: Sequence[Rewrites | None]) -> list[str]:
-        """The texts by which each question's passages are judged; the question itself where it has no such rewrite."""
-        own = [made.queries.get(self.judged_by, ()) if made else () for made in rewrites]
-        return [" ".join(texts) or clean(question.text) for question, texts in zip(questions, own, strict=True)]
 
     def rewrites(
         self, questions: Sequence[Question], first: Mapping[str, Sequence[Ranked]] | None = None

@@ -4,18 +4,19 @@ A method is a set of queries (the question, rewrites of it), a retriever, a dept
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from common.command_line import StandIn
 from common.errors import UserError
-from harness.retrievers.multi_query import MultiQueryFusion
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion
 
 OQR = "OQR"  # original query retrieval (Section 3.1.3)
 OQR_DEEP = "OQR deep"  # with as many passages as all queries of the system retrieve together
 RM3 = "RM3"
 RM3_DEEP = "RM3 deep"
 OWN = "DMQR-RAG"
+JUDGED_BY = ", judged by "  # before the strategy whose rewrite takes the question's place in reranking
 FUSED = ", rrf"  # ending of the row that fuses by reciprocal ranks where the others rerank
 OWN_REWRITER = ""  # the name of the configured system's rewriter and retriever among those of the study
 BASELINES = (OQR, OQR_DEEP)  # always measured: differences are to them
@@ -34,6 +35,14 @@ class Method:
     retriever: str = OWN_REWRITER  # name of the retriever
     part: bool = False  # whether only some of its rewriter's strategies search
     without: str = ""  # the strategy that an ablation leaves out
+    judged_by: str = ORIGINAL  # what passages are judged by: the question, or the rewrite by a strategy
+
+    @property
+    def judge(self) -> tuple[str, str] | None:
+        """The rewriter and the strategy whose rewrite passages are judged by; None: the question."""
+        if self.judged_by == ORIGINAL or self.fusion == "rrf":
+            return None
+        return (OWN_REWRITER if self.rewriter is None else self.rewriter), self.judged_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,7 @@ class Rewriting:
     fusion: MultiQueryFusion
     original: bool
     retriever: str = OWN_REWRITER
+    judged_by: str = ORIGINAL
 
     @property
     def queries(self) -> int:
@@ -59,7 +69,7 @@ class Rewriting:
         rewriter: object | None = options.rewriter
         return cls(
             rewriter, tuple(options.strategies), options.per_query, options.fusion,
-            options.original or rewriter is None,
+            options.original or rewriter is None, judged_by=options.judged_by,
         )  # fmt: skip
 
 
@@ -90,6 +100,9 @@ def methods_of(
         for name, depth in zip(names, (own.per_query, deep), strict=False)
         if name in (OQR, RM3) or depth > own.per_query
     ]
+    if own.judged_by != ORIGINAL:  # what judging by a rewrite does without searching with it
+        for row in [each for each in rows if each.name in BASELINES]:
+            rows.append(replace(row, name=f"{row.name}{JUDGED_BY}{own.judged_by}", judged_by=own.judged_by))
     for name, each in further.items():
         fusion: MultiQueryFusion = "rerank" if own.fusion == each.fusion == "rerank" else "rrf"
         all_of = (name, each.strategies)
@@ -97,7 +110,15 @@ def methods_of(
         rewriter = None if each.rewriter is None else name
         rows += [
             Method(
-                row, rewriter, chosen, each.per_query, fusion, each.original, each.retriever, chosen != each.strategies
+                row,
+                rewriter,
+                chosen,
+                each.per_query,
+                fusion,
+                each.original,
+                each.retriever,
+                chosen != each.strategies,
+                judged_by=each.judged_by,
             )
             for row, chosen in (*alone, all_of)
         ]
@@ -121,6 +142,7 @@ def methods_of(
                 OWN_REWRITER,
                 chosen != own.strategies,
                 left_out,
+                own.judged_by,
             )
             for row, chosen, left_out in (*chosen_rows, *without)
         ]
@@ -143,7 +165,7 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
     """
     taken = {OQR, OQR_DEEP, RM3, RM3_DEEP, OWN, *own}
     for name in further:
-        if name in taken or not name.strip() or name.startswith("w/o ") or name.endswith(FUSED):
+        if name in taken or not name.strip() or name.startswith("w/o ") or name.endswith(FUSED) or JUDGED_BY in name:
             raise UserError(f"study.rewriters: {name!r} is the name of another row: choose another one.")
 
 

@@ -19,7 +19,7 @@ from harness.evaluation.serialization import digest
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
-from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
+from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, judges
 from harness.retrievers.rerank import relevance, shortened
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in, configuration, hardware
@@ -37,6 +37,7 @@ class Found:
     method: Method
     hits: list[MultiQueryHits] = field(default_factory=list)  # `ranked`: by the method's fusion
     fused: list[tuple[Ranked, ...]] = field(default_factory=list)  # by reciprocal ranks, before any reranking
+    judges: list[str] = field(default_factory=list)  # the texts by which the passages are judged
 
 
 @dataclass(slots=True)
@@ -191,10 +192,22 @@ def find_all(
         for retriever in once.values():
             retriever.forget()
     spent.search_seconds = {name: each.seconds / max(1, each.queries) for name, each in once.items()}
+    for each in found.values():
+        each.judges = [clean(question.text) for question in questions]
+        if each.method.judge is not None:
+            rewriter, name = each.method.judge
+            each.judges = judges(questions, rewrites[rewriter], name)
+            each.hits = [
+                replace(hits, rewrites=restricted(made, [*each.method.strategies, name]))
+                for hits, made in zip(each.hits, rewrites[rewriter], strict=True)
+            ]
     scores = _score(strategy, found.values(), questions, file, spent)
     for each in found.values():
         each.fused = [hits.ranked[:most] for hits in each.hits]
-        each.hits = [_ranked(each.method, hits, own, most) for hits, own in zip(each.hits, scores, strict=True)]
+        each.hits = [
+            _ranked(each.method, hits, own.get(judge, {}), most)
+            for hits, judge, own in zip(each.hits, each.judges, scores, strict=True)
+        ]
     return found
 
 
@@ -212,37 +225,44 @@ def _ranked(method: Method, hits: MultiQueryHits, scores: Mapping[str, float], m
 
 def _score(
     strategy: Dmqr, found: Iterable[Found], questions: Sequence[Question], file: Path, spent: Spent
-) -> list[dict[str, float]]:
-    """The relevance of every passage that a reranking method found, by id, for each question."""
+) -> list[dict[str, dict[str, float]]]:
+    """The relevance of every passage that a reranking method found, for each question: text that it is judged by -> id -> score."""
     scorer = strategy.search.scorer
-    wanted: list[dict[str, Passage]] = [{} for _ in questions]
+    wanted: list[dict[str, dict[str, Passage]]] = [{} for _ in questions]
     for each in found:
         if each.method.fusion == "rerank":
-            for own, hits in zip(wanted, each.hits, strict=True):
-                own.update((passage.id, passage) for passage in hits.union)
+            for own, hits, judge in zip(wanted, each.hits, each.judges, strict=True):
+                own.setdefault(judge, {}).update((passage.id, passage) for passage in hits.union)
     if scorer is None or not any(wanted):
         return [{} for _ in questions]
-    pairs = hashlib.sha256(repr([sorted(own) for own in wanted]).encode()).hexdigest()
+    keys = [sorted((judge, *sorted(passages)) for judge, passages in own.items()) for own in wanted]
     saved = _saved(
-        file, {"strategy": strategy}, questions=digest(questions), pairs=pairs, computed_in=computed_in(scorer)
+        file,
+        {"strategy": strategy},
+        questions=digest(questions),
+        pairs=hashlib.sha256(repr(keys).encode()).hexdigest(),
+        computed_in=computed_in(scorer),
     )
 
-    def work(batch: Sequence[tuple[Question, dict[str, Passage]]]) -> dict[str, Any]:
+    def work(batch: Sequence[dict[str, dict[str, Passage]]]) -> dict[str, Any]:
         started, tokens = time.perf_counter(), tokens_read(scorer)
-        texts = [shortened(scorer, clean(question.text)) for question, _ in batch]
-        logits = relevance(scorer, texts, [[*own.values()] for _, own in batch])
+        judged = [(judge, passages) for own in batch for judge, passages in own.items()]
+        texts = [shortened(scorer, judge) for judge, _ in judged]
+        logits = iter(relevance(scorer, texts, [[*passages.values()] for _, passages in judged]))
         seconds = time.perf_counter() - started
-        scores = [dict(zip(own, values, strict=True)) for (_, own), values in zip(batch, logits, strict=True)]
+        scores = [
+            {judge: dict(zip(passages, next(logits), strict=True)) for judge, passages in own.items()} for own in batch
+        ]
         return {"seconds": seconds, "tokens": tokens_read(scorer) - tokens, "scores": scores}
 
-    results = saved.run(_batches([*zip(questions, wanted, strict=True)]), work, "scoring passages, batches")
-    scores: list[dict[str, float]] = []
+    results = saved.run(_batches(wanted), work, "scoring passages, batches")
+    scores: list[dict[str, dict[str, float]]] = []
     seconds = tokens = 0.0
     for result in results:
         scores += result["scores"]
         seconds += result["seconds"]
         tokens += result["tokens"]
-    spent.pairs = sum(map(len, wanted))
+    spent.pairs = sum(len(passages) for own in wanted for passages in own.values())
     spent.pair_seconds, spent.pair_tokens = seconds / spent.pairs, tokens / spent.pairs
     spent.seconds_before += saved.seconds
     return scores

@@ -38,6 +38,7 @@ from harness.evaluation.dmqr.overlap import overlap_table, plot_overlap, plot_re
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found, Spent, find_all, rewrite_all
 from harness.evaluation.dmqr.tables import (
+    BY_REWRITE,
     JUDGED,
     NOTES,
     RECALL,
@@ -56,7 +57,7 @@ from harness.indexing.index_folder import open_index
 from harness.interfaces import Retriever
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
-from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.runtime.provenance import computed_in
 from harness.strategies.dmqr import Dmqr
@@ -174,7 +175,7 @@ class Study:
         findings: Findings,
     ) -> dict[str, list[Rewrites]]:
         """What every rewriter makes of the questions; a further rewriter is built, asked and freed before the next one."""
-        used = {method.rewriter for method in methods.values()}
+        used = {name for each in methods.values() for name in (each.rewriter, each.judge[0] if each.judge else None)}
         rewrites: dict[str, list[Rewrites]] = {}
         if OWN_REWRITER in used:
             rewrites[OWN_REWRITER] = rewrite_all(strategy.search, questions, folder / "rewrites.jsonl", spent)
@@ -228,9 +229,11 @@ def _add_tables(
     findings.plots["recall.png"] = partial(plot_recall, [each for each in recalls if each.name in RECALLS])
     findings.paper = "DMQR-RAG" if paper else ""
     deep = max(each.method.per_query for each in scored.values() if each.method.rewriter is None)
+    judged_by = strategy.search.judged_by
     findings.notes = NOTES.format(
-        k=k, rule=RULES[relevance.rule], recall=RECALL[relevance.rule], per_query=strategy.search.per_query, deep=deep
-    )
+        k=k, rule=RULES[relevance.rule], recall=RECALL[relevance.rule], per_query=strategy.search.per_query, deep=deep,
+        judged="" if judged_by == ORIGINAL else BY_REWRITE.format(judged_by=judged_by),
+    )  # fmt: skip
     findings.settings |= {"relevance": relevance.rule, "questions with relevance": relevance.questions_known}
     own = found[own_name(Rewriting.of(strategy))]
     whole = {name: each for name, each in found.items() if each.method.rewriter is not None and not each.method.part}

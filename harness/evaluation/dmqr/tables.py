@@ -32,8 +32,10 @@ Differences are paired, in points.
 
 Rows. OQR: the question alone, {per_query} passages. OQR deep: the question alone, {deep} passages. A strategy's name: the question and its
 rewrite by that strategy. A row ending in "rrf": reciprocal rank fusion instead of the scorer. All rows search the same index at the same depth
-per query, and have the same fusion unless their name says otherwise.
+per query, and have the same fusion unless their name says otherwise.{judged}
 """
+BY_REWRITE = """
+Passages are judged by the rewrite by {judged_by}; of OQR and RM3 by the question, unless their name says otherwise."""
 RULES = {
     "gold passage": "a gold passage of the question's file",
     "has-answer": "the passage contains a gold answer (DPR's rule), as the file names no gold passages",

@@ -136,6 +136,33 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
     assert deep[-1].value == pytest.approx(np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)]))
 
 
+def test_passages_judged_by_a_rewrite(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    own = {"rewriter": TableRewriter(TABLE), "strategies": STRATEGIES, "judged_by": "kwr"}
+    scorer = WordScorer()
+    found = measured(
+        system(bm25, scorer, **own), tmp_path, rows=["par", "OQR, judged by kwr", "OQR deep, judged by kwr"]
+    )
+    assert list(table(found, "methods").rows) == [
+        "OQR", "OQR deep", "OQR, judged by kwr", "OQR deep, judged by kwr", "par", "DMQR-RAG",
+    ]  # fmt: skip
+    assert len(set(scorer.asked)) == len(scorer.asked)
+    for name, each in {"dmqr": system(bm25, WordScorer(), **own), "OQR": system(bm25, WordScorer())}.items():
+        for one, other in zip(found.systems[name], each.answer(ASKED), strict=True):
+            assert [(h.passage.id, h.score) for h in one.evidence] == [(h.passage.id, h.score) for h in other.evidence]
+            assert counted(one) == counted(other)
+    for question, one in zip(ASKED, found.systems["OQR deep, judged by kwr"], strict=True):
+        judge = " ".join(TABLE[question.text].get("kwr", [question.text]))
+        passages = [hit.passage for hit in bm25.search([question.text], 20)[0]]
+        scores = WordScorer().scores([(judge, passage) for passage in passages])
+        assert [hit.score for hit in one.evidence] == sorted(scores, reverse=True)[:4]
+    for question, one in zip(ASKED, found.systems["par"], strict=True):
+        judge = " ".join(TABLE[question.text].get("kwr", [question.text]))
+        assert [hit.score for hit in one.evidence] == WordScorer().scores(
+            [(judge, hit.passage) for hit in one.evidence]
+        )
+    assert "judged by the rewrite by kwr" in found.findings.notes
+
+
 def test_nothing_is_asked_searched_scored_or_read_twice(bm25: Bm25Retriever, tmp_path: Path) -> None:
     scorer, rewriter, reader, retriever = WordScorer(), TableRewriter(TABLE), Titles(), CountingRetriever(bm25)
     strategy = system(retriever, scorer, rewriter=rewriter, strategies=STRATEGIES, reader=reader)
