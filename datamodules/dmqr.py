@@ -56,6 +56,8 @@ class RewriteBatch:
     weights_P: Tensor  # 1.0; 0.0 for a dummy row on a rank without data
     step_tokens: int  # rewrite tokens of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each row in the training or validation examples
+    strategies: list[str]  # of each row
+    step_strategies: list[str]  # of the optimizer step, over all ranks and accumulated batches; sorted
 
     @property
     def examples(self) -> int:
@@ -212,7 +214,7 @@ class RewriteData(StepData):
         return chunks(len(self.held_out), self.rewrites_per_validation_batch)
 
     def _validation_batch(self, rows: list[int]) -> RewriteBatch:
-        return self._batch([self.held_out[row] for row in rows], rows, 0, 1.0)
+        return self._batch([self.held_out[row] for row in rows], rows, [], 1.0)
 
     @property
     def _rewriter(self) -> Rewriter:
@@ -251,12 +253,20 @@ class RewriteData(StepData):
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> RewriteBatch:
         mine = rows or step[:1]
-        tokens = sum(len(self.training[row].target) for row in step)
-        return self._batch([self.training[row] for row in mine], mine, tokens, float(bool(rows)))
+        whole = [self.training[row] for row in step]
+        return self._batch([self.training[row] for row in mine], mine, whole, float(bool(rows)))
 
-    def _batch(self, chosen: Sequence[Tokenized], rows: list[int], step_tokens: int, weight: float) -> RewriteBatch:
-        padded = self._rewriter.batch([each.input for each in chosen], [each.target for each in chosen])
-        return RewriteBatch(*padded, torch.full((len(rows),), weight), step_tokens, torch.tensor(rows))
+    def _batch(
+        self, chosen: Sequence[Tokenized], rows: list[int], step: Sequence[Tokenized], weight: float
+    ) -> RewriteBatch:
+        return RewriteBatch(
+            *self._rewriter.batch([each.input for each in chosen], [each.target for each in chosen]),
+            weights_P=torch.full((len(rows),), weight),
+            step_tokens=sum(len(each.target) for each in step),
+            rows_P=torch.tensor(rows),
+            strategies=[each.example.strategy for each in chosen],
+            step_strategies=sorted({each.example.strategy for each in step}),
+        )
 
     def _audit(self, skipped: Counter[str]) -> dict[str, object]:
         tokens = [len(each.target) for each in self.training]

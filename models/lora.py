@@ -1,10 +1,12 @@
-"""LoRA (Hu et al. 2021) by peft: adapters inside a network, their files, and the weights with the adapter merged in.
+"""LoRA (Hu et al. 2021) by peft: one or several adapters inside a network, their files, and the weights with one merged in.
 
 peft takes seconds to import, so it is imported where it is used.
 """
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,26 @@ from transformers.pytorch_utils import Conv1D
 
 from common.errors import UserError
 
-ADAPTER = "default"  # peft's name of the only adapter
+ADAPTER = "default"  # peft's name of an only adapter
+_FILE = "adapter_model.safetensors"
+_ADAPTED = ".lora_"  # in the names of adapters' weights
 _PREFIX = "base_model.model."  # of the names in a file of peft's
 _BASE = ".base_layer."
 
 
 def add_adapter(
-    network: PreTrainedModel, base: str, rank: int, alpha: int, dropout: float, targets: Sequence[str] | None
+    network: PreTrainedModel,
+    base: str,
+    rank: int,
+    alpha: int,
+    dropout: float,
+    targets: Sequence[str] | None,
+    name: str = ADAPTER,
 ) -> None:
-    """Put LoRA layers into a network, in place, and freeze all other weights.  It computes the same as before until it is trained.
+    """Put LoRA layers into a network, in place, and freeze all weights but those of its adapters.
+
+    It computes the same as before until it is trained.  Of several adapters the one that was added last computes, until
+    `AdapterChoice` chooses another.
 
     Args:
         network: The network.
@@ -33,12 +46,17 @@ def add_adapter(
         alpha: The update is scaled by alpha / rank.
         dropout: Dropout rate of the adapter's input.
         targets: Last parts of the names of the layers that get an adapter; every linear layer but the head when None.
+        name: Of the adapter.
 
     Raises:
-        UserError: If no layer has such a name.
+        UserError: If no layer has such a name, or peft cannot name an adapter so.
     """
     from peft import LoraConfig, TaskType, inject_adapter_in_model
 
+    if not re.fullmatch(r"[\w-]+", name) or hasattr(torch.nn.ModuleDict, name):
+        raise UserError(
+            f"an adapter cannot be named {name!r}: name the strategy by letters, digits, _ and -, such as gqr."
+        )
     transposed = any(isinstance(module, Conv1D) for module in network.modules())  # GPT-2's layers
     kind = TaskType.SEQ_2_SEQ_LM if network.config.is_encoder_decoder else TaskType.CAUSAL_LM
     config = LoraConfig(
@@ -46,7 +64,9 @@ def add_adapter(
         target_modules=list(targets) if targets else "all-linear", fan_in_fan_out=transposed,
     )  # fmt: skip
     try:
-        inject_adapter_in_model(config, network, ADAPTER)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Already found a `peft_config`", UserWarning)
+            inject_adapter_in_model(config, network, name)
     except ValueError as error:
         linear = sorted(
             {name.rpartition(".")[2] for name, m in network.named_modules() if isinstance(m, torch.nn.Linear)}
@@ -54,41 +74,107 @@ def add_adapter(
         raise UserError(
             f"lora_targets {list(targets or ())} are no layers of {base}: omit them, or name some of {', '.join(linear)}."
         ) from error
+    for parameter_name, parameter in network.named_parameters():  # peft freezes the adapters that it added before
+        parameter.requires_grad_(_ADAPTED in parameter_name)
 
 
-def has_adapter(network: PreTrainedModel) -> bool:
-    """Whether `add_adapter` has changed a network."""
-    return hasattr(network, "peft_config")
+def adapters_of(network: PreTrainedModel) -> list[str]:
+    """Names of a network's adapters, in the order in which they were added; empty without any."""
+    return list(getattr(network, "peft_config", ()))
 
 
-def save_adapter(network: PreTrainedModel, folder: Path) -> None:
+def adapter_parameters(network: PreTrainedModel, name: str) -> list[torch.nn.Parameter]:
+    """The weights of one adapter."""
+    return [p for key, p in network.named_parameters() if _ADAPTED in key and f".{name}." in key]
+
+
+def adapter_names(state_names: Iterable[str]) -> list[str]:
+    """Names of the adapters among the names of weights in a state_dict, in order."""
+    found = [re.search(r"\.lora_[AB]\.([\w-]+)\.weight$", name) for name in state_names]
+    return list(dict.fromkeys(match[1] for match in found if match))
+
+
+class AdapterChoice:
+    """Chooses which of a network's adapters computes.  Nothing else of the network changes, such as what is trained.
+
+    Args:
+        network: With all its adapters.
+    """
+
+    def __init__(self, network: PreTrainedModel) -> None:
+        from peft.tuners.lora import LoraLayer
+
+        self._layers: list[Any] = [module for module in network.modules() if isinstance(module, LoraLayer)]
+
+    @contextmanager
+    def using(self, name: str | list[str]) -> Iterator[None]:
+        """Within the context this adapter computes."""
+        before = self._layers[0].active_adapter
+        self._activate(name)
+        try:
+            yield
+        finally:
+            self._activate(before)
+
+    def groups(self, names: Sequence[str]) -> Iterator[list[int]]:
+        """The rows of each of these adapters' names; while they are used, that adapter computes."""
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            rows.setdefault(name, []).append(row)
+        for name, group in rows.items():
+            with self.using(name):
+                yield group
+
+    def checkpoint_contexts(self) -> tuple[AbstractContextManager, AbstractContextManager]:
+        """`context_fn` of torch.utils.checkpoint: activations are recomputed with the adapter of their forward pass."""
+        return nullcontext(), self.using(self._layers[0].active_adapter)
+
+    def _activate(self, name: str | list[str]) -> None:
+        for layer in self._layers:
+            layer._active_adapter = name  # peft's set_adapter would freeze the others, within a step
+
+
+def save_adapter(network: PreTrainedModel, folder: Path, name: str = ADAPTER) -> None:
     """Write adapter_config.json and adapter_model.safetensors, which peft and transformers load."""
     from peft.utils.save_and_load import get_peft_model_state_dict
 
     folder.mkdir(parents=True)
-    weights = get_peft_model_state_dict(network, adapter_name=ADAPTER)
+    weights = get_peft_model_state_dict(network, adapter_name=name)
     save_file(
         {_PREFIX + name: value.contiguous().cpu() for name, value in weights.items()},
-        folder / "adapter_model.safetensors",
+        folder / _FILE,
         {"format": "pt"},
     )
-    config = network.peft_config[ADAPTER]
+    config = network.peft_config[name]
     trains, config.inference_mode = config.inference_mode, True
     config.save_pretrained(str(folder))
     config.inference_mode = trains
 
 
-def load_adapter(network: PreTrainedModel, folder: Path) -> None:
-    """Put the adapter of a folder into a freshly loaded base network, in place, as peft does."""
+def load_adapters(network: PreTrainedModel, folders: Mapping[str, Path]) -> None:
+    """Put the adapters of folders, by name, into a freshly loaded base network, in place, as peft does."""
     from peft import PeftModel
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of transformers, about a name that peft uses
-        PeftModel.from_pretrained(network, str(folder))
+        (first, folder), *others = folders.items()
+        model = PeftModel.from_pretrained(network, str(folder), adapter_name=first)
+        for name, folder in others:
+            model.load_adapter(str(folder), adapter_name=name)
 
 
-def merged_weights(network: PreTrainedModel) -> dict[str, Tensor]:
-    """Weights by their names in the base network, the adapter's update (in the weights' precision) added; the network stays as it is."""
+def adapter_bytes(folder: Path) -> int:
+    """Bytes of the weights in a folder of `save_adapter`, without reading them."""
+    file = folder / _FILE
+    with file.open("rb") as opened:
+        return file.stat().st_size - 8 - int.from_bytes(opened.read(8), "little")  # without header and its length
+
+
+def merged_weights(network: PreTrainedModel, adapter: str | None = ADAPTER) -> dict[str, Tensor]:
+    """Weights by their names in the base network, with an adapter's update (in the weights' precision) added, or without any.
+
+    The network stays as it is.
+    """
     from peft.tuners.lora import LoraLayer
 
     layers: dict[str, Any] = {name: module for name, module in network.named_modules() if isinstance(module, LoraLayer)}
@@ -97,7 +183,8 @@ def merged_weights(network: PreTrainedModel) -> dict[str, Tensor]:
         for name, value in network.state_dict().items():
             layer, inside, parameter = name.rpartition(_BASE)
             if inside:
-                update = layers[layer].get_delta_weight(ADAPTER) if parameter == "weight" else 0
+                changed = adapter is not None and parameter == "weight"
+                update = layers[layer].get_delta_weight(adapter) if changed else 0
                 merged[f"{layer}.{parameter}"] = value + update
             elif not any(name.startswith(f"{layer}.lora_") for layer in layers):
                 merged[name] = value

@@ -3,6 +3,7 @@
 Shape legend: P rewrites, T tokens, A tokens of a rewrite.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -12,18 +13,18 @@ from torch import Tensor
 
 from common.answer_metrics import exact_match, f1
 from common.checks import check_above, check_at_least, check_dropout
-from common.errors import ArtifactError
+from common.errors import ArtifactError, UserError
 from common.records import clean
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
 from models.dmqr.rewrite_tokenizer import MIN_TOKENS
-from models.dmqr.rewriter import ADAPTER, PART, MergedType, Rewriter, base_model
+from models.dmqr.rewriter import MergedType, Rewriter, base_model
 from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
-from models.lora import add_adapter, load_adapter
+from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
+from trainers.dmqr_export import card_values, export_difference
 from trainers.dmqr_validation import Validated, summary
-from trainers.run.card_usage import rewriter_usage
 from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DMQR_CARD
 from trainers.run.module import RunModule
@@ -32,14 +33,13 @@ from trainers.run.throughput import flops_per_token
 
 LOWER = "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
 BASE = "adapter_base"  # key in a checkpoint
-MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
 
 
 class RewriterTrainer(RunModule):
     """Mean cross-entropy of the rewrites' tokens in an optimizer step, their ends included; inputs are not learned.
 
-    One adapter, or one model, learns all strategies of the files: the input names the strategy.  With LoRA, checkpoints hold the
-    adapter alone, and the model that it belongs to is compared by sha256 when training resumes.
+    One model, one adapter for all strategies of the files, or one adapter for each; the input names the strategy in any case.
+    With LoRA, checkpoints hold the adapters alone, and the model that they belong to is compared by sha256 when training resumes.
 
     Args:
         pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
@@ -47,6 +47,8 @@ class RewriterTrainer(RunModule):
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
         lora_rank: Rank of the LoRA adapter; null trains all weights.
+        adapters: `shared`: one adapter for all strategies.  `per_strategy`: one each for the strategies of the training files;
+            rows of a step change the adapter of their strategy alone.
         lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
         lora_dropout: Dropout rate of the adapter's input.
         lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear layer but
@@ -56,7 +58,8 @@ class RewriterTrainer(RunModule):
         weight_decay: Weight decay of AdamW, on matrices only.
         warmup_steps: Optimizer steps of linear warm-up.
         schedule: `constant`, or `linear` decay to 0.
-        merged: Data type of the exported merged model.  The adapter is added in fp32 and kept in fp32 beside it.
+        merged: Data type of the exported merged model.  The adapter is added in fp32 and kept in fp32 beside it.  With
+            per_strategy nothing is merged: of the exported base model.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
@@ -73,6 +76,7 @@ class RewriterTrainer(RunModule):
         max_rewrite_tokens: int = 64,
         pool: str | None = None,
         lora_rank: int | None = 16,
+        adapters: Literal["shared", "per_strategy"] = "shared",
         lora_alpha: int = 32,
         lora_dropout: float = 0.05,
         lora_targets: list[str] | None = None,
@@ -85,8 +89,8 @@ class RewriterTrainer(RunModule):
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
-            max_tokens, max_rewrite_tokens, lora_rank, lora_alpha, lora_dropout, dropout, learning_rate, weight_decay,
-            warmup_steps,
+            max_tokens, max_rewrite_tokens, lora_rank, adapters, lora_alpha, lora_dropout, dropout, learning_rate,
+            weight_decay, warmup_steps,
         )  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
@@ -94,17 +98,21 @@ class RewriterTrainer(RunModule):
         self.rewriter = Rewriter.build(
             pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing
         )
-        if lora_rank is not None:
+        self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
+        self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
+        if lora_rank is not None and adapters == "shared":
             add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
         self.flops_per_token = flops_per_token(self.rewriter.network)
         self.train()
 
     @staticmethod
     def check_options(
-        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, lora_alpha: int, lora_dropout: float,
-        dropout: float | None, learning_rate: float, weight_decay: float, warmup_steps: int,
+        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, adapters: str, lora_alpha: int,
+        lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float, warmup_steps: int,
     ) -> None:  # fmt: skip
-        """Raise UserError if a value is out of range."""
+        """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
+        if adapters == "per_strategy" and lora_rank is None:
+            raise UserError("model.adapters per_strategy needs LoRA: give model.lora_rank, such as 16.")
         check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
         check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
@@ -119,8 +127,21 @@ class RewriterTrainer(RunModule):
         return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
 
     def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        """Check the precision, add the strategies' adapters, print the memory that a step needs, and refuse what cannot fit.
+
+        Raises:
+            UserError: If validation has a strategy that has no adapter, or a step needs more memory than there is.
+        """
         super().setup(stage)
+        if self.hparams.adapters == "per_strategy":
+            data = self.trainer.datamodule
+            unknown = sorted({each.example.strategy for each in data.held_out} - set(data.strategies))
+            if unknown:
+                raise UserError(
+                    f"validation holds rewrites by {unknown[0]!r}, and training none, so that it has no adapter: set "
+                    "model.adapters to shared, or give other files."
+                )
+            self._add_adapters(data.strategies)
         if stage == "fit":
             batch: RewriteBatch = next(iter(self.trainer.datamodule.train_dataloader()))
             check_memory(
@@ -128,9 +149,17 @@ class RewriterTrainer(RunModule):
                 {"rewriter": batch.labels_PA.shape[1]},
             )  # fmt: skip
 
+    def _add_adapters(self, strategies: Sequence[str]) -> None:
+        """One for each strategy, unless there are some."""
+        if self.rewriter.adapters is None:
+            self.rewriter.add_adapters(strategies[:1], *self.lora_options)
+            self.flops_per_token = flops_per_token(self.rewriter.network)  # a token is multiplied with one of them
+            self.rewriter.add_adapters(strategies[1:], *self.lora_options)
+            self.train()
+
     def forward(self, batch: RewriteBatch) -> Tensor:
         """Negative log-likelihood of every token of the rewrites, (P, A), nats, fp32; 0 for padding."""
-        return -self.rewriter(batch.ids_PT, batch.attention_PT, batch.labels_PA)
+        return -self.rewriter(batch.ids_PT, batch.attention_PT, batch.labels_PA, batch.strategies)
 
     def training_step(self, batch: RewriteBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
@@ -138,7 +167,21 @@ class RewriterTrainer(RunModule):
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
         self.add_shares({"train/loss_nats": share})
+        self._idle = self._parameters_without(batch.step_strategies)
+        if self.trainer.world_size > 1:  # DDP waits for a gradient of every weight
+            share = share + sum(each.sum() for each in self._parameters_without(batch.strategies)) * 0.0
         return share * self.backward_passes
+
+    def _parameters_without(self, strategies: Sequence[str]) -> list[torch.nn.Parameter]:
+        """The weights of adapters of other strategies than these, where each has its own."""
+        network = self.rewriter.network
+        names = adapters_of(network) if self.rewriter.adapters is not None else ()
+        return [each for name in names if name not in strategies for each in adapter_parameters(network, name)]
+
+    def on_after_backward(self) -> None:
+        """Remove gradients of adapters that have no row in the whole step: neither decay nor momentum may change them."""
+        for each in self._idle:
+            each.grad = None
 
     def validation_step(self, batch: RewriteBatch, batch_index: int) -> None:
         """Collect each row's loss and tokens, the scores of the rewrites that are generated, and the recall of searched questions."""
@@ -147,7 +190,9 @@ class RewriterTrainer(RunModule):
         tokens_P = (batch.labels_PA != IGNORE).sum(dim=1).tolist()
         rows = batch.rows_P.tolist()
         generated = [row for row in rows if row in data.generated]
-        texts = dict(zip(generated, self.rewriter.write([data.held_out[row].input for row in generated]), strict=True))
+        chosen = [data.held_out[row] for row in generated]
+        written = self.rewriter.write([each.input for each in chosen], [each.example.strategy for each in chosen])
+        texts = dict(zip(generated, written, strict=True))
         recall_of = self._recalls([row for row in rows if row in data.gold])
         for row, nll, tokens in zip(rows, nll_P, tokens_P, strict=True):
             example, text = data.held_out[row].example, texts.get(row)
@@ -202,6 +247,8 @@ class RewriterTrainer(RunModule):
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
         """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
+        if self.hparams.adapters == "per_strategy":
+            self._add_adapters(adapter_names(state_dict))
         if self.hparams.lora_rank:
             state_dict = {**{n: p for n, p in super().state_dict().items() if n not in self._trained}, **state_dict}
         return super().load_state_dict(state_dict, *args, **kwargs)
@@ -236,49 +283,20 @@ class RewriterTrainer(RunModule):
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:
-        """Write merged model, adapter, model card and manifest into a serving folder.
+        """Write model, adapters, model card and manifest into a serving folder.
 
         Args:
             folder: An empty folder.
             provenance: Versions, commit and data digests, stored unchanged.
         """
         strategies = self.trainer.datamodule.strategies
-        values = {
-            "strategies": ", ".join(strategies),
-            "text_format": self.rewriter.encode.text_format,
-            "trained": f"a LoRA adapter of rank {self.hparams.lora_rank} (`{ADAPTER}/`), merged into `{PART}/`"
-            if self.hparams.lora_rank
-            else "all weights",
-            "usage": rewriter_usage(self.rewriter, strategies),
-        }
-        task = "text2text-generation" if self.rewriter.format == "seq2seq" else "text-generation"
+        task, values = card_values(self.rewriter, strategies, self.hparams.lora_rank)
         self.write_card(folder, DMQR_CARD, task, values, provenance)
         self.rewriter.save(
             folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics, **provenance
         )
 
     def export_difference(self, folder: Path, batch: RewriteBatch) -> float:
-        """Largest difference of a token's log-probability (nats, fp32) to the model in `folder`: base with adapter, or all weights.
-
-        Raises:
-            ArtifactError: If the merged model differs by more than merging in its precision explains.
-        """
+        """See `trainers.dmqr_export.export_difference`."""
         self.eval().cpu().float()
-        merged = Rewriter.load(folder, "cpu", "fp32")
-        with torch.inference_mode():
-            inputs = batch.ids_PT, batch.attention_PT, batch.labels_PA
-            here_PA, merged_PA = self.rewriter(*inputs), merged(*inputs)
-            difference = float((here_PA - merged_PA).abs().max())
-            if not self.hparams.lora_rank and self.hparams.merged == "float32":
-                return difference
-            if not difference <= MERGED_TOLERANCE_NATS[self.hparams.merged]:
-                raise ArtifactError(
-                    f"{folder}: the merged model differs from the trained one by {difference:.2e} nats."
-                )
-            if not self.hparams.lora_rank:
-                return 0.0
-            del merged, merged_PA
-            parts = self.hparams.max_tokens, self.hparams.max_rewrite_tokens, self.rewriter.strategies
-            reference = Rewriter.build(self.hparams.pretrained, *parts)
-            load_adapter(reference.network, folder / ADAPTER)
-            return float((here_PA - reference.eval()(*inputs)).abs().max())
+        return export_difference(self.rewriter, folder, batch, self.hparams)

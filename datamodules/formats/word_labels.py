@@ -5,7 +5,7 @@ JSON Lines, one question per line:
     {"question_id", "question", "recall": f(q), "without": {word: change}, "with": {word: change},
      "passages": [{"title", "text"}, ... feedback passages, best first]}
 
-    f(query)      mean over the question's gold passages of  C / (C + rank),  0 for a passage that is not found
+    f(query)      mean over the question's gold passages of  C² / (C² + rank²),  0 for a passage that is not found
     "without"     f(q without the word) - f(q), for distinct words of the question
     "with"        f(q + " " + word) - f(q), for distinct words of the passages that are not in the question
 

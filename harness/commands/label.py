@@ -27,7 +27,7 @@ def label(
 ) -> None:
     """Write, for each training question, how retrieval changes without each of its words and with each word of the best passages.
 
-    A question's value is the mean over its gold passages of C / (C + rank), C = half_rank, 0 for those that are not found.  The
+    A question's value is the mean over its gold passages of C² / (C² + rank²), C = half_rank, 0 for those that are not found.  The
     changes are what an extractive rewriter learns from.  Questions whose gold passages are not in the index are skipped.  A
     stopped run resumes: type it again.
 

@@ -1,6 +1,8 @@
 """Labels of the extractive rewriter: how much the retrieval of a question's gold passages changes with and without each word.
 
-f(query) = mean over the gold passages of  C / (C + rank),  rank from 1 in the retriever's list of `depth` passages, 0 if not in it
+f(query) = mean over the gold passages of  C² / (C² + rank²),  rank from 1 in the retriever's list of `depth` passages, 0 if not in it
+
+f is a smooth recall@C: a passage that moves from rank 30 to rank 5 changes it much, one that moves from rank 2 to rank 1 hardly.
 
     change with word w      f(q + " " + w) - f(q)     each distinct word w of the feedback passages that q lacks
     change without word w   f(q without w) - f(q)     each distinct word w of q; f is 0 if no word is left
@@ -18,7 +20,7 @@ from models.dmqr.words import distinct_words, new_words, without, words_of
 
 
 def gold_recall(hits: Sequence[Ranked], gold: Sequence[str], half_rank: float) -> float:
-    """f: mean over the gold passages of half_rank / (half_rank + rank), 0 for those that are not among the hits.
+    """f: mean over the gold passages of C² / (C² + rank²), 0 for those that are not among the hits.
 
     Args:
         hits: Best first.
@@ -26,7 +28,7 @@ def gold_recall(hits: Sequence[Ranked], gold: Sequence[str], half_rank: float) -
         half_rank: C, the rank at which a passage counts half.
     """
     wanted = set(gold)
-    found = sum(half_rank / (half_rank + rank) for rank, hit in enumerate(hits, 1) if hit.passage.id in wanted)
+    found = sum(half_rank**2 / (half_rank**2 + rank**2) for rank, hit in enumerate(hits, 1) if hit.passage.id in wanted)
     return found / len(wanted)
 
 

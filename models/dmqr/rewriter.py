@@ -1,8 +1,10 @@
-"""A generative query rewriter: a T5 or a causal LM, whole or with one LoRA adapter for all strategies, and its serving folder.
+"""A generative query rewriter: a T5 or a causal LM, whole or with LoRA, one adapter for all strategies or one each; its serving folder.
 
-serving/serving.json   kind "dmqr_rewriter", text format, strategies, base model of the adapter
-serving/rewriter/      the model with the adapter merged in: loadable by transformers alone, and by vLLM if it is a causal LM
-serving/adapter/       the adapter by itself, in peft's files; only if it was trained with LoRA
+serving/serving.json         kind "dmqr_rewriter", text format, strategies, base model of the adapters
+serving/rewriter/            the model with the adapter merged in: loadable by transformers alone, and by vLLM if it is a causal LM;
+                             with an adapter for each strategy the base model
+serving/adapter/             the adapter by itself, in peft's files; only if it was trained with LoRA
+serving/adapter/<strategy>/  each strategy's adapter, where each has one; the base model computes with it
 
 Shape legend: P rewrites, T tokens, A tokens of a rewrite with its end.
 """
@@ -24,7 +26,8 @@ from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
 from models.dmqr.strategies import Strategy, queries_of
-from models.lora import has_adapter, merged_weights, save_adapter
+from models.lora import ADAPTER as SHARED
+from models.lora import AdapterChoice, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq, resolve
 from models.seq2seq_lm import Seq2SeqLanguageModel
@@ -32,6 +35,7 @@ from models.serving_manifest import CURE, read_manifest, write_manifest
 
 KIND = "dmqr_rewriter"
 PART, ADAPTER = "rewriter", "adapter"
+OWN = "strategies"  # key of a manifest's `adapter`: the strategies that have an adapter each
 FIELDS = {"strategies": dict, "max_rewrite_tokens": int, "adapter": dict, "base": dict}
 STRATEGY_FIELDS = {"title": str, "several": [True, False]}
 MergedType = Literal["float32", "bfloat16"]
@@ -39,6 +43,8 @@ MergedType = Literal["float32", "bfloat16"]
 
 class Rewriter(nn.Module):
     """Writes queries, and scores given ones.
+
+    With an adapter for each strategy (`add_adapters`), rows of different strategies are computed one strategy after the other.
 
     Args:
         lm: The language model; see `build`.
@@ -65,6 +71,7 @@ class Rewriter(nn.Module):
                 f"{lm.network.name_or_path} reads and writes together: lower one."
             )
         self.lm, self.strategies, self.max_rewrite_tokens = lm, dict(strategies), max_rewrite_tokens
+        self.adapters: AdapterChoice | None = None  # None without an adapter for each strategy
         self.format = format_of(lm.tokenizer, lm.network.config.is_encoder_decoder)
         self.encode = RewriteEncoder(lm.tokenizer, self.format, max_tokens, lm.end_ids)
 
@@ -116,20 +123,64 @@ class Rewriter(nn.Module):
         """The network, with LoRA layers if there are any."""
         return self.lm.network
 
+    def add_adapters(
+        self, strategies: Sequence[str], base: str, rank: int, alpha: int, dropout: float, targets: Sequence[str] | None
+    ) -> None:
+        """Give each strategy an adapter of its own, all alike; arguments and errors as of `models.lora.add_adapter`."""
+        for name in strategies:
+            add_adapter(self.network, base, rank, alpha, dropout, targets, name)
+        self._choose_adapters()
+
+    def load_adapters(self, folder: Path, strategies: Sequence[str]) -> None:
+        """Put the adapters of a serving folder's `adapter/` into a base model: one, or one of each of these strategies."""
+        load_adapters(self.network, {name: folder / name for name in strategies} or {SHARED: folder})
+        if strategies:
+            self._choose_adapters()
+
+    def _choose_adapters(self) -> None:
+        self.adapters = AdapterChoice(self.network)
+        if self.network.is_activation_checkpointing:
+            contexts = self.adapters.checkpoint_contexts
+            self.network.activation_checkpointing_enable({"use_reentrant": False, "context_fn": contexts})
+
     def task(self, question: str, strategy: str, history: Sequence[str] = ()) -> Task:
         """What the model is to do, for `encode`."""
         return Task(question, self.strategies[strategy].title, tuple(history))
 
-    def forward(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
-        """Log-probability (P, A) of every token of rewrites, nats, fp32; 0 where there is none.  Inputs as from `batch`."""
-        return self.lm.labels_logp(ids_PT, attention_PT, labels_PA)
+    def forward(
+        self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, strategies: Sequence[str] = ()
+    ) -> Tensor:
+        """Log-probability (P, A) of every token of rewrites, nats, fp32; 0 where there is none.
+
+        Args:
+            ids_PT: As the other tensors from `batch`.
+            attention_PT: See there.
+            labels_PA: See there.
+            strategies: Of every row; used where each strategy has an adapter.
+        """
+        if self.adapters is None:
+            return self.lm.labels_logp(ids_PT, attention_PT, labels_PA)
+        parts, order = [], []
+        for rows in self.adapters.groups(strategies):
+            parts.append(self.lm.labels_logp(ids_PT[rows], attention_PT[rows], labels_PA[rows]))
+            order += rows
+        return torch.cat(parts)[torch.tensor(order, device=ids_PT.device).argsort()]
 
     def batch(self, inputs: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor, Tensor]:
         """Padded token ids, attention mask and labels of inputs with rewrites, from `encode` and `encode.targets`."""
         return self.lm.reply_batch(inputs, targets)
 
-    def write(self, inputs: Sequence[Sequence[int]]) -> list[str]:
-        """The greedy rewrite of every input from `encode`, in order; batched by length."""
+    def write(self, inputs: Sequence[Sequence[int]], strategies: Sequence[str] = ()) -> list[str]:
+        """The greedy rewrite of every input from `encode`, in order; batched by length.  `strategies` as in `forward`."""
+        if self.adapters is None:
+            return self._write(inputs)
+        texts = [""] * len(inputs)
+        for rows in self.adapters.groups(strategies):
+            for row, text in zip(rows, self._write([inputs[row] for row in rows]), strict=True):
+                texts[row] = text
+        return texts
+
+    def _write(self, inputs: Sequence[Sequence[int]]) -> list[str]:
         written = self.lm.write(inputs, [self.max_rewrite_tokens] * len(inputs))
         return [self.encode.decoded(each.ids) for each in written]
 
@@ -145,8 +196,10 @@ class Rewriter(nn.Module):
         Returns:
             For each question strategy -> rewrite; None if the question is too long.
         """
+        names = [name for _ in questions for name in strategies]
         inputs = self.encode([self.task(text, name, history) for text, history in questions for name in strategies])
-        written = iter(self.write([ids for ids in inputs if ids is not None]))
+        fitting = [(ids, name) for ids, name in zip(inputs, names, strict=True) if ids is not None]
+        written = iter(self.write([ids for ids, _ in fitting], [name for _, name in fitting]))
         texts = iter([None if ids is None else next(written) for ids in inputs])
         return [{name: next(texts) for name in strategies} for _ in questions]
 
@@ -167,17 +220,20 @@ class Rewriter(nn.Module):
         Args:
             folder: The folder.
             strategies: Names of those that it was trained on.
-            base: Name and sha256 of the files of the model that the adapter belongs to, from `base_model`.
-            merged: Data type of the merged weights; the update is added in fp32.
+            base: Name and sha256 of the files of the model that the adapters belong to, from `base_model`.
+            merged: Data type of the merged weights, to which the update is added in fp32, or of the base model's weights.
             facts: Validation metrics, versions, commit, data digests; JSON types only.
         """
         options: dict[str, Any] = {}
         adapter: dict[str, Any] = {}
-        if has_adapter(self.network):
-            save_adapter(self.network, folder / ADAPTER)
-            config = self.network.peft_config["default"]
+        if names := adapters_of(self.network):
+            own = self.adapters is not None
+            for name in names:
+                save_adapter(self.network, folder / ADAPTER / (name if own else ""), name)
+            config = self.network.peft_config[names[0]]
             adapter = {"rank": config.r, "alpha": config.lora_alpha, "targets": sorted(config.target_modules)}
-            options["state_dict"] = merged_weights(self.network)
+            adapter |= {OWN: names} if own else {}
+            options["state_dict"] = merged_weights(self.network, None if own else SHARED)
         if merged != "float32":
             weights = options.get("state_dict") or self.network.state_dict()
             options["state_dict"] = _cast(weights, getattr(torch, merged))
@@ -198,7 +254,7 @@ class Rewriter(nn.Module):
 
     @classmethod
     def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
-        """Load the merged model of a serving folder, in evaluation mode; the files' checksums are verified.
+        """Load the model of a serving folder, in evaluation mode; the files' checksums are verified.
 
         Args:
             serving: Folder that training exported, e.g. checkpoints/dmqr-rrr-hotpot/serving.
@@ -217,7 +273,14 @@ class Rewriter(nn.Module):
             str(serving / PART), manifest["max_tokens"], manifest["max_rewrite_tokens"], strategies_of(manifest)
         )
         rewriter.lm.inference_dtype = dtype
+        if names := own_adapters(manifest):
+            rewriter.load_adapters(serving / ADAPTER, names)
         return rewriter.eval().to(where)
+
+
+def own_adapters(manifest: Mapping[str, Any]) -> list[str]:
+    """The strategies that have an adapter each, from a manifest; none if they share one, or nothing was added."""
+    return list(manifest["adapter"].get(OWN, ()))
 
 
 def _cast(weights: Mapping[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:

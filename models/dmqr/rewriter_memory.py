@@ -1,11 +1,13 @@
 """Memory of a trained rewriter at inference, from the manifest and the `config.json` of its serving folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from models.causal_lm_memory import causal_memory
 from models.dmqr.rewrite_tokenizer import FORMATS
-from models.dmqr.rewriter import PART, read_rewriter_manifest
+from models.dmqr.rewriter import ADAPTER, PART, own_adapters, read_rewriter_manifest
 from models.live_memory import Compute, PartMemory
+from models.lora import adapter_bytes
 from models.seq2seq_memory import seq2seq_memory
 
 
@@ -25,6 +27,10 @@ def rewriter_memory(serving: Path, compute: Compute, questions: int, strategies:
     manifest = read_rewriter_manifest(serving, check_files=False)
     inputs = questions * (strategies or len(manifest["strategies"]))
     max_tokens, rewrite_tokens = manifest["max_tokens"], manifest["max_rewrite_tokens"]
+    network = Path(serving) / PART
     if FORMATS[manifest["text_format"]] == "seq2seq":
-        return seq2seq_memory(Path(serving) / PART, compute, inputs, max_tokens, rewrite_tokens)
-    return causal_memory(str(Path(serving) / PART), compute, inputs, max_tokens + rewrite_tokens, None)
+        memory = seq2seq_memory(network, compute, inputs, max_tokens, rewrite_tokens)
+    else:
+        memory = causal_memory(str(network), compute, inputs, max_tokens + rewrite_tokens, None)
+    adapters = sum(adapter_bytes(Path(serving) / ADAPTER / name) for name in own_adapters(manifest))
+    return replace(memory, weights=memory.weights + adapters)

@@ -24,6 +24,7 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.rewriters.trained import TrainedRewriter
 from models.length_batching import IGNORE
+from models.lora import adapter_names, adapter_parameters
 from tests.conftest import NAMES
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
@@ -342,6 +343,71 @@ def test_a_stop_without_better_recall(workplace: Path) -> None:
     assert len([row for row in metrics(folder) if "val/recall_at_3" in row]) == 2
 
 
+def test_an_adapter_for_each_strategy_is_trained_exported_and_used(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6", "--model.learning_rate", "3.0e-2",
+                 "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
+    losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
+    assert losses[-1] < losses[0] < 0.95 * math.log(104)
+    best = checkpoint_of(folder)
+    module = RewriterTrainer(**{k: v for k, v in best["hyper_parameters"].items() if not k.startswith("_")}).eval()
+    module.load_state_dict(best["state_dict"])
+    assert adapter_names(best["state_dict"]) == ["gqr", "decomposition"]
+    own = [
+        torch.cat([p.flatten() for p in adapter_parameters(module.rewriter.network, n)])
+        for n in ("gqr", "decomposition")
+    ]
+    assert (own[0] - own[1]).abs().max() > 0.01
+    rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
+    questions = [Question("1", "who is of name5", history=("is name7 born", "name7")), Question("2", "who is name9")]
+    asked = [(question.text, question.history) for question in questions]
+    texts = module.rewriter.rewrite(asked, ["gqr", "decomposition"])
+    assert rewriter.model.rewrite(asked, ["gqr", "decomposition"]) == texts
+    assert rewriter.rewrite(questions, ["decomposition"])[1].queries["decomposition"]
+    card = ModelCard.load(folder / "serving/README.md")
+    assert "for each strategy a LoRA adapter of rank 4" in card.text
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    monkeypatch.chdir(folder / "serving")
+    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    (alone,) = rewriter.model.encode([rewriter.model.task(found["question"], "gqr")])
+    assert rewriter.model.encode.decoded(found["ids"][0]) == rewriter.model.write([alone], ["gqr"])[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])  # DDP gives every weight a gradient
+def test_a_step_of_one_strategy_leaves_the_other_s_adapter_as_it_is(
+    checkpoints: dict[str, Path], workplace: Path, ranks: int
+) -> None:
+    """Also when the other one has momentum and weights decay."""
+    torch.manual_seed(0)
+    module = RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, adapters="per_strategy")
+    data = data_of(module, workplace / "rewrites.jsonl")
+    module.trainer = data.trainer
+    data.trainer.datamodule, data.trainer.world_size, data.trainer.precision = data, ranks, "32-true"
+    data.trainer.strategy = "ddp"
+    module.setup("validate")
+    optimizer = torch.optim.AdamW([p for p in module.parameters() if p.requires_grad], lr=0.1, weight_decay=0.1)
+
+    def step(strategies: set[str]) -> None:
+        chosen = [row for row, each in enumerate(data.training) if each.example.strategy in strategies][:4]
+        optimizer.zero_grad()
+        module.training_step(data._collate(0, chosen[:2], chosen), 0).backward()
+        if ranks == 2:
+            assert all(p.grad is not None for p in module.parameters() if p.requires_grad)
+        module.on_after_backward()
+        optimizer.step()
+
+    def weights_of(name: str) -> torch.Tensor:
+        return torch.cat([p.detach().flatten() for p in adapter_parameters(module.rewriter.network, name)])
+
+    step({"gqr"})
+    step({"decomposition"})
+    before = {name: weights_of(name) for name in ("gqr", "decomposition")}
+    step({"gqr"})
+    assert torch.equal(weights_of("decomposition"), before["decomposition"])
+    assert (weights_of("gqr") - before["gqr"]).abs().max() > 0.01
+
+
 @pytest.mark.numeric
 @pytest.mark.whole_run
 def test_accumulation_trains_as_one_batch(workplace: Path, checkpoints: dict[str, Path]) -> None:
@@ -365,10 +431,13 @@ def test_accumulation_trains_as_one_batch(workplace: Path, checkpoints: dict[str
 def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path]) -> None:
     write_config(workplace, checkpoints["t5"], dropout=0.0)
     options = (*RECORDED, "--model.learning_rate", HARDLY, *write_gold(workplace))
-    one = fit("one", *options)
-    fit_in_turn(workplace, [["--name", "two", *options], ["--name", "full", "--model.lora_rank", "null", *options]])
-    full = fit("full-one", *options, "--model.lora_rank", "null")
-    for two, alone in ((Path("checkpoints/two"), one), (Path("checkpoints/full"), full)):
+    variants = {
+        "two": (), "full": ("--model.lora_rank", "null"),
+        "own": ("--model.adapters", "per_strategy", "--data.rewrites_per_step", "3"),  # steps without a strategy
+    }  # fmt: skip
+    fit_in_turn(workplace, [["--name", name, *extra, *options] for name, extra in variants.items()])
+    for name, extra in variants.items():
+        two, alone = Path("checkpoints") / name, fit(f"{name}-alone", *options, *extra)
         assert_same_steps(two, alone, rows=12)
         assert_same_logs(metrics(two), metrics(alone))
         ours, theirs = ([r for r in metrics(folder) if "val/f1" in r] for folder in (two, alone))
@@ -379,15 +448,17 @@ def test_two_processes_train_as_one(workplace: Path, checkpoints: dict[str, Path
 
 @pytest.mark.numeric
 @pytest.mark.whole_run
-def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    whole = fit("whole")
-    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+@pytest.mark.parametrize(("adapters", "steps"), [("shared", (2, 5)), ("per_strategy", (5,))])
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path, adapters: str, steps: tuple[int, ...]) -> None:
+    option = f"--model.adapters={adapters}"
+    whole = fit("whole", option)
+    cut = fit("cut", option, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
               "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
-    for step in (2, 5):
+    for step in steps:
         kept = workplace / f"kept-{step}.ckpt"
         shutil.copy(cut / f"step={step}.ckpt", kept)
         assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
-        assert_repeated(weights(fit(f"from-{step}", "--ckpt_path", str(kept))), weights(whole))
+        assert_repeated(weights(fit(f"from-{step}", option, "--ckpt_path", str(kept))), weights(whole))
 
 
 def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> None:
@@ -403,6 +474,10 @@ def test_an_adapter_is_not_resumed_on_another_model(module: RewriterTrainer) -> 
     ("options", "message"),
     [
         (("--model.lora_rank", "0"), "lora_rank must be at least 1, or null to train all weights"),
+        (
+            ("--model.adapters", "per_strategy", "--model.lora_rank", "null"),
+            "per_strategy needs LoRA: give model.lora_rank",
+        ),
         (("--model.lora_targets", "[none_such]"), r"lora_targets \['none_such'\] are no layers of"),
         (("--model.max_tokens", "8"), "max_tokens must be at least 16"),
         (("--data.generated_rewrites", "0"), "generated_rewrites must be at least 1"),

@@ -20,7 +20,6 @@ from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
 from models.dmqr.strategies import POOL
-from models.lora import load_adapter
 from tests.conftest import save_t5_tokenizer
 from tests.helpers.official_models import CONFIGS
 from tests.helpers.runs import ROOT
@@ -94,7 +93,7 @@ def test_it_trains_with_lora_merges_exports_and_reloads(
     (made,) = rewriter.rewrite([Question("1", "who is name3 of the film")], ["decomposition"])
     assert made.queries["decomposition"]
     reference = Rewriter.build(str(model), manifest["max_tokens"], manifest["max_rewrite_tokens"], POOL)
-    load_adapter(reference.network, serving / "adapter")
+    reference.load_adapters(serving / "adapter", [])
     reference.eval()
     (inputs,) = reference.encode([reference.task("who is name3 of the film", "decomposition")])
     assert inputs is not None

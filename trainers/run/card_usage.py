@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from models.dmqr.rewriter import ADAPTER, Rewriter
 from models.dmqr.rewriter import PART as PART_OF_REWRITER
-from models.dmqr.rewriter import Rewriter
 from models.dmqr.word_selector import PART as PART_OF_SELECTOR
 from models.dmqr.word_selector import WordSelector
 from models.drrag.triple_classifier import PART, TripleClassifier
@@ -140,11 +140,15 @@ def rewriter_usage(rewriter: Rewriter, strategies: Sequence[str]) -> str:
         "chat": 'tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt")',
         "plain": 'tokenizer(f"{text}\\n", return_tensors="pt")',
     }[rewriter.format]
+    loading = IMPORTS.format(kind=kind, part=PART_OF_REWRITER)
+    if rewriter.adapters is not None:
+        loading = loading.replace("import torch\n", "import torch\nfrom peft import PeftModel\n", 1)
+        loading += f'\nnetwork = PeftModel.from_pretrained(network, "{ADAPTER}/{strategies[0]}").eval()'
     start = "" if rewriter.format == "seq2seq" else '[batch["input_ids"].shape[1] :]'
     return f"""{CLEAN}
 
 ```python
-{IMPORTS.format(kind=kind, part=PART_OF_REWRITER)}
+{loading}
 
 {QUESTION}
 text = f"strategy: {title} question: {{question}}"

@@ -1,0 +1,170 @@
+"""An adapter for each strategy: rows of several strategies in one batch, gradients, files, and that serving computes alike."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file
+from torch import Tensor
+from transformers import AutoModelForSeq2SeqLM
+
+from common.errors import UserError
+from common.records import Question
+from harness.rewriters.trained import TrainedRewriter
+from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
+from models.dmqr.rewriter_memory import rewriter_memory
+from models.dmqr.strategies import POOL
+from models.live_memory import Compute
+from models.lora import adapter_parameters, add_adapter
+from tests.helpers.tolerances import model_tolerance
+
+FAMILIES = ("t5", "chat")
+LENGTHS = {"t5": 40, "chat": 100}
+NAMES = ("gqr", "cce", "decomposition")
+ROWS = (
+    ("who is name3", "cce"),
+    ("is it name4", "gqr"),
+    ("where was name3 born", "cce"),
+    ("who is name5", "decomposition"),
+)
+REWRITES = ("name3", "who name4", "name3 born", "who ; where")
+OF_ROWS = [name for _, name in ROWS]
+
+
+@pytest.fixture(scope="module")
+def folders(checkpoints: dict[str, Path], chat_lm: Path) -> dict[str, Path]:
+    return {"t5": checkpoints["t5"], "chat": chat_lm}
+
+
+def adapted(folder: Path, family: str, checkpointing: bool = False) -> Rewriter:
+    """A rewriter with an adapter for each of NAMES, all different."""
+    rewriter = Rewriter.build(str(folder), LENGTHS[family], 8, POOL, gradient_checkpointing=checkpointing)
+    torch.manual_seed(0)
+    rewriter.add_adapters(NAMES, str(folder), 4, 8, 0.0, None)
+    with torch.no_grad():
+        for name, parameter in rewriter.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.2)
+    return rewriter.eval()
+
+
+def batch(rewriter: Rewriter) -> tuple[Tensor, Tensor, Tensor]:
+    inputs = rewriter.encode([rewriter.task(*row) for row in ROWS])
+    return rewriter.batch([each for each in inputs if each], rewriter.encode.targets(REWRITES))
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_row_is_computed_with_its_strategy_s_adapter(
+    folders: dict[str, Path], family: str, tmp_path: Path
+) -> None:
+    """The reference is the base model with one adapter alone, as peft loads it."""
+    rewriter = adapted(folders[family], family)
+    rewriter.save(tmp_path, NAMES, {})
+    inputs = batch(rewriter)
+    encoded = [ids for ids in rewriter.encode([rewriter.task(*row) for row in ROWS]) if ids]
+    with torch.inference_mode():
+        together_PA = rewriter(*inputs, OF_ROWS)
+    texts = rewriter.write(encoded, OF_ROWS)
+    assert len(set(texts)) > 1
+    for row, name in enumerate(OF_ROWS):
+        alone = Rewriter.build(str(folders[family]), LENGTHS[family], 8, POOL).eval()
+        alone.load_adapters(tmp_path / "adapter" / name, [])
+        with torch.inference_mode():
+            alone_PA = alone(*inputs)
+        tolerance = model_tolerance(float(alone_PA.abs().max()))
+        torch.testing.assert_close(together_PA[row], alone_PA[row], rtol=0, atol=tolerance)
+        assert alone.write([encoded[row]]) == [texts[row]]
+        others = [other for other in range(len(ROWS)) if OF_ROWS[other] != name]
+        assert (together_PA[others] - alone_PA[others]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_of_a_strategy_give_its_adapter_alone_a_gradient(folders: dict[str, Path], family: str) -> None:
+    rewriter = adapted(folders[family], family).train()
+    trained = {name for name, parameter in rewriter.named_parameters() if parameter.requires_grad}
+    assert {name for name in NAMES if any(f".{name}." in each for each in trained)} == set(NAMES)
+    assert all(".lora_" in each for each in trained)
+    (-rewriter(*batch(rewriter), OF_ROWS)[[0, 2]].sum()).backward()
+    for name in NAMES:
+        gradients = [parameter.grad for parameter in adapter_parameters(rewriter.network, name)]
+        assert len(gradients) > 10
+        largest = max(float(each.abs().max()) for each in gradients if each is not None)
+        assert (largest > 0) == (name == "cce")
+    rewriter.zero_grad()
+    ids_PT, attention_PT, labels_PA = batch(rewriter)
+    (-rewriter(ids_PT[[1]], attention_PT[[1]], labels_PA[[1]], ["gqr"]).sum()).backward()
+    without = [p.grad for name in ("cce", "decomposition") for p in adapter_parameters(rewriter.network, name)]
+    assert all(each is None for each in without)
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("family", FAMILIES)
+def test_recomputed_activations_have_the_adapter_of_their_forward_pass(folders: dict[str, Path], family: str) -> None:
+    gradients = []
+    for checkpointing in (False, True):
+        rewriter = adapted(folders[family], family, checkpointing).train()
+        assert rewriter.network.is_activation_checkpointing == checkpointing
+        for module in rewriter.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+        (-rewriter(*batch(rewriter), OF_ROWS).sum()).backward()
+        gradients.append({name: p.grad for name, p in rewriter.named_parameters() if p.grad is not None})
+    plain, recomputed = gradients
+    assert plain.keys() == recomputed.keys()
+    for name, gradient in plain.items():
+        torch.testing.assert_close(recomputed[name], gradient, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_serving_folder_answers_alike_and_its_size_is_known(
+    folders: dict[str, Path], family: str, tmp_path: Path
+) -> None:
+    rewriter = adapted(folders[family], family)
+    rewriter.save(tmp_path, NAMES, {})
+    serving = TrainedRewriter(tmp_path, "cpu", "fp32")
+    assert serving.strategies == NAMES
+    with torch.inference_mode():
+        assert torch.equal(serving.model(*batch(rewriter), OF_ROWS), rewriter(*batch(rewriter), OF_ROWS))
+    questions = [Question("1", "who is name3 in the city"), Question("2", "is name4", history=("who is name5",))]
+    made = serving.rewrite(questions, NAMES)
+    written = rewriter.rewrite([(each.text, each.history) for each in questions], NAMES)
+    for rewrites, texts, question in zip(made, written, questions, strict=True):
+        for name in NAMES:
+            assert rewrites.queries[name] == (rewriter.queries(texts[name] or "", name) or (question.text,))
+    assert len({texts[name] for texts in written for name in NAMES}) > 1
+
+    manifest = read_rewriter_manifest(tmp_path)
+    assert manifest["adapter"]["strategies"] == list(NAMES)
+    base, saved = load_file(folders[family] / "model.safetensors"), load_file(tmp_path / "rewriter/model.safetensors")
+    assert saved.keys() == base.keys()
+    assert all(torch.equal(saved[name], base[name]) for name in base)
+    tensors = {t.data_ptr(): t.nbytes for t in (*serving.model.network.parameters(), *serving.model.network.buffers())}
+    memory = rewriter_memory(tmp_path, Compute(False, False, 1), 4)
+    assert memory.weights == sum(tensors.values())
+
+
+@pytest.mark.numeric
+def test_peft_merges_one_strategy_s_adapter_into_the_exported_base(folders: dict[str, Path], tmp_path: Path) -> None:
+    """As docs/dmqr_training.md shows it."""
+    rewriter = adapted(folders["t5"], "t5")
+    rewriter.save(tmp_path, NAMES, {})
+    base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "rewriter")
+    PeftModel.from_pretrained(base, tmp_path / "adapter/cce").merge_and_unload().save_pretrained(tmp_path / "cce")
+    rewriter.lm.tokenizer.save_pretrained(tmp_path / "cce")
+    merged = Rewriter.build(str(tmp_path / "cce"), 40, 8, POOL).eval()
+    inputs = batch(rewriter)
+    with torch.inference_mode():
+        here_PA, merged_PA = rewriter(*inputs, OF_ROWS), merged(*inputs)
+    torch.testing.assert_close(
+        merged_PA[[0, 2]], here_PA[[0, 2]], rtol=0, atol=model_tolerance(float(here_PA.abs().max()))
+    )
+
+
+@pytest.mark.parametrize("name", ["a.b", "a/b", "", "keys"])
+def test_names_that_peft_cannot_use_are_refused(folders: dict[str, Path], name: str) -> None:
+    network = Rewriter.build(str(folders["t5"]), 40, 8, POOL).network
+    with pytest.raises(UserError, match=f"an adapter cannot be named '{name}'"):
+        add_adapter(network, "base", 4, 8, 0.0, None, name)

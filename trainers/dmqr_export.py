@@ -1,0 +1,64 @@
+"""Export of DMQR-RAG's generative rewriters: what their model card says, and the comparison with the trained module."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from common.errors import ArtifactError
+from datamodules.dmqr import RewriteBatch
+from models.dmqr.rewriter import ADAPTER, PART, Rewriter
+from models.lora import adapters_of
+from trainers.run.card_usage import rewriter_usage
+
+MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
+
+
+def card_values(rewriter: Rewriter, strategies: Sequence[str], lora_rank: int | None) -> tuple[str, dict[str, str]]:
+    """The hub's name of the task, and what the card's template needs besides the trainer's parameters."""
+    trained = "all weights"
+    if rewriter.adapters is not None:
+        trained = (
+            f"for each strategy a LoRA adapter of rank {lora_rank} (`{ADAPTER}/<strategy>/`) of the model in `{PART}/`"
+        )
+    elif lora_rank:
+        trained = f"a LoRA adapter of rank {lora_rank} (`{ADAPTER}/`), merged into `{PART}/`"
+    values = {
+        "strategies": ", ".join(strategies),
+        "text_format": rewriter.encode.text_format,
+        "trained": trained,
+        "usage": rewriter_usage(rewriter, strategies),
+    }
+    return "text2text-generation" if rewriter.format == "seq2seq" else "text-generation", values
+
+
+def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any]) -> float:
+    """Largest difference of a token's log-probability (nats, fp32) to the files in `folder`: base with adapters, or all weights.
+
+    Args:
+        rewriter: The trained one, in fp32 on the CPU, in evaluation mode.
+        folder: That it was exported to.
+        batch: On which they are compared.
+        options: The trainer's parameters.
+
+    Raises:
+        ArtifactError: If the model that serving loads differs by more than merging in its precision explains.
+    """
+    merged = Rewriter.load(folder, "cpu", "fp32")
+    with torch.inference_mode():
+        inputs = batch.ids_PT, batch.attention_PT, batch.labels_PA, batch.strategies
+        here_PA, merged_PA = rewriter(*inputs), merged(*inputs)
+        difference = float((here_PA - merged_PA).abs().max())
+        if not options["lora_rank"] and options["merged"] == "float32":
+            return difference
+        if not difference <= MERGED_TOLERANCE_NATS[options["merged"]]:
+            raise ArtifactError(f"{folder}: the merged model differs from the trained one by {difference:.2e} nats.")
+        if not options["lora_rank"]:
+            return 0.0
+        del merged, merged_PA
+        reference = Rewriter.build(
+            options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
+        )
+        reference.load_adapters(folder / ADAPTER, [] if rewriter.adapters is None else adapters_of(rewriter.network))
+        return float((here_PA - reference.eval()(*inputs)).abs().max())
