@@ -18,7 +18,7 @@ from common.progress import track
 from common.records import Passage, Question, clean
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, plan_steps
-from datamodules.formats.word_labels import WordLabels, read_word_labels
+from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair
 from models.length_batching import length_batches
@@ -81,8 +81,8 @@ class WordData(StepData):
     A word of the question should stay if retrieval is worse without it (1) and not if it is better (0); words whose change is
     smaller than `least_change` have no target.  Every occurrence of a word has the word's target.
 
-    Validation questions come from a fixed hash split of the training files or from separate files.  A question that occurs
-    in several files is used once.  Pairs whose question is too long for `model.max_tokens` are skipped and counted.
+    Validation questions come from a fixed hash split of the training files or from separate files.  Files that label the same question
+    with several retrievers are averaged: what helps one of them by chance counts less.  Pairs whose question is too long for `model.max_tokens` are skipped and counted.
 
     Args:
         train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
@@ -193,7 +193,7 @@ class WordData(StepData):
 
     def _split(self) -> tuple[list[WordLabels], list[WordLabels]]:
         """Training and validation questions, without duplicates; no question is on both sides."""
-        train = _distinct([source for source in self.train_sources])
+        train = _distinct(self.train_sources)
         if self.validation_sources:
             held_out = _distinct(self.validation_sources)
             known = {clean(each.question) for each in held_out}
@@ -289,9 +289,10 @@ class WordData(StepData):
 
 
 def _distinct(sources: Sequence[Source]) -> list[WordLabels]:
-    """The labelled questions of all files, without duplicate texts."""
-    found: dict[str, WordLabels] = {}
+    """The labelled questions of all files, each text once; a question of several files has the mean of its labels."""
+    found: dict[str, list[WordLabels]] = {}
     for source in sources:
-        for each in read_word_labels([source.path])[: source.limit]:
-            found.setdefault(clean(each.question), each)
-    return list(found.values())
+        own = {clean(each.question): each for each in read_word_labels([source.path])[: source.limit]}
+        for text, each in own.items():
+            found.setdefault(text, []).append(each)
+    return [averaged(each) for each in found.values()]

@@ -15,14 +15,17 @@ Words are in lower case (`models.dmqr.words`).  Changes of 0 are not stored.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from pathlib import Path
+from statistics import fmean
 
 from common.errors import DataError, MissingInputError
 from common.files import write_atomically
-from common.records import Passage
+from common.records import Passage, passage_text
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 from datamodules.formats.sources import rows
+from models.dmqr.words import new_words
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
 _DECIMALS = 4
@@ -38,6 +41,34 @@ class WordLabels:
     without_word: Mapping[str, float]  # word of the question -> change of f when it is left out, -1 to 1
     with_word: Mapping[str, float]  # word of the passages -> change of f when it joins the question, -1 to 1
     passages: tuple[Passage, ...]  # feedback passages, best first
+
+
+def averaged(labels: Sequence[WordLabels]) -> WordLabels:
+    """The labels of one question by several retrievers: the mean change of every word over those that have labelled it.
+
+    The passages are those of all, interleaved by rank; a word is labelled by a retriever if one of its passages has it.
+
+    Args:
+        labels: Of the same question, at least one.
+    """
+    first, *others = labels
+    if not others:
+        return first
+    words = [new_words(each.question, (passage_text(passage) for passage in each.passages)) for each in labels]
+    changes: dict[str, list[float]] = {}
+    for each, own in zip(labels, words, strict=True):
+        for word in own:
+            changes.setdefault(word, []).append(each.with_word.get(word, 0.0))
+    own_words = dict.fromkeys(word for each in labels for word in each.without_word)
+    ranks = chain.from_iterable(zip_longest(*(each.passages for each in labels)))
+    return WordLabels(
+        first.question_id,
+        first.question,
+        fmean(each.recall for each in labels),
+        {word: fmean(each.without_word.get(word, 0.0) for each in labels) for word in own_words},
+        {word: fmean(values) for word, values in changes.items()},
+        tuple(dict.fromkeys(passage for passage in ranks if passage is not None)),
+    )
 
 
 def is_word_labels(path: Path) -> bool:

@@ -38,6 +38,7 @@ class ExtractiveRewriter:
         core_share: Share of these words, the most probable first, that cce keeps, in (0, 1].
         join_probability: Least probability of a word that joins in par.
         join_words: Most words that join in par.
+        question_weight: How often the question stands in par: BM25 weighs a word by how often the query has it.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -55,22 +56,28 @@ class ExtractiveRewriter:
         core_share: float = 0.5,
         join_probability: float = 0.25,
         join_words: int = 6,
+        question_weight: int = 1,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(passages, stay_probability, core_share, join_probability, join_words)
+        self.check_options(passages, stay_probability, core_share, join_probability, join_words, question_weight)
         self.model = WordSelector.load(Path(serving), device, precision)
         self.name = _name(serving)
         self.feedback = passages
         self.stay_log_odds, self.join_log_odds = _log_odds(stay_probability), _log_odds(join_probability)
-        self.core_share, self.join_words = core_share, join_words
+        self.core_share, self.join_words, self.question_weight = core_share, join_words, question_weight
 
     @staticmethod
     def check_options(
-        passages: int, stay_probability: float, core_share: float, join_probability: float, join_words: int
+        passages: int,
+        stay_probability: float,
+        core_share: float,
+        join_probability: float,
+        join_words: int,
+        question_weight: int,
     ) -> None:
         """Raise UserError if a value is not allowed."""
-        check_at_least(1, passages=passages, join_words=join_words)
+        check_at_least(1, passages=passages, join_words=join_words, question_weight=question_weight)
         check_share(stay_probability=stay_probability, core_share=core_share, join_probability=join_probability)
         if not core_share:
             raise UserError("core_share is 0; allowed: more than 0, at most 1.")
@@ -152,7 +159,7 @@ class ExtractiveRewriter:
             "par": " ".join(joining(read, self.join_log_odds, self.join_words)),
         }
         if made["par"]:
-            made["par"] = f"{question} {made['par']}"
+            made["par"] = " ".join([question] * self.question_weight + [made["par"]])
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made[name]}
         return queries, {name: NOTHING_JOINS if name == "par" else NOTHING_STAYS for name in strategies}
 

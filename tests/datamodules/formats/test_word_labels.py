@@ -7,7 +7,7 @@ import pytest
 
 from common.errors import DataError, MissingInputError
 from common.records import Passage
-from datamodules.formats.word_labels import WordLabels, is_word_labels, read_word_labels, write_word_labels
+from datamodules.formats.word_labels import WordLabels, averaged, is_word_labels, read_word_labels, write_word_labels
 
 LABELS = WordLabels(
     "q1", "Who built the Kiln?", 0.45454545, {"kiln": -0.45454545, "who": 0.00004}, {"amber": 0.25, "jetty": -0.00012},
@@ -73,3 +73,16 @@ def test_cut_off_and_missing_files(tmp_path: Path) -> None:
         read_word_labels([str(file)])
     with pytest.raises(MissingInputError, match=r"none\.jsonl does not exist: write it with `python infer.py label"):
         read_word_labels(["none.jsonl"])
+
+
+def test_the_mean_of_several_retrievers_by_hand() -> None:
+    kiln, jetty, mill = Passage.of("Kiln", "amber ash"), Passage.of("", "jetty ash"), Passage.of("Mill", "amber")
+    one = WordLabels("q1", "who built it", 0.5, {"who": 0.2}, {"amber": 0.4, "ash": -0.1}, (kiln, jetty))
+    other = WordLabels("q1", "who built it", 0.3, {"who": -0.1, "built": -0.4}, {"amber": 0.1}, (mill,))
+    both = averaged([one, other])
+    assert both.recall == pytest.approx(0.4)
+    assert both.without_word == pytest.approx({"who": 0.05, "built": -0.2})
+    # amber is in passages of both; the others are in the first one's alone
+    assert both.with_word == pytest.approx({"kiln": 0.0, "amber": 0.25, "ash": -0.1, "jetty": 0.0, "mill": 0.0})
+    assert both.passages == (kiln, mill, jetty)
+    assert averaged([one]) == one

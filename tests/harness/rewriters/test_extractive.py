@@ -148,3 +148,15 @@ def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
     assert need.weights == sum(tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers()))
     (less,) = ExtractiveRewriter.memory(machine, Load(1, 1), serving, 1, "cpu", "fp32").needs
     assert 0 < less.activations < need.activations
+
+
+def test_the_question_can_weigh_more_in_par(serving: Path, bm25: Bm25Retriever) -> None:
+    text = ASKED[0].text
+    found = bm25.search([text], 4)
+    queries = [
+        ExtractiveRewriter(serving, join_probability=0.0, question_weight=weight)
+        .rewrite(ASKED[:1], ["par"], found)[0]
+        .queries["par"][0]
+        for weight in (1, 3)
+    ]
+    assert queries[1] == f"{text} {text} {queries[0]}"
