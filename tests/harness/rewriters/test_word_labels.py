@@ -27,9 +27,11 @@ def hits(*passages: Passage) -> list[Ranked]:
 
 
 def test_the_value_of_a_query_by_hand() -> None:
+    """C² / (C² + rank²)."""
     found = hits(SOUTH, NORTH, EAST)
-    assert gold_recall(found, (NORTH.id,), 10) == pytest.approx(10 / 12)
-    assert gold_recall(found, (SOUTH.id, EAST.id), 10) == pytest.approx((10 / 11 + 10 / 13) / 2)
+    assert gold_recall(found, (NORTH.id,), 10) == pytest.approx(100 / 104)
+    assert gold_recall(found, (EAST.id,), 3) == pytest.approx(1 / 2)  # C is the rank at which a passage counts half
+    assert gold_recall(found, (SOUTH.id, EAST.id), 10) == pytest.approx((100 / 101 + 100 / 109) / 2)
     assert gold_recall(found, (SOUTH.id, FAR.id), 1) == pytest.approx((1 / 2 + 0) / 2)  # one is not found
     assert gold_recall([], (SOUTH.id,), 10) == 0
 
@@ -45,10 +47,10 @@ def test_changes_by_hand(tmp_path: Path) -> None:
     labeler = WordLabeler(retriever := bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), [retriever], 2, 100, 10)
     (labels,) = labeler.label([Question("q1", "The kiln: a Kiln?", support=(NORTH.id,))])
     assert labels.passages == (SOUTH, NORTH)
-    assert labels.recall == pytest.approx(10 / 12)
+    assert labels.recall == pytest.approx(100 / 104)
     # without "kiln" the question finds nothing; "the" and "a" are no words of BM25
-    assert labels.without_word == {"the": 0, "kiln": pytest.approx(-10 / 12), "a": 0}
-    first = pytest.approx(10 / 11 - 10 / 12)
+    assert labels.without_word == {"the": 0, "kiln": pytest.approx(-100 / 104), "a": 0}
+    first = pytest.approx(100 / 101 - 100 / 104)
     assert labels.with_word == {"south": 0, "north": first, "amber": first}
 
 
@@ -57,8 +59,8 @@ def test_two_gold_passages_and_a_word_that_harms(tmp_path: Path) -> None:
     labeler = WordLabeler(retriever := bm25(tmp_path / "index", [SOUTH, NORTH, EAST, FAR]), [retriever], 2, 1, 10)
     (labels,) = labeler.label([Question("q1", "kiln", support=(SOUTH.id, FAR.id))])
     assert labels.passages == (SOUTH, NORTH)  # as many as asked for, also beyond the depth
-    lost = pytest.approx(-10 / 11 / 2)
-    assert labels.recall == pytest.approx(10 / 11 / 2)
+    lost = pytest.approx(-100 / 101 / 2)
+    assert labels.recall == pytest.approx(100 / 101 / 2)
     assert labels.without_word == {"kiln": lost}
     assert labels.with_word == {"south": 0, "north": lost, "amber": lost}
     counts = LabelCounts()
@@ -83,7 +85,7 @@ def test_random_questions_against_the_definition(tmp_path: Path) -> None:
 
     def value(query: str, question: Question) -> float:
         ids = [hit.passage.id for hit in retriever.search([query], 20)[0]]
-        return sum(3 / (3 + 1 + ids.index(gold)) if gold in ids else 0 for gold in question.support) / len(
+        return sum(9 / (9 + (1 + ids.index(gold)) ** 2) if gold in ids else 0 for gold in question.support) / len(
             question.support
         )
 
