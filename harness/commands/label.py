@@ -51,7 +51,7 @@ def label(
     from datamodules.formats.word_labels import from_row, to_row, write_word_labels
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
-    from harness.rewriters.word_labels import LabelCounts, WordLabeler
+    from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
     from harness.runtime.journal import remove_saved
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
@@ -67,8 +67,8 @@ def label(
             raise DataError(f"None of the {len(asked):,} questions has a gold passage: choose a file that ships them.")
         configured = [configuration(each) for each in retrievers]
         depends_on = {
-            "retriever": configured[0], "feedback": configured[1:], "questions": digest(known), "passages": passages,
-            "depth": depth, "half_rank": half_rank, "hardware": hardware(),
+            "value": VALUE, "retriever": configured[0], "feedback": configured[1:], "questions": digest(known),
+            "passages": passages, "depth": depth, "half_rank": half_rank, "hardware": hardware(),
         }  # fmt: skip
         saved = ResumableBatches(None if None in configured else partial / "labels.jsonl", depends_on)
         labeler = WordLabeler(retriever, retrievers, passages, depth, half_rank)

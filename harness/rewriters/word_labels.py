@@ -18,6 +18,8 @@ from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from models.dmqr.words import distinct_words, new_words, without, words_of
 
+VALUE = "mean of C^2 / (C^2 + rank^2)"  # f; an interrupted run that computed another value is not continued
+
 
 def gold_recall(hits: Sequence[Ranked], gold: Sequence[str], half_rank: float) -> float:
     """f: mean over the gold passages of C² / (C² + rank²), 0 for those that are not among the hits.

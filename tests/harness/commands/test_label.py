@@ -60,9 +60,9 @@ def test_the_file_and_the_last_line(place: Path) -> None:
     assert ended.code == 0, ended.err
     (line,) = (place / "labels" / "train.jsonl").read_text().splitlines()
     assert json.loads(line) == {
-        "question_id": "q1", "question": "The kiln?", "recall": 0.8333,  # 10 / 12
-        "without": {"kiln": -0.8333},
-        "with": {"north": 0.0758, "amber": 0.0758},  # 10 / 11 - 10 / 12
+        "question_id": "q1", "question": "The kiln?", "recall": 0.9615,  # 100 / 104
+        "without": {"kiln": -0.9615},
+        "with": {"north": 0.0286, "amber": 0.0286},  # 100 / 101 - 100 / 104
         "passages": [{"title": "south", "text": "kiln kiln"}, {"title": "north", "text": "kiln amber"}],
     }  # fmt: skip
     assert ended.err.splitlines()[-1] == (
@@ -81,8 +81,8 @@ def test_the_passages_of_another_retriever_join_and_the_labels_stay_those_of_the
         [str(place / "labels/train.jsonl")]
     )  # without saturation by k1, all with "kiln" score alike
     assert (alone.passages, labels.passages) == ((SOUTH,), (SOUTH, GOLD))
-    assert labels.recall == pytest.approx(1 / 3, abs=1e-4)
-    assert labels.with_word == {"north": 0.1667, "amber": 0.1667}
+    assert labels.recall == 0.2  # 1 / (1 + 2²)
+    assert labels.with_word == {"north": 0.3, "amber": 0.3}
 
 
 def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(place: Path) -> None:
