@@ -136,6 +136,7 @@ class Study:
         costs = costs_of(answers)
         costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
         findings.tables.append(costs)
+        findings.records = [_record(number, answers) for number in range(len(questions))]
         findings.answers = answers.pop(own_name(own))
         findings.variants = answers
         findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
@@ -190,6 +191,16 @@ class Study:
                 rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
                 findings.facts += [f"{name}: {fact}" for fact in getattr(rewriter, "facts", [rewriter.name])]
         return rewrites
+
+
+def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, object]:
+    """Fields of one question's record: the passages of every row, best first, and its answer where it was read."""
+    rows = {}
+    for name, own in answers.items():
+        answer = own[number]
+        read = {"answer": answer.text} if answer.text else {}
+        rows[name] = {"passages": [hit.passage.id for hit in answer.evidence], **read}
+    return {"rows": rows}
 
 
 def _read(

@@ -131,6 +131,10 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
             assert (one.question_id, one.text, counted(one)) == (other.question_id, other.text, counted(other)), name
             if name in ("dmqr", "OQR"):
                 assert one.notes == other.notes
+    rows = [record["rows"] for record in found.findings.records]
+    for name in systems.keys() - {"dmqr"}:
+        shown = [[hit.passage.id for hit in answer.evidence] for answer in found.systems[name]]
+        assert [row[name]["passages"] for row in rows] == shown  # type: ignore[index]
     deep = table(found, "methods").rows["OQR deep"]
     assert deep[-1] is not None
     assert deep[-1].value == pytest.approx(np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)]))
