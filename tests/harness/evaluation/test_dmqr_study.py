@@ -207,6 +207,26 @@ def test_rows_and_what_is_read_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path
     assert own is not None
 
 
+def test_an_empty_choice_measures_the_system_alone(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    scorer = WordScorer()
+    strategy = system(bm25, scorer, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(strategy, tmp_path, rows=[])
+    assert list(found.systems) == ["dmqr"]
+    scored = [*scorer.asked]
+    scorer.asked.clear()
+    strategy.answer(ASKED)
+    assert sorted(scored) == sorted(scorer.asked)
+
+
+def test_rm3_gets_its_feedback_from_another_index(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    retriever = CountingRetriever(bm25)
+    strategy = system(retriever, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(strategy, tmp_path, rows=["RM3"], bm25=bm25.index.folder)
+    expected = system(Rm3Retriever(retriever, bm25), None).answer(ASKED)
+    for one, other in zip(found.systems["RM3"], expected, strict=True):
+        assert one.evidence == other.evidence
+
+
 def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
     found = measured(system(bm25, None), tmp_path, deep=9)
     assert list(found.systems) == ["dmqr", "OQR deep", "RM3", "RM3 deep"]
