@@ -170,13 +170,13 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
 
 
 def selected(methods: Mapping[str, Method], rows: Sequence[str] | None, own: str) -> dict[str, Method]:
-    """The requested rows, the baselines and the configured system; all rows without a request.
+    """The requested rows, the baselines and the configured system; all rows without a request, none but it for an empty one.
 
     Raises:
         UserError: If a row is unknown.
     """
     check_rows(methods, rows, "rows")
-    wanted = {*(methods if rows is None else rows), *BASELINES, own}
+    wanted = {*(methods if rows is None else (*rows, *BASELINES) if rows else ()), own}
     return {name: each for name, each in methods.items() if name in wanted}
 
 

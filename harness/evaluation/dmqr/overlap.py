@@ -43,25 +43,30 @@ def overlap_table(found: Found, relevance: Relevance, bootstrap: Bootstrap) -> T
     shared_SSN, alone_SN = shares(lists, makers)
     everything = [[*_united(own.values()).values()] for own in lists]
     all_N = relevance.recall_of(everything)
-    rows: dict[str, Cells] = {}
+    has_SN = np.array([[maker in own for own in lists] for maker in makers])
+    values = []
     for row, maker in enumerate(makers):
-        has_N = np.array([maker in own for own in lists])
         without = [[*_united(found for name, found in own.items() if name != maker).values()] for own in lists]
         recall_N = relevance.recall_of([[*own.get(maker, {}).values()] for own in lists])
+        values += [np.where(has_SN[row], each, np.nan) for each in (recall_N, all_N - relevance.recall_of(without))]
+    cells = iter(known_percent_cells(np.stack(values), bootstrap))
+    rows: dict[str, Cells] = {}
+    for row, maker in enumerate(makers):
         fallen = sum(maker in hits.rewrites.fallbacks for hits in found.hits if hits.rewrites)
-        lost_N = all_N - relevance.recall_of(without)
-        values = np.where(has_N, np.stack([recall_N, lost_N]), np.nan)
-        means = [None if np.isnan(v_N).all() else Cell(100 * float(np.nanmean(v_N))) for v_N in shared_SSN[row]]
-        alone = None if np.isnan(alone_SN[row]).all() else Cell(100 * float(np.nanmean(alone_SN[row])))
         rows[maker] = [
-            *means, alone, *known_percent_cells(values, bootstrap), Cell(100 * float(has_N.mean())),
-            Cell(100 * fallen / len(lists)),
+            *(_percent(shared_N) for shared_N in shared_SSN[row]), _percent(alone_SN[row]), next(cells), next(cells),
+            Cell(100 * float(has_SN[row].mean())), Cell(100 * fallen / len(lists)),
         ]  # fmt: skip
     columns = (
         *(f"shared with {maker} %" for maker in makers), "alone %", "recall of it alone %", "recall lost without it, points",
         "questions %", "fell back %",
     )  # fmt: skip
     return Table("overlap", f"What each query finds, relevance by {relevance.rule}", columns, rows, note=_NOTE)
+
+
+def _percent(values_N: NDArray[np.float64]) -> Cell | None:
+    """The mean of the known values; None without any."""
+    return None if np.isnan(values_N).all() else Cell(100 * float(np.nanmean(values_N)))
 
 
 def shares(

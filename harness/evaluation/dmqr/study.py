@@ -68,6 +68,7 @@ class Study:
 
     Args:
         rows: Methods to measure besides OQR, OQR deep and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
+            An empty list measures the system alone.
         rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and init_args of a
             rewriter.  Each has a row of its name with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
         bm25: BM25 index of the same corpus, for RM3's feedback where the system's retriever has none.
@@ -136,6 +137,7 @@ class Study:
         costs = costs_of(answers)
         costs.name, costs.title = "costs of the methods", "Costs of the methods per question"
         findings.tables.append(costs)
+        findings.records = [_record(number, answers) for number in range(len(questions))]
         findings.answers = answers.pop(own_name(own))
         findings.variants = answers
         findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
@@ -192,6 +194,16 @@ class Study:
         return rewrites
 
 
+def _record(number: int, answers: Mapping[str, Sequence[Answer]]) -> dict[str, object]:
+    """Fields of one question's record: the passages of every row, best first, and its answer where it was read."""
+    rows = {}
+    for name, own in answers.items():
+        answer = own[number]
+        read = {"answer": answer.text} if answer.text else {}
+        rows[name] = {"passages": [hit.passage.id for hit in answer.evidence], **read}
+    return {"rows": rows}
+
+
 def _read(
     strategy: Dmqr, questions: Sequence[Question], found: Mapping[str, Found], folder: Path
 ) -> ReadChoices | None:
@@ -216,9 +228,11 @@ def _add_tables(
     for name, each in scored.items():
         _add_answer_scores(each, questions, texts.get(name), settings)
     columns, judge_costs = [f"H@{k}", f"P@{k}", "EM", "F1"], None
+    own = found[own_name(Rewriting.of(strategy))]
     if settings.judge is not None:
         judge_costs = judge_methods(settings.judge, questions, found, scored, texts)
-        columns += [name for name in judged_columns(settings.judge.passages) if name in scored[OQR].values]
+        judged = judged_columns(settings.judge.passages)
+        columns += [name for name in judged if name in scored[own.method.name].values]
     paper = settings.paper if settings.paper in DMQR else None
     published = dict.fromkeys(name for row in dmqr(paper, (2,)).values() for name in row)
     columns += [name for name in published if name not in columns and f"{JUDGED}{name}" not in columns]
@@ -228,14 +242,14 @@ def _add_tables(
     findings.tables += [judge_costs] if judge_costs else []
     findings.plots["recall.png"] = partial(plot_recall, [each for each in recalls if each.name in RECALLS])
     findings.paper = "DMQR-RAG" if paper else ""
-    deep = max(each.method.per_query for each in scored.values() if each.method.rewriter is None)
+    depths = [each.method.per_query for each in scored.values() if each.method.rewriter is None]
+    deep = max(depths, default=strategy.search.per_query)
     judged_by = strategy.search.judged_by
     findings.notes = NOTES.format(
         k=k, rule=RULES[relevance.rule], recall=RECALL[relevance.rule], per_query=strategy.search.per_query, deep=deep,
         judged="" if judged_by == ORIGINAL else BY_REWRITE.format(judged_by=judged_by),
     )  # fmt: skip
     findings.settings |= {"relevance": relevance.rule, "questions with relevance": relevance.questions_known}
-    own = found[own_name(Rewriting.of(strategy))]
     whole = {name: each for name, each in found.items() if each.method.rewriter is not None and not each.method.part}
     shown = {name: each for name, each in whole.items() if not name.endswith(FUSED)}
     if shown:
@@ -244,7 +258,7 @@ def _add_tables(
     if own.method.rewriter is not None:
         findings.tables.append(overlap_table(own, relevance, settings.bootstrap))
         findings.plots["overlap.png"] = partial(plot_overlap, findings.tables[-1])
-        hits = [scored[name].values[f"H@{k}"] for name in (own.method.name, OQR)]
+        hits = [scored[name].values[f"H@{k}"] for name in (own.method.name, OQR if OQR in scored else own.method.name)]
         findings.notes += "\n" + chosen_cases(questions, own.hits, relevance, *hits)
         findings.cases = [[query_case(number, each, relevance)] for number, each in enumerate(own.hits)]
 

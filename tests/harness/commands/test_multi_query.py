@@ -182,7 +182,11 @@ def test_an_interrupted_study_goes_on_and_reports_the_same(place: Path, monkeypa
 @pytest.mark.slow
 def test_methods_are_compared_by_one_command(place: Path) -> None:
     configs = [word for name in ("oqr", "dmqr", "rrf") for word in ("--config", f"{name}.yaml")]
-    run(place, "evaluate", *configs, "--questions", "dev.json", "--out", "compared", "--resamples", "50")
+    options = ("--out", "compared", "--resamples", "50", "--study.rows", "[]")
+    run(place, "evaluate", *configs, "--questions", "dev.json", *options)
+    costs = cells(place / "compared" / "dmqr")
+    assert {row for table, row, _ in costs if table == "methods"} == {"DMQR-RAG"}
+    assert {row for table, row, _ in cells(place / "compared") if table == "quality"} == {"oqr", "dmqr", "rrf"}
     assert list(report(place / "compared")["systems"]) == ["oqr", "dmqr", "rrf"]
     assert "rewriter: " not in (place / "compared" / "oqr" / "report.md").read_text()
 

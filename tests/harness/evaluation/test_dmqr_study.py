@@ -131,6 +131,10 @@ def test_every_row_is_what_a_system_configured_like_it_answers(
             assert (one.question_id, one.text, counted(one)) == (other.question_id, other.text, counted(other)), name
             if name in ("dmqr", "OQR"):
                 assert one.notes == other.notes
+    rows = [record["rows"] for record in found.findings.records]
+    for name in systems.keys() - {"dmqr"}:
+        shown = [[hit.passage.id for hit in answer.evidence] for answer in found.systems[name]]
+        assert [row[name]["passages"] for row in rows] == shown  # type: ignore[index]
     deep = table(found, "methods").rows["OQR deep"]
     assert deep[-1] is not None
     assert deep[-1].value == pytest.approx(np.mean([len(hits) for hits in bm25.search([q.text for q in ASKED], 20)]))
@@ -201,6 +205,26 @@ def test_rows_and_what_is_read_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path
     par, own = (table(found, "methods").rows[row][columns.index("EM %")] for row in ("par", "DMQR-RAG"))
     assert par is None
     assert own is not None
+
+
+def test_an_empty_choice_measures_the_system_alone(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    scorer = WordScorer()
+    strategy = system(bm25, scorer, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(strategy, tmp_path, rows=[])
+    assert list(found.systems) == ["dmqr"]
+    scored = [*scorer.asked]
+    scorer.asked.clear()
+    strategy.answer(ASKED)
+    assert sorted(scored) == sorted(scorer.asked)
+
+
+def test_rm3_gets_its_feedback_from_another_index(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    retriever = CountingRetriever(bm25)
+    strategy = system(retriever, None, rewriter=TableRewriter(TABLE), strategies=STRATEGIES)
+    found = measured(strategy, tmp_path, rows=["RM3"], bm25=bm25.index.folder)
+    expected = system(Rm3Retriever(retriever, bm25), None).answer(ASKED)
+    for one, other in zip(found.systems["RM3"], expected, strict=True):
+        assert one.evidence == other.evidence
 
 
 def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_path: Path) -> None:
