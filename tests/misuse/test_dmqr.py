@@ -31,12 +31,18 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     write_index(root)
     (root / "t5").symlink_to(checkpoints["t5"])
     (root / "dev.json").write_text(json.dumps(hotpot_rows(2)))
+    made = [{"question": "alba river", "strategy": name, "rewrite": "alba"} for name in ("gqr", "kwr")]
+    (root / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     (root / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
     prompted = {"class_path": "harness.rewriters.prompted.PromptRewriter", "init_args": {"llm": DEAD, "prompt": "hyde"}}
     for name, options in {
         "rrf": {"fusion": "rrf", "rewriter": REWRITER},
         "rerank": {"rewriter": REWRITER},
         "hyde": {"fusion": "rrf", "rewriter": prompted, "original": False},
+        "file": {
+            "fusion": "rrf",
+            "rewriter": {"class_path": "harness.rewriters.file.FileRewriter", "init_args": {"rewrites": "made.jsonl"}},
+        },
     }.items():
         config = {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": {"retriever": BM25, **options}}
         (root / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": config}))
@@ -71,6 +77,9 @@ def run(place: Path, command_: str, config: str, *more: str) -> Ended:
         ("rrf", ("rewriter.init_args.max_tokens", "0"), 2, "max_tokens must be at least 1, got 0"),
         ("rrf", ("rewriter.init_args.pool", "none.yaml"), 66, "pool: none.yaml does not exist"),
         ("rrf", ("rewriter.init_args.pool", "pool.yaml"), 65, "pool.yaml is no pool: the title 'A: B' must not have a colon"),
+        ("file", (), 2, "made.jsonl has no rewrites by the strategy 'par'; it has: gqr, kwr."),
+        ("file", ("rewriter.init_args.rewrites", "none.jsonl"), 66, "none.jsonl does not exist"),
+        ("file", ("rewriter.init_args.rewrites", "dev.json"), 65, "dev.json"),
         ("hyde", (), 2, "the prompt hyde is one strategy: set strategies to [hyde]"),
         ("hyde", ("rewriter.init_args.prompt", "hide"), 2, "prompt is 'hide'; allowed: "),
         ("hyde", ("rewriter.init_args.queries", "0"), 2, "queries must be at least 1, got 0"),

@@ -1,0 +1,74 @@
+"""Rewrites that are given in a file: those of another program, of `infer.py distill`, or of the generated world as an upper bound."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from common.errors import UserError
+from common.files import sha256
+from common.records import Question, clean
+from common.rewrites import Rewrites
+from datamodules.formats.rewrites import read_rewrites
+from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.runtime.memory_needs import Memory
+from models.dmqr.strategies import POOL, queries_of
+
+MISSING = "the file has no rewrite of it"
+
+
+class FileRewriter:
+    """Looks rewrites up by question, history and strategy.
+
+    A strategy of this project's pool that makes several queries separates them by semicolons.  A question that the file has
+    several rewrites of by one strategy gets all of them.
+
+    Args:
+        rewrites: File in the layout `rewrites`: JSON Lines of {question, strategy, rewrite, history}, gzip'd or not.
+
+    Raises:
+        MissingInputError: If the file does not exist.
+        DataError: If it is invalid.
+    """
+
+    def __init__(self, rewrites: Path) -> None:
+        self.name = f"rewrites of {rewrites}"
+        self._found: dict[tuple[str, tuple[str, ...]], dict[str, tuple[str, ...]]] = {}
+        for each in read_rewrites("rewrites", str(rewrites)):
+            several = each.strategy in POOL and POOL[each.strategy].several
+            own = self._found.setdefault((clean(each.question), each.history), {})
+            queries = (*own.get(each.strategy, ()), *queries_of(each.rewrite, several))
+            own[each.strategy] = tuple(dict.fromkeys(queries))
+        self._digest = sha256(Path(rewrites))
+        self.strategies = tuple(dict.fromkeys(name for own in self._found.values() for name in own))
+
+    @staticmethod
+    def check_strategies(strategies: Sequence[str], rewrites: Path) -> None:
+        """Raise UserError if the file has no rewrite by one of the strategies; called before anything is loaded."""
+        known = dict.fromkeys(each.strategy for each in read_rewrites("rewrites", str(rewrites)))
+        unknown = [each for each in strategies if each not in known]
+        if unknown:
+            raise UserError(f"{rewrites} has no rewrites by the strategy {unknown[0]!r}; it has: {', '.join(known)}.")
+
+    @staticmethod
+    def memory() -> Memory:
+        """Nothing that is worth counting."""
+        return Memory()
+
+    @property
+    def facts(self) -> list[str]:
+        """The file and its digest, for reports."""
+        return [f"rewriter: {self.name}, sha256 {self._digest[:12]}"]
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """What the rewrites depend on besides the options: the file's content."""
+        return {"sha256": self._digest}
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """The queries of every question by every strategy; the question itself where the file has none."""
+        made = []
+        for question in questions:
+            history = tuple(filter(None, map(clean, question.history)))
+            own = self._found.get((clean(question.text), history), {})
+            made.append(with_fallbacks(clean(question.text), strategies, own, MISSING))
+        tell_fallbacks(self.name, made)
+        return made
