@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import is_dataclass
 from typing import Any, ClassVar, NoReturn
 
@@ -16,6 +17,8 @@ from common.class_help import answer, asked
 from common.errors import UserError, as_typed
 from common.moved import advice
 from common.parser_messages import in_plain_words
+
+_is_built: ContextVar[bool] = ContextVar("_is_built", default=True)  # whether what is checked will be built
 
 
 class KeepsExamples:
@@ -61,6 +64,9 @@ class CommandLine:
     built_in_checks: ClassVar[tuple[type, ...]] = ()  # classes that load nothing in their constructor
     explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
     only_check: ClassVar[bool] = False  # build nothing: commands get a `StandIn` for every object
+    environment_counts: bool = (
+        True  # whether objects are going to be built, so that the environment has to hold what they need
+    )
     prog: str
     exit_on_error: bool
     parent_parser: Any
@@ -147,11 +153,16 @@ class CommandLine:
         """Build the objects of a configuration; all their options are checked before the first is built.
 
         Raises:
-            UserError: If an option is out of range, from a class's `check_options` or a command's check.
+            UserError: If an option is out of range, from a class's `check_options` or `check_environment`, or a command's check.
         """
         build = super().instantiate  # type: ignore[misc]
         if getattr(self, "parent_parser", None) is None:
-            checked = build(namespace, *args, instantiators=[(self._check, object, True)], **kwargs)
+            # jsonargparse parses nested classes with parsers of their own, which know no command
+            before = _is_built.set(_is_built.get() and namespace.get("subcommand") not in self.unbuilt)
+            try:
+                checked = build(namespace, *args, instantiators=[(self._check, object, True)], **kwargs)
+            finally:
+                _is_built.reset(before)
             command = checked.get("subcommand")
             if command in self.checks:
                 call_with_known(self.checks[command], vars(checked[command]))
@@ -163,7 +174,8 @@ class CommandLine:
         """Check an object's options instead of building it; what loads nothing is built."""
         if is_dataclass(class_type) or issubclass(class_type, self.built_in_checks):
             return class_type(*args, **kwargs)
-        if check := getattr(class_type, "check_options", None):
+        checks = ("check_options", *["check_environment"] * _is_built.get())
+        for check in filter(None, (getattr(class_type, name, None) for name in checks)):
             call_with_known(check, kwargs)
         return StandIn(class_type, kwargs)
 

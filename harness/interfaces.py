@@ -75,7 +75,11 @@ class ScoringModel(LanguageModel, Protocol):
 
 @runtime_checkable
 class Rewriter(Protocol):
-    """Makes search queries of questions (DMQR-RAG): a trained model, or a language model by prompt."""
+    """Makes search queries of questions (DMQR-RAG): a trained model, or a language model by prompt.
+
+    A class whose attribute `reads_history` is true reads `Question.history`, so that its queries stand alone; another one gets the
+    earlier turns as a part of the question's text.
+    """
 
     name: str  # for reports
 

@@ -11,13 +11,14 @@ from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.records import Question, clean
 from harness.interfaces import LanguageModel, Strategy
-from harness.llm.conversation import Conversation, History
+from harness.llm.conversation import Conversation, History, reads_history
 from harness.readers.llm import llm_of, read_by
 from harness.readers.read_answers import sum_costs
 from harness.runtime.answer_text import LEAST_WIDTH, answer_text
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}
+OWN = "Rewritten by the strategy's rewriter"
 _QUESTIONS_AT_ONCE = 16  # of a file: answered together, which is faster, and printed
 
 
@@ -50,28 +51,35 @@ def ask(
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
         llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
         history: How earlier questions and answers enter a question that is typed in.  none: not at all.  prepend: put before
-            it.  rewrite: the reader's language model rewrites it so that it stands alone.
+            it.  rewrite: it is rewritten so that it stands alone, by the strategy's rewriter if that reads earlier turns, else by the
+            reader's language model.
         turns: How many earlier questions and answers `history` uses.
     """
     check_ask(strategy, question, questions, layout, limit, width, characters, history, turns)
     read_by(strategy, llm)
     width = width or shutil.get_terminal_size().columns
     conversation = Conversation(history, llm_of(strategy), turns)
+    own = history == "rewrite" and reads_history(strategy)
     printed = 0
     for typed in _batches(strategy, question, questions, layout, limit):
-        alone = [conversation.standalone(each.text) for each in typed]
-        batch = [replace(each, text=text) for each, (text, _) in zip(typed, alone, strict=True)]
+        alone = [(each.text, {}) if own else conversation.standalone(each.text) for each in typed]
+        before = conversation.history if own else ()
+        batch = [
+            replace(each, text=text, history=before or each.history)
+            for each, (text, _) in zip(typed, alone, strict=True)
+        ]
         for as_typed, asked, (_, costs), answer in zip(typed, batch, alone, strategy.answer(batch), strict=True):
             answer = replace(answer, costs=sum_costs(answer.costs, costs))
+            asked = replace(asked, text=str(answer.notes.get("standalone", asked.text)), history=())
             conversation.add(asked.text if history == "rewrite" else as_typed.text, answer.text)
+            changed = {"typed": as_typed.text, "history": history} if asked.text != as_typed.text else {}
             if json:
-                changed = {"typed": as_typed.text, "history": history} if asked != as_typed else {}
                 record = {"question": asked.text, **changed, **asdict(answer)}
                 text = json_format.dumps(record, indent=2 if question is not None else None, ensure_ascii=False)
             else:
                 text = "\n" * bool(printed) + answer_text(asked, answer, width, characters)
-                if asked != as_typed:
-                    text = f"({HOW[history]}, typed: {as_typed.text})\n{text}"
+                if changed:
+                    text = f"({OWN if own else HOW[history]}, typed: {as_typed.text})\n{text}"
             print(text, flush=True)
             printed += 1
 
@@ -113,7 +121,7 @@ def check_ask(
         raise UserError(
             "--history is for questions that are typed in one after the other: omit --question and --questions."
         )
-    if history == "rewrite" and llm_of(strategy) is None:
+    if history == "rewrite" and llm_of(strategy) is None and not reads_history(strategy):
         raise UserError(
             "--history rewrite needs a language model: give --llm, e.g. --llm configs/llm/openai.yaml, or type prepend."
         )

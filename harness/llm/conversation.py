@@ -1,16 +1,34 @@
 """Several turns: a question that refers to earlier ones becomes a question that can be searched for alone."""
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from common.chat import Chat, reply_costs
 from common.progress import say
+from common.records import Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 
 History = Literal["none", "prepend", "rewrite"]
 PROMPT = "rewrite_turn"
+
+
+def reads_history(system: object) -> bool:
+    """Whether a strategy or retriever, built or not, takes the earlier turns of a question: its rewriter has `reads_history`."""
+    rewriter = getattr(system, "rewriter", None)
+    return bool(getattr(getattr(rewriter, "class_type", type(rewriter)), "reads_history", False))
+
+
+def joined(turns: Sequence[str], question: str) -> str:
+    """A question with its earlier turns before it, oldest first."""
+    return " ".join([*filter(None, turns), question])
+
+
+def with_turns(question: Question) -> Question:
+    """The question with its earlier turns as a part of its text, for what reads a text alone."""
+    return replace(question, text=joined(question.history, question.text), history=()) if question.history else question
 
 
 @dataclass
@@ -29,6 +47,11 @@ class Conversation:
     turns: int = 3
     _turns: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def history(self) -> tuple[str, ...]:
+        """The last turns for `Question.history`: questions and answers by turns, oldest first."""
+        return tuple(part for turn in self._turns[-self.turns :] for part in turn if part)
+
     def standalone(self, question: str) -> tuple[str, dict[str, float]]:
         """The question with what it needs of the earlier turns, as it is if there are none, or if the rewriting fails; and the
         costs of the rewriting, for `Answer.costs`."""
@@ -36,7 +59,7 @@ class Conversation:
         if self.mode == "none" or not turns:
             return question, {}
         if self.mode == "prepend":
-            return " ".join([*(part for turn in turns for part in turn if part), question]), {}
+            return joined(self.history, question), {}
         assert self.llm is not None  # checked by the command
         prompt = Prompt.load(PROMPT)
         history = "\n".join(f"Question: {asked}\nAnswer: {answer or '(none)'}" for asked, answer in turns)

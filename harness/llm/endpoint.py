@@ -77,6 +77,7 @@ class ChatEndpoint:
             model, base_url, key_variable, timeout_seconds, max_retries, concurrency, cache, *prices, options,
             token_limit_field, reasoning_tokens,
         )  # fmt: skip
+        self.check_environment(model, base_url, key_variable, cache, options, token_limit_field, reasoning_tokens)
         self.connection = Connection(
             model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
         )
@@ -105,10 +106,7 @@ class ChatEndpoint:
         token_limit_field: TokenLimitField,
         reasoning_tokens: int,
     ) -> None:
-        """Raise UserError if a value is out of range, is set by the chats or holds a secret, or the key is missing.
-
-        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
-        """
+        """Raise UserError if a value is out of range, is set by the chats or holds a secret."""
         check_connection(model, base_url, key_variable, options, token_limit_field)
         check_above(0, timeout_seconds=timeout_seconds)
         check_at_least(1, concurrency=concurrency)
@@ -117,6 +115,21 @@ class ChatEndpoint:
             usd_per_million_prompt_tokens=usd_per_million_prompt_tokens,
             usd_per_million_reply_tokens=usd_per_million_reply_tokens,
         )  # fmt: skip
+
+    @staticmethod
+    def check_environment(
+        model: str,
+        base_url: str | None,
+        key_variable: str | None,
+        cache: Path | None,
+        options: dict[str, Any] | None,
+        token_limit_field: TokenLimitField,
+        reasoning_tokens: int,
+    ) -> None:
+        """Raise UserError if the key is missing, or the environment's address or key cannot be used.
+
+        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
+        """
         if cache is None or not (Path(cache) / FILE).exists():
             Connection(
                 model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens

@@ -16,7 +16,9 @@ from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
+from harness.llm.conversation import reads_history, with_turns
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
+from harness.rewriters.dialogue import stand_alone
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
 from models.token_count import tokens_read
@@ -46,6 +48,7 @@ class MultiQueryHits:
     rewrites: Rewrites | None  # None without a rewriter
     ranked: tuple[Ranked, ...]  # the fused list, best first
     scored: int  # passages that the scorer was given
+    question: str = ""  # as it was searched and reranked; it stands alone
 
     @property
     def union(self) -> list[Passage]:
@@ -222,24 +225,30 @@ class MultiQueryRetriever:
         """The k best passages of each question, with what each of its queries found: one batched search for all of them.
 
         Args:
-            questions: Their texts, with earlier turns for the rewriter.
+            questions: Their texts, with earlier turns for the rewriter; `harness.rewriters.dialogue` says what of such a question is searched.
             k: Passages of the fused list.
             per_query: Passages per query; the option's when None.
         """
         per_query = per_query or self.per_query
         began = time.perf_counter()
+        if not reads_history(self):
+            questions = [with_turns(question) for question in questions]
         first = self._first_search(questions, per_query)
         searched = time.perf_counter()
         rewrites = self.rewrites(questions, first)
-        made = [self._queries(*pair) for pair in zip(questions, rewrites, strict=True)]
+        alone = [stand_alone(*pair) for pair in zip(questions, rewrites, strict=True)]
+        questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
+        made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
         found = self._search(made, per_query, first)
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
         results = [
-            MultiQueryHits(searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None))
-            for searches, written, hits in zip(found, rewrites, ranked, strict=True)
+            MultiQueryHits(
+                searches, written, tuple(hits[:k]), len(hits) * (self.scorer is not None), clean(question.text)
+            )
+            for searches, (question, written), hits in zip(found, alone, ranked, strict=True)
         ]
         seconds = {
             "rewriting": rewritten - searched,

@@ -37,7 +37,11 @@ def relevance(
 
 
 def shortened(estimator: "RelevanceEstimator", query: str) -> str:
-    """The query, cut to half of the estimator's maximum input length, so that there is room for a passage."""
+    """The query, cut to half of the estimator's maximum input length, so that there is room for a passage.
+
+    It is cut for short passages too: the scores of a query's passages are compared, so all of them are judged by the same text.  Nor does
+    the cut depend on the longest of them: a score is that of a query and a passage, whatever else was found with it.
+    """
     query, max_tokens = clean(query), estimator.encode.max_tokens // 2
     if len(query.encode()) <= max_tokens:  # a token has at least one byte
         return query

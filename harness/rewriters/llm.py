@@ -37,6 +37,8 @@ class LlmRewriter:
         DataError: If it is no pool.
     """
 
+    reads_history = True
+
     def __init__(
         self,
         llm: LanguageModel,

@@ -30,6 +30,8 @@ class TrainedRewriter:
         ArtifactError: If it is corrupt, of another kind or text format.
     """
 
+    reads_history = True
+
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
         from models.dmqr.rewriter import Rewriter
 

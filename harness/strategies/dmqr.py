@@ -7,6 +7,7 @@ rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,8 @@ class Dmqr:
 
     The evidence is best first, with the scores of the fusion.  Notes: `queries`, each with what made it, the ids it `found`, and
     the passages that it `alone` found; `passages`, by which queries each passage of the evidence was found, at which rank;
-    `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's.
+    `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's; `standalone`, of a question with earlier turns
+    (`Question.history`), as what it was searched, reranked and read: `harness.rewriters.dialogue.stand_alone`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -132,6 +134,10 @@ class Dmqr:
             Answer(question.id, "", found.ranked, costs={**counts(found, tokens), **seconds}, notes=explanation(found))
             for question, found in zip(questions, batch.results, strict=True)
         ]
+        for place, found in enumerate(batch.results):
+            if questions[place].history:
+                questions[place] = replace(questions[place], text=found.question, history=())
+                answers[place].notes["standalone"] = found.question
         return read_answers(self.reader, questions, answers)
 
 

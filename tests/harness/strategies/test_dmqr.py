@@ -161,3 +161,48 @@ def test_refusals(bm25, serving: Path) -> None:
         Dmqr(bm25)
     with pytest.raises(UserError, match="strategies contains 'hyde'"):
         Dmqr(bm25, LlmRewriter(ScriptedLm({})), ("hyde",), fusion="rrf").answer("alba")
+
+
+class Seen(Echo):
+    """The reader, which keeps the questions that it was given."""
+
+    def read(self, questions, evidence):
+        self.questions = list(questions)
+        return super().read(questions, evidence)
+
+
+LATER = Question("b", "and its river", history=("where is the calder", "north"))
+ONE_LINE = "General Search Rewriting: calder river\nKeyword Rewriting: calder, dorn"
+
+
+def test_a_question_with_earlier_turns_is_searched_reranked_and_read_alone(bm25, serving) -> None:
+    rewriter = LlmRewriter(
+        ScriptedLm({"and its river": [ONE_LINE], "alba river": [ONE_LINE.replace("calder", "alba")]})
+    )
+    scorer = ReRagModel.load(serving, "cpu").estimator
+    scored = scorer.scores
+    pairs: list[tuple[str, object]] = []
+    scorer.scores = lambda asked: pairs.extend(asked) or scored(asked)
+    counting, reader = CountingRetriever(bm25), Seen()
+    system = Dmqr(counting, rewriter, ("gqr", "kwr"), 3, 2, scorer=scorer, reader=reader)
+    first, later = system.answer([FIRST, LATER])
+    assert counting.asked == [(["alba river", "alba, dorn", "calder river", "calder, dorn"], 3)]
+    assert [each["made_by"] for each in later.notes["queries"]] == [["question", "gqr"], ["kwr"]]
+    assert {question for question, _ in pairs} == {"alba river", "calder river"}
+    assert reader.questions == [FIRST, Question("b", "calder river")]
+    assert later.notes["standalone"] == "calder river"
+    assert "standalone" not in first.notes
+    assert later.question_id == "b"
+    (again,) = system.answer([LATER])
+    assert again.evidence == later.evidence
+
+
+def test_a_rewriter_that_reads_no_turns_gets_them_in_the_question(bm25) -> None:
+    text = "where is the calder north and its river"
+    table, reader = TableRewriter({text: {"kwr": ["calder"], "par": ["dorn"]}}), Seen()
+    (answer,) = Dmqr(bm25, table, TWO, 3, fusion="rrf", reader=reader).answer([LATER])
+    assert table.asked == [[text]]
+    assert [each["query"] for each in answer.notes["queries"]] == [text, "calder", "dorn"]
+    assert reader.questions == [Question("b", text)]
+    (plain,) = Dmqr(bm25, per_query=3, fusion="rrf", reader=reader).answer([LATER])
+    assert plain.notes["standalone"] == text

@@ -1,0 +1,111 @@
+"""`infer.py ask --history` with a strategy whose rewriter reads the earlier turns: what is asked, searched, read and printed."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+import yaml
+
+from common.records import clean
+from models.dmqr.strategies import Pool
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.fault_server import ANY
+from tests.helpers.llm_servers import FaultServer, fault_server
+from tests.helpers.river_corpus import write_index
+
+STRATEGIES = ("gqr", "kwr")
+LINES = ("alba river", "what ends there", "and it?")
+
+
+def prompt(text: str, *turns: str) -> str:
+    asked = Pool().rewriting_prompt(STRATEGIES, bool(turns))
+    return Template(asked).substitute(question=text, history="\n".join(f"- {turn}" for turn in turns))
+
+
+def said(gqr: str, kwr: str) -> dict[str, Any]:
+    text = f"General Search Rewriting: {gqr}\nKeyword Rewriting: {kwr}"
+    return {"text": text, "finish": "stop", "prompt_tokens": 9, "logprobs": [0.0]}
+
+
+REPLIES = {  # the reader answers with the last word of the first passage
+    prompt(LINES[0]): said("alba river", "alba, river"),
+    prompt(LINES[1], "alba river", "brune"): said("brune ends ocean", "brune"),
+    prompt(LINES[2], "brune ends ocean", "ocean"): said("dorn ends lake", "dorn"),  # --turns 1
+    ANY: said("elbe mountain", "elbe"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultServer]:
+    with fault_server(tmp_path_factory.mktemp("server") / "plan.json", REPLIES, key="") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, server: FaultServer) -> Path:
+    root = tmp_path_factory.mktemp("dialogue")
+    write_index(root)
+    options = {"model": "tiny", "base_url": server.base_url, "key_variable": None}
+    llm = {"class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": options}
+    own = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": {"llm": llm}}
+    hyde = {"class_path": "harness.rewriters.prompted.PromptRewriter", "init_args": {"llm": llm, "prompt": "hyde"}}
+    for name, rewriter, strategies in (("own", own, STRATEGIES), ("hyde", hyde, ("hyde",))):
+        strategy = {
+            "class_path": "harness.strategies.dmqr.Dmqr",
+            "init_args": {
+                "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
+                "rewriter": rewriter, "strategies": list(strategies), "fusion": "rrf", "k": 2,
+                "reader": {"class_path": "tests.helpers.judge_lm.FirstPassage"},
+            },
+        }  # fmt: skip
+        (root / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+    return root
+
+
+def ask(place: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> Ended:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(LINES)))
+    ended = command(place, "infer.py", "ask", *options)
+    assert ended.code == 0, ended.err[-3000:]
+    return ended
+
+
+def records(ended: Ended) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ended.out.splitlines()]
+
+
+def test_the_rewriter_reads_the_last_turns_and_every_query_stands_alone(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--config", "own.yaml", "--history", "rewrite", "--turns", "1")
+    first, second, third = records(ask(place, monkeypatch, *options, "--json"))
+    assert first["question"] == LINES[0]
+    assert "typed" not in first
+    for record, typed, text, words in (
+        (second, LINES[1], "brune ends ocean", "brune"),
+        (third, LINES[2], "dorn ends lake", "dorn"),
+    ):
+        assert (record["question"], record["typed"], record["history"]) == (text, typed, "rewrite")
+        assert [each["query"] for each in record["notes"]["queries"]] == [text, words]
+        assert record["costs"]["rewriter_calls"] == 1
+    assert [record["text"] for record in (first, second, third)] == ["brune", "ocean", "lake"]
+    shown = clean(ask(place, monkeypatch, *options).out)
+    assert f"(Rewritten by the strategy's rewriter, typed: {LINES[2]}) Question: dorn ends lake" in shown
+
+
+def test_without_history_and_with_turns_prepended_the_rewriter_sees_no_turns(
+    place: Path, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = records(ask(place, monkeypatch, "--config", "own.yaml", "--json"))
+    assert [record["question"] for record in alone] == [*LINES]
+    before = records(ask(place, monkeypatch, "--config", "own.yaml", "--history", "prepend", "--json"))
+    assert before[1]["question"] == f"{LINES[0]} {before[0]['text']} {LINES[1]}"
+    assert prompt(before[1]["question"]) in server.counts()["requests"]
+
+
+def test_a_rewriter_that_reads_no_turns_needs_the_reader_s_model(place: Path) -> None:
+    ended = command(place, "infer.py", "ask", "--config", "hyde.yaml", "--history", "rewrite")
+    refused(ended, 2, "--history rewrite needs a language model: give --llm")
