@@ -103,6 +103,7 @@ def test_questions_without_gold_passages_in_the_index_are_skipped_and_counted(pl
     )
 
 
+@pytest.mark.whole_run
 def test_a_killed_run_goes_on_where_it_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [row(f"q{number}", text) for number, text in enumerate(["kiln", "amber", "the delta kiln", "jetty"] * 10)]
     (place / "train.json").write_text(json.dumps(rows))  # batches of 16: three, two searches each
