@@ -66,6 +66,7 @@ class WordSelectorTrainer(RunModule):
         head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
         weight_decay: Weight decay of AdamW, on matrices only.
         warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
 
     Raises:
@@ -80,11 +81,12 @@ class WordSelectorTrainer(RunModule):
         pretrained: str = "sentence-transformers/all-MiniLM-L6-v2",
         max_tokens: int = 256,
         dropout: float | None = None,
-        stays_weight: float = 0.3,
+        stays_weight: float = 0.1,
         learning_rate: float = 2e-4,
         head_learning_rate: float = 1e-3,
         weight_decay: float = 0.01,
         warmup_fraction: float = 0.1,
+        freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
@@ -93,6 +95,8 @@ class WordSelectorTrainer(RunModule):
         super().__init__()
         self.save_hyperparameters()
         self.selector = WordSelector.build(pretrained, max_tokens, dropout)
+        if freeze_embeddings:
+            self.selector.network.get_input_embeddings().requires_grad_(False)
         if gradient_checkpointing:
             self.selector.network.activation_checkpointing_enable({"use_reentrant": False})
         self.flops_per_token, _ = flops_per_token(self.selector.network)
@@ -192,7 +196,7 @@ class WordSelectorTrainer(RunModule):
         return (
             "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
             f"harness.rewriters.extractive.ExtractiveRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
-            "--strategy.init_args.strategies '[kwr, cce, par]'"
+            "--strategy.init_args.strategies '[par, hop]'"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

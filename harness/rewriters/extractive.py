@@ -3,6 +3,7 @@
 kwr   the question's words that stay: without them retrieval is worse
 cce   the most important of these
 par   the question with words of the first search's best passages, as RM3 does it, but each word is chosen in its context
+hop   the words that stay with the words that join: what is still to be found, by the names that were found.  Ours
 """
 
 import math
@@ -18,7 +19,7 @@ from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
 from models.dmqr.word_selector import ScoredWord, WordScores, WordSelector
 
-STRATEGIES = ("kwr", "cce", "par")
+STRATEGIES = ("kwr", "cce", "par", "hop")
 NOTHING_STAYS = "no word of the question stays"
 NOTHING_JOINS = "no word of the first search joins"
 NOTHING_FOUND = "the first search found nothing"
@@ -34,11 +35,10 @@ class ExtractiveRewriter:
     Args:
         serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.
         passages: Passages of the first search that are read.
-        stay_probability: Least probability of a word of the question in kwr and cce.
+        stay_probability: Least probability of a word of the question in kwr, cce and hop.
         core_share: Share of these words, the most probable first, that cce keeps, in (0, 1].
-        join_probability: Least probability of a word that joins in par.
-        join_words: Most words that join in par.
-        question_weight: How often the question stands in par: BM25 weighs a word by how often the query has it.
+        join_probability: Least probability of a word that joins in par and hop.
+        join_words: Most words that join.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -51,21 +51,20 @@ class ExtractiveRewriter:
     def __init__(
         self,
         serving: Path,
-        passages: int = 5,
-        stay_probability: float = 0.5,
+        passages: int = 3,
+        stay_probability: float = 0.4,
         core_share: float = 0.5,
-        join_probability: float = 0.25,
-        join_words: int = 6,
-        question_weight: int = 1,
+        join_probability: float = 0.1,
+        join_words: int = 8,
         device: str = "auto",
         precision: Precision = "auto",
     ) -> None:
-        self.check_options(passages, stay_probability, core_share, join_probability, join_words, question_weight)
+        self.check_options(passages, stay_probability, core_share, join_probability, join_words)
         self.model = WordSelector.load(Path(serving), device, precision)
         self.name = _name(serving)
         self.feedback = passages
         self.stay_log_odds, self.join_log_odds = _log_odds(stay_probability), _log_odds(join_probability)
-        self.core_share, self.join_words, self.question_weight = core_share, join_words, question_weight
+        self.core_share, self.join_words = core_share, join_words
 
     @staticmethod
     def check_options(
@@ -74,10 +73,9 @@ class ExtractiveRewriter:
         core_share: float,
         join_probability: float,
         join_words: int,
-        question_weight: int,
     ) -> None:
         """Raise UserError if a value is not allowed."""
-        check_at_least(1, passages=passages, join_words=join_words, question_weight=question_weight)
+        check_at_least(1, passages=passages, join_words=join_words)
         check_share(stay_probability=stay_probability, core_share=core_share, join_probability=join_probability)
         if not core_share:
             raise UserError("core_share is 0; allowed: more than 0, at most 1.")
@@ -115,7 +113,7 @@ class ExtractiveRewriter:
 
         Args:
             questions: The questions.
-            strategies: Among kwr, cce and par.
+            strategies: Among kwr, cce, par and hop.
             found: What the first search found for each question, best first.
 
         Raises:
@@ -153,15 +151,13 @@ class ExtractiveRewriter:
             return {}, dict.fromkeys(strategies, too_long if found else NOTHING_FOUND)
         read_text = self.model.encode.text(question)
         stays = staying(read, self.stay_log_odds)
-        made = {
-            "kwr": written(read_text, stays),
-            "cce": written(read_text, core(stays, self.core_share)),
-            "par": " ".join(joining(read, self.join_log_odds, self.join_words)),
-        }
-        if made["par"]:
-            made["par"] = " ".join([question] * self.question_weight + [made["par"]])
-        queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made[name]}
-        return queries, {name: NOTHING_JOINS if name == "par" else NOTHING_STAYS for name in strategies}
+        words = " ".join(joining(read, self.join_log_odds, self.join_words))
+        kept = written(read_text, stays)
+        made = {"kwr": kept, "cce": written(read_text, core(stays, self.core_share))}
+        if words:
+            made |= {"par": f"{question} {words}", "hop": f"{kept} {words}".strip()}
+        queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
+        return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}
 
 
 def staying(read: Sequence[WordScores], least: float) -> list[ScoredWord]:

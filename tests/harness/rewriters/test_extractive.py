@@ -99,6 +99,8 @@ def test_a_multi_query_retriever_gives_it_what_the_question_finds_in_one_search_
         passages = {word.text for hit in first[:2] for word in words_of(f"{hit.passage.title} {hit.passage.text}")}
         assert 1 <= len(added) <= 3
         assert set(added) <= passages - own
+        (more,) = rewriter.rewrite([question], ("hop",), [first])
+        assert more.queries["hop"] == (" ".join([*made.queries["kwr"], *added]),)
         assert made.queries["kwr"][0].split() == [
             question.text[word.start : word.end] for word in words_of(question.text)
         ]
@@ -133,7 +135,7 @@ def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pyte
 
 def test_mistakes_are_refused(serving: Path, bm25: Bm25Retriever) -> None:
     rewriter = ExtractiveRewriter(serving)
-    with pytest.raises(UserError, match=r"does not make 'gqr'; it makes: kwr, cce, par\."):
+    with pytest.raises(UserError, match=r"does not make 'gqr'; it makes: kwr, cce, par, hop\."):
         MultiQueryRetriever(bm25, rewriter, ("gqr",), fusion="rrf").find(ASKED[:1], 3)
     with pytest.raises(UserError, match="reads what a first search found"):
         rewriter.rewrite(ASKED[:1], ["par"])
@@ -148,15 +150,3 @@ def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
     assert need.weights == sum(tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers()))
     (less,) = ExtractiveRewriter.memory(machine, Load(1, 1), serving, 1, "cpu", "fp32").needs
     assert 0 < less.activations < need.activations
-
-
-def test_the_question_can_weigh_more_in_par(serving: Path, bm25: Bm25Retriever) -> None:
-    text = ASKED[0].text
-    found = bm25.search([text], 4)
-    queries = [
-        ExtractiveRewriter(serving, join_probability=0.0, question_weight=weight)
-        .rewrite(ASKED[:1], ["par"], found)[0]
-        .queries["par"][0]
-        for weight in (1, 3)
-    ]
-    assert queries[1] == f"{text} {text} {queries[0]}"
