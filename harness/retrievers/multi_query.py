@@ -233,7 +233,7 @@ class MultiQueryRetriever:
         began = time.perf_counter()
         if not reads_history(self):
             questions = [with_turns(question) for question in questions]
-        first = self._first_search(questions, per_query)
+        first = self.first_search(questions, per_query)
         searched = time.perf_counter()
         rewrites = self.rewrites(questions, first)
         alone = [stand_alone(*pair) for pair in zip(questions, rewrites, strict=True)]
@@ -270,10 +270,10 @@ class MultiQueryRetriever:
             return [None] * len(questions)
         if not isinstance(self.rewriter, FeedbackRewriter):
             return self.rewriter.rewrite(questions, self.strategies)
-        first = self._first_search(questions, self.per_query) if first is None else first
+        first = self.first_search(questions, self.per_query) if first is None else first
         return self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
 
-    def _first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
+    def first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
         """What the questions' texts find, for a rewriter that reads it; empty for any other."""
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}

@@ -65,8 +65,9 @@ def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file
                    recipe=getattr(search.rewriter, "recipe", None))  # fmt: skip
 
     def work(batch: Sequence[Question]) -> list[list[Any]]:
+        first = search.first_search(batch, search.per_query)  # is charged as the question's own search
         started = time.perf_counter()
-        found = search.rewrites(batch)
+        found = search.rewrites(batch, first)
         seconds = {"seconds/rewriting": (time.perf_counter() - started) / len(batch)}
         return [[e.queries, e.fallbacks, e.reason, {**e.costs, **seconds}] for e in found if e is not None]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from common.checks import check_at_least
-from common.errors import ArtifactError
+from common.errors import ArtifactError, UserError
 from common.records import Answer, Question
 from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import score_answers
@@ -111,8 +111,13 @@ class Study:
         """Measure all methods: retrieval on the questions to which the rule applies, answers on those with gold answers.
 
         Raises:
+            UserError: If a question has earlier turns.
             ArtifactError: If the retrievers search indexes of different corpora.
         """
+        if turned := next((each for each in questions if each.history), None):
+            raise UserError(
+                f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand alone: rewrite them first."
+            )
         own, spent = Rewriting.of(strategy), Spent()
         retrievers, further = self._retrievers(strategy, own)
         every = methods_of(own, further, RM3 in retrievers, self.deep)

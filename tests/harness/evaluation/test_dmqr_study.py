@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from common.errors import UserError
 from common.records import Answer, Passage, Question, Ranked
 from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import Bootstrap
@@ -205,6 +207,35 @@ def test_rows_and_what_is_read_can_be_chosen(bm25: Bm25Retriever, tmp_path: Path
     par, own = (table(found, "methods").rows[row][columns.index("EM %")] for row in ("par", "DMQR-RAG"))
     assert par is None
     assert own is not None
+
+
+class FirstWords:
+    """A rewriter that reads the first search: its query by a strategy is a word of the best passage."""
+
+    name, feedback = "first words", 3
+
+    def rewrite(
+        self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]
+    ) -> list[Rewrites]:
+        """One record per question."""
+        return [
+            Rewrites({name: (hits[0].passage.text.split()[len(name) % 2 - 1],) for name in strategies if hits}, {}, "", {"model_calls": 1.0})
+            for hits in found
+        ]  # fmt: skip
+
+
+def test_a_rewriter_that_reads_the_first_search(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core")}
+    found = measured(system(bm25, WordScorer(), **own), tmp_path)
+    for name, options in {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}.items():
+        expected = system(bm25, WordScorer(), **options).answer(ASKED)
+        for one, other in zip(found.systems[name], expected, strict=True):
+            assert (one.evidence, counted(one)) == (other.evidence, counted(other))
+
+
+def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="question 'q0' has earlier turns"):
+        measured(system(bm25, None), tmp_path, [replace(ASKED[0], history=("Who?",))])
 
 
 def test_an_empty_choice_measures_the_system_alone(bm25: Bm25Retriever, tmp_path: Path) -> None:
