@@ -23,6 +23,7 @@ from models.full_precision import keep_heads_in_fp32
 from trainers.run.strategies import Fsdp2Strategy, transformer_layers
 
 GIB = 2**30
+BESIDES = "memory  besides the step: libraries, data, and kernels compiled for every shape of a batch: 1 GiB or more"
 
 
 def saved_bytes(
@@ -266,6 +267,8 @@ def check_memory(
         isinstance(trainer.strategy, Fsdp2Strategy),
         shapes,
     )
+    if device.type == "cpu":
+        lines.append(BESIDES)
     if trainer.is_global_zero:
         print("\n".join(lines), flush=True)
     there = available_bytes(device)
