@@ -32,6 +32,7 @@ from models.full_precision import keep_heads_in_fp32
 from models.length_batching import IGNORE, length_batches, pad
 from models.loading import load_network, save_network
 from models.pretrained import resolve
+from models.quantization import keep_layout, quantized
 from models.token_choice import Choice, TokenChooser, Written, log_probabilities
 from models.token_count import CountsTokens
 
@@ -63,11 +64,12 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         keep_heads_in_fp32(network)
 
     @classmethod
-    def build(cls, pretrained: str) -> Self:
+    def build(cls, pretrained: str, base_bits: int | None = None) -> Self:
         """Load a model in fp32; `inference_dtype` lowers the precision operation by operation.
 
         Args:
             pretrained: Folder or hub id of a causal LM.
+            base_bits: 4 or 8: bits of the linear layers' weights (`models.quantization`); 32 when None.
 
         Raises:
             MissingInputError: If the model is not on this machine.
@@ -76,7 +78,10 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         """
         folder = resolve(pretrained)
         check_causal(pretrained, AutoConfig.from_pretrained(str(folder)))
-        network = load_network(AutoModelForCausalLM, folder, dtype=torch.float32)
+        options = {} if base_bits is None else quantized(base_bits)
+        network = load_network(AutoModelForCausalLM, folder, dtype=torch.float32, **options)
+        if base_bits is not None:
+            keep_layout(network)
         return cls(network, AutoTokenizer.from_pretrained(str(folder)))
 
     @property

@@ -101,7 +101,7 @@ def _download(name: str) -> Path:
 
 
 def load_seq2seq(
-    pretrained: str, what: str, dropout: float | None, gradient_checkpointing: bool
+    pretrained: str, what: str, dropout: float | None, gradient_checkpointing: bool, base_bits: int | None = None
 ) -> "tuple[PreTrainedModel, PreTrainedTokenizerBase]":
     """Load an encoder-decoder in fp32 (autocast lowers the precision) and its tokenizer.
 
@@ -110,6 +110,7 @@ def load_seq2seq(
         what: Name of the option, for the error message.
         dropout: Rate of all dropout layers; the checkpoint's when None.
         gradient_checkpointing: Recompute activations in the backward pass.
+        base_bits: 4 or 8: bits of the linear layers' weights (`models.quantization`); 32 when None.
 
     Raises:
         MissingInputError: If the model is not on this machine.
@@ -136,7 +137,13 @@ def load_seq2seq(
             f"{what} {pretrained}: its config.json has no decoder_start_token_id: add it (T5 starts with pad_token_id)."
         )
     options: dict[str, Any] = {} if dropout is None else dropout_options(True, dropout)
+    if base_bits is not None:
+        from models.quantization import keep_layout, quantized
+
+        options |= quantized(base_bits)
     network = load_network(AutoModelForSeq2SeqLM, folder, dtype=torch.float32, **options)
+    if base_bits is not None:
+        keep_layout(network)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     rows = network.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:

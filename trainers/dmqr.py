@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from common.answer_metrics import exact_match, f1
 from common.checks import check_above, check_at_least, check_dropout
@@ -23,7 +24,8 @@ from models.dmqr.rewriter import MergedType, Rewriter, base_model
 from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
 from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
-from trainers.dmqr_export import card_values, export_difference
+from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
+from trainers.dmqr_export import card_values, export_difference, on_fp32_base, tell_quantization
 from trainers.dmqr_validation import Validated, summary
 from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DMQR_CARD
@@ -47,6 +49,8 @@ class RewriterTrainer(RunModule):
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
         lora_rank: Rank of the LoRA adapter; null trains all weights.
+        base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory; needs
+            LoRA.  32 when null.  Exported is the adapter on the model's own fp32 weights.
         adapters: `shared`: one adapter for all strategies.  `per_strategy`: one each for the strategies of the training files;
             rows of a step change the adapter of their strategy alone.
         lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
@@ -76,6 +80,7 @@ class RewriterTrainer(RunModule):
         max_rewrite_tokens: int = 64,
         pool: str | None = None,
         lora_rank: int | None = 16,
+        base_bits: BaseBits | None = None,
         adapters: Literal["shared", "per_strategy"] = "shared",
         lora_alpha: int = 32,
         lora_dropout: float = 0.05,
@@ -89,30 +94,34 @@ class RewriterTrainer(RunModule):
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
-            max_tokens, max_rewrite_tokens, lora_rank, adapters, lora_alpha, lora_dropout, dropout, learning_rate,
+            max_tokens, max_rewrite_tokens, lora_rank, base_bits, adapters, lora_alpha, lora_dropout, dropout, learning_rate,
             weight_decay, warmup_steps,
         )  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
         strategies = Pool.load(Path(pool) if pool else None).strategies
         self.rewriter = Rewriter.build(
-            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing
+            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits
         )
         self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
+        self.shapes: dict[str, PreTrainedModel] = {}  # in the place of a quantized network, for memory and FLOPs
+        if base_bits is not None:
+            self.shapes["rewriter"] = unquantized_shape(self.rewriter.network)
         self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
         if lora_rank is not None and adapters == "shared":
             add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
-        self.flops_per_token = flops_per_token(self.rewriter.network)
+        self._count_flops()
         self.train()
 
     @staticmethod
     def check_options(
-        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, adapters: str, lora_alpha: int,
+        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, base_bits: int | None, adapters: str, lora_alpha: int,
         lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float, warmup_steps: int,
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
         if adapters == "per_strategy" and lora_rank is None:
             raise UserError("model.adapters per_strategy needs LoRA: give model.lora_rank, such as 16.")
+        check_base_bits(base_bits, lora_rank)
         check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
         check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
@@ -133,6 +142,10 @@ class RewriterTrainer(RunModule):
             UserError: If validation has a strategy that has no adapter, or a step needs more memory than there is.
         """
         super().setup(stage)
+        if self.hparams.base_bits is not None:
+            check_quantized_device(self.trainer.strategy.root_device)
+            half = str(self.trainer.precision).startswith("bf16")
+            compute_in(self.rewriter.network, torch.bfloat16 if half else torch.float32)
         if self.hparams.adapters == "per_strategy":
             data = self.trainer.datamodule
             unknown = sorted({each.example.strategy for each in data.held_out} - set(data.strategies))
@@ -146,16 +159,23 @@ class RewriterTrainer(RunModule):
             batch: RewriteBatch = next(iter(self.trainer.datamodule.train_dataloader()))
             check_memory(
                 self.trainer, {"rewriter": self.rewriter.network}, [(batch.examples, batch.ids_PT.shape[1])], LOWER,
-                {"rewriter": batch.labels_PA.shape[1]},
+                {"rewriter": batch.labels_PA.shape[1]}, shapes=self.shapes,
             )  # fmt: skip
 
     def _add_adapters(self, strategies: Sequence[str]) -> None:
         """One for each strategy, unless there are some."""
         if self.rewriter.adapters is None:
             self.rewriter.add_adapters(strategies[:1], *self.lora_options)
-            self.flops_per_token = flops_per_token(self.rewriter.network)  # a token is multiplied with one of them
+            self._count_flops()  # a token is multiplied with one of them
             self.rewriter.add_adapters(strategies[1:], *self.lora_options)
-            self.train()
+            self.train(self.training)  # the mode of what was added, too
+
+    def _count_flops(self) -> None:
+        for shape in self.shapes.values():
+            if adapters_of(self.rewriter.network):
+                with torch.device("meta"):
+                    add_adapter(shape, *self.lora_options)
+        self.flops_per_token = flops_per_token(self.shapes.get("rewriter", self.rewriter.network))
 
     def forward(self, batch: RewriteBatch) -> Tensor:
         """Negative log-likelihood of every token of the rewrites, (P, A), nats, fp32; 0 for padding."""
@@ -249,8 +269,8 @@ class RewriterTrainer(RunModule):
         """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
         if self.hparams.adapters == "per_strategy":
             self._add_adapters(adapter_names(state_dict))
-        if self.hparams.lora_rank:
-            state_dict = {**{n: p for n, p in super().state_dict().items() if n not in self._trained}, **state_dict}
+        if self.hparams.lora_rank and state_dict.keys() == self._trained:
+            return super().load_state_dict(state_dict, strict=False)
         return super().load_state_dict(state_dict, *args, **kwargs)
 
     @property
@@ -292,11 +312,15 @@ class RewriterTrainer(RunModule):
         strategies = self.trainer.datamodule.strategies
         task, values = card_values(self.rewriter, strategies, self.hparams.lora_rank)
         self.write_card(folder, DMQR_CARD, task, values, provenance)
-        self.rewriter.save(
-            folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics, **provenance
-        )
+        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
+        exact.save(
+            folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,
+            base_bits=self.hparams.base_bits, **provenance,
+        )  # fmt: skip
 
     def export_difference(self, folder: Path, batch: RewriteBatch) -> float:
-        """See `trainers.dmqr_export.export_difference`."""
-        self.eval().cpu().float()
-        return export_difference(self.rewriter, folder, batch, self.hparams)
+        """See `trainers.dmqr_export.export_difference`.  With a quantized base, that on the model's own weights is compared."""
+        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
+        if exact is not self.rewriter:
+            tell_quantization(self.rewriter, exact, batch, self.hparams.base_bits)
+        return export_difference(exact.eval().cpu().float(), folder, batch, self.hparams)

@@ -1,5 +1,6 @@
 """Export of DMQR-RAG's generative rewriters: what their model card says, and the comparison with the trained module."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,9 +8,11 @@ from typing import Any
 import torch
 
 from common.errors import ArtifactError
+from common.progress import say
 from datamodules.dmqr import RewriteBatch
 from models.dmqr.rewriter import ADAPTER, PART, Rewriter
-from models.lora import adapters_of
+from models.length_batching import IGNORE
+from models.lora import adapters_of, add_adapter
 from trainers.run.card_usage import rewriter_usage
 
 MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
@@ -31,6 +34,39 @@ def card_values(rewriter: Rewriter, strategies: Sequence[str], lora_rank: int | 
         "usage": rewriter_usage(rewriter, strategies),
     }
     return "text2text-generation" if rewriter.format == "seq2seq" else "text-generation", values
+
+
+def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora_options: Sequence[Any]) -> Rewriter:
+    """The trained adapters on the model's own fp32 weights; the rewriter itself if these are what it was trained on.
+
+    Quantized weights are not converted back: they are read again from the model that training started from.
+    """
+    if options["base_bits"] is None:
+        return rewriter
+    made = Rewriter.build(
+        options["pretrained"], options["max_tokens"], options["max_rewrite_tokens"], rewriter.strategies
+    )
+    if rewriter.adapters is None:
+        add_adapter(made.network, *lora_options)
+    else:
+        made.add_adapters(adapters_of(rewriter.network), *lora_options)
+    trained = {name: value.detach().cpu() for name, value in rewriter.state_dict().items() if ".lora_" in name}
+    made.load_state_dict(trained, strict=False)
+    return made.eval()
+
+
+def tell_quantization(rewriter: Rewriter, exact: Rewriter, batch: RewriteBatch, bits: int) -> None:
+    """Print by how much the quantized base changes the log-probabilities of a batch's tokens."""
+    tensors, device = (batch.ids_PT, batch.attention_PT, batch.labels_PA), rewriter.network.device
+    with torch.inference_mode():
+        trained_PA = rewriter.eval()(*(each.to(device) for each in tensors), batch.strategies).cpu()
+        exact_PA = exact(*tensors, batch.strategies)
+    difference = (trained_PA - exact_PA).abs()[batch.labels_PA != IGNORE]
+    say(
+        f"exported on fp32 weights: a token's log-probability differs from that on the {bits}-bit base by "
+        f"{float(difference.mean()):.3f} nats on average, {float(difference.max()):.3f} at most",
+        sys.stdout,
+    )
 
 
 def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any]) -> float:

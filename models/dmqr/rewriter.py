@@ -84,8 +84,9 @@ class Rewriter(nn.Module):
         strategies: Mapping[str, Strategy],
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
+        base_bits: int | None = None,
     ) -> Self:
-        """Load a model in fp32, to train it or to serve it.
+        """Load a model in fp32, or its linear layers in 4 or 8 bits, to train it or to serve it.
 
         Args:
             pretrained: Folder or hub id of a T5-family model or a causal LM.
@@ -94,6 +95,7 @@ class Rewriter(nn.Module):
             strategies: See the class.
             dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
+            base_bits: 4 or 8: bits of the linear layers' weights, which are then not trained; 32 when None.
 
         Raises:
             MissingInputError: If the model is not on this machine.
@@ -102,7 +104,7 @@ class Rewriter(nn.Module):
         """
         config = AutoConfig.from_pretrained(str(resolve(pretrained)))
         if config.is_encoder_decoder:
-            network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing)
+            network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing, base_bits)
             return cls(Seq2SeqLanguageModel(network, tokenizer), max_tokens, max_rewrite_tokens, strategies)
         if not any(head in name for name in config.architectures or () for head in HEADS):
             raise UserError(
@@ -113,7 +115,7 @@ class Rewriter(nn.Module):
             raise UserError(
                 f"dropout is for a T5, and {pretrained} is a {config.model_type!r}: omit it; see lora_dropout."
             )
-        lm = CausalLanguageModel.build(pretrained)
+        lm = CausalLanguageModel.build(pretrained, base_bits)
         if gradient_checkpointing:
             lm.network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(lm, max_tokens, max_rewrite_tokens, strategies)

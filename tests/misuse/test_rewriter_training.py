@@ -34,6 +34,8 @@ USAGE, BAD_DATA, MISSING = 2, 65, 66
         (("--model.pretrained", "no/such-model"), MISSING, ("not in the Hugging Face cache",)),
         (("--model.pool", "none.yaml"), MISSING, ("none.yaml does not exist",)),
         (("--model.lora_rank", "0"), USAGE, ("lora_rank must be at least 1, or null to train all weights",)),
+        (("--model.base_bits", "4", "--model.lora_rank", "null"), USAGE, ("model.base_bits 4 needs LoRA",)),
+        (("--model.adapters", "per_strategy", "--model.lora_rank", "null"), USAGE, ("per_strategy needs LoRA",)),
         (("--model.merged", "float16"), USAGE, ("float16", "bfloat16")),
         (("--model.learning_rate", "0"), USAGE, ("learning_rate must be above 0",)),
     ],

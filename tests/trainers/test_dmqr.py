@@ -354,6 +354,7 @@ def test_an_adapter_for_each_strategy_is_trained_exported_and_used(
     module = RewriterTrainer(**{k: v for k, v in best["hyper_parameters"].items() if not k.startswith("_")}).eval()
     module.load_state_dict(best["state_dict"])
     assert adapter_names(best["state_dict"]) == ["gqr", "decomposition"]
+    assert not any(each.training for each in module.modules())  # the added layers as well
     own = [
         torch.cat([p.flatten() for p in adapter_parameters(module.rewriter.network, n)])
         for n in ("gqr", "decomposition")

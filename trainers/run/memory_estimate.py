@@ -23,6 +23,7 @@ from models.full_precision import keep_heads_in_fp32
 from trainers.run.strategies import Fsdp2Strategy, transformer_layers
 
 GIB = 2**30
+BESIDES = "memory  besides the step: libraries, data, and kernels compiled for every shape of a batch: 1 GiB or more"
 
 
 def saved_bytes(
@@ -188,6 +189,7 @@ def memory_plan(
     device: torch.device,
     ranks: int = 1,
     sharded: bool = False,
+    shapes: Mapping[str, PreTrainedModel] | None = None,
 ) -> tuple[list[str], int]:
     """Lines with the memory of a step on one device, and its bytes in all.
 
@@ -200,6 +202,8 @@ def memory_plan(
         device: The device that trains.
         ranks: Processes that train together; with several, DDP keeps the gradients a second time, to send them.
         sharded: Whether FSDP2 divides weights, gradients and moments among them.
+        shapes: By name, networks whose activations are counted in the place of those of `networks`: of quantized ones, whose
+            layers do not compute on the meta device.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
@@ -207,15 +211,17 @@ def memory_plan(
     states = weights + trained * copies
     if sharded:
         states = (weights + trained * 3) // ranks + sum(_gathered_bytes(network) for network in networks.values())
-    states += weights // 2 if half else 0  # what autocast casts
+    floating = sum(p.nbytes for n in networks.values() for p in n.parameters() if p.is_floating_point())
+    states += floating // 2 if half else 0  # what autocast casts
+    shapes = {**networks, **(shapes or {})}
     rows, tokens = max(batches, key=lambda shape: (shape[0] * shape[1], shape[1]))
     largest = sum(
         activation_bytes(n, rows, tokens, answer_tokens.get(name, 1), half, device.type == "cuda")
-        for name, n in networks.items()
+        for name, n in shapes.items()
     )
     kept = 1.0 if one_batch else sum(r * t for r, t in batches) / (rows * tokens)
     total = round(states + largest * kept)
-    sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in networks.items())
+    sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in shapes.items())
     lines = [
         f"memory  parameters: {sizes}; weights, gradients, AdamW: {states / GIB:.2f} GiB",
         f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, of all rows before a backward pass: "
@@ -232,6 +238,7 @@ def check_memory(
     lower: str,
     answer_tokens: Mapping[str, int] | None = None,
     one_batch: bool = False,
+    shapes: Mapping[str, PreTrainedModel] | None = None,
 ) -> None:
     """Print the memory plan of a run on rank 0, and refuse a step that cannot fit; called before anything is on the device.
 
@@ -242,6 +249,7 @@ def check_memory(
         lower: What to lower when it does not fit; ends the message.
         answer_tokens: See `memory_plan`.
         one_batch: See `memory_plan`.
+        shapes: See `memory_plan`.
 
     Raises:
         UserError: If the step needs more memory than there is.
@@ -257,7 +265,10 @@ def check_memory(
         device,
         trainer.world_size,
         isinstance(trainer.strategy, Fsdp2Strategy),
+        shapes,
     )
+    if device.type == "cpu":
+        lines.append(BESIDES)
     if trainer.is_global_zero:
         print("\n".join(lines), flush=True)
     there = available_bytes(device)
