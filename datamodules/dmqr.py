@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
 from common.progress import track
 from common.records import clean
 from common.retrieval import Retriever
 from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
+from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
@@ -101,6 +102,9 @@ class RewriteData(StepData):
         rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
         generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
         sampling_seed: Seed of the order.
+        substitution: Words that a training question shares with its rewrite are replaced by random ones, the same in both: each
+            with a probability that is drawn anew up to this share, in [0, 1].  0 replaces none.  For small models, which
+            otherwise know the names of their training questions by heart; needs a tokenizer of the kind of SentencePiece's.
         retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being recall_k:
             a class of harness.retrievers with its options, such as an index of `infer.py index`.  Null measures no recall.
         gold_questions: Question files with the gold passages of validation questions, which are found by their text (and the
@@ -128,8 +132,10 @@ class RewriteData(StepData):
         gold_questions: list[Source] | None = None,
         recall_k: int = 10,
         recall_questions: int = 200,
+        substitution: float = 0.0,
     ) -> None:
         super().__init__()
+        check_share(substitution=substitution)
         check_split(train, validation_fraction)
         check_at_least(
             1, rewrites_per_step=rewrites_per_step, rewrites_per_validation_batch=rewrites_per_validation_batch,
@@ -142,13 +148,14 @@ class RewriteData(StepData):
         self.sources = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.rewrites_per_step = validation_fraction, rewrites_per_step
         self.rewrites_per_validation_batch, self.generated_rewrites = rewrites_per_validation_batch, generated_rewrites
-        self.sampling_seed = sampling_seed
+        self.sampling_seed, self.substitution = sampling_seed, substitution
         self.retriever, self.gold_questions = retriever, gold_questions or []
         self.recall_k, self.recall_questions = recall_k, recall_questions
         self.training: list[Tokenized] = []
         self.held_out: list[Tokenized] = []  # longest first
         self.generated: frozenset[int] = frozenset()  # rows of `held_out`
         self.gold: dict[int, frozenset[str]] = {}  # rows of `held_out` whose questions are searched -> gold passages
+        self._substitute: WordSubstitution | None = None
         self.strategies: list[str] = []  # of the training examples, in the order of the pool
 
     @property
@@ -191,6 +198,8 @@ class RewriteData(StepData):
         self.steps_per_epoch = math.ceil(len(self.training) / self.rewrites_per_step)
         self.units_per_step = len(self.training) / self.steps_per_epoch
         self.audit = self._audit(skipped)
+        if self.substitution:
+            self._substitute = WordSubstitution(self._rewriter.encode, self._rewriter.max_rewrite_tokens)
         if self.retriever is not None:
             self.gold = self._gold(self.retriever)
         self.print_audit()
@@ -253,8 +262,17 @@ class RewriteData(StepData):
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> RewriteBatch:
         mine = rows or step[:1]
-        whole = [self.training[row] for row in step]
-        return self._batch([self.training[row] for row in mine], mine, whole, float(bool(rows)))
+        step_of = {row: self._varied(epoch, row) for row in step}  # of all ranks: their tokens weigh the loss
+        return self._batch([step_of[row] for row in mine], mine, [*step_of.values()], float(bool(rows)))
+
+    def _varied(self, epoch: int, row: int) -> Tokenized:
+        """A training example of an epoch, with other words if there is substitution."""
+        each = self.training[row]
+        if self._substitute is None:
+            return each
+        rng = random.Random(f"substitution/{self.sampling_seed}/{epoch}/{row}")
+        share = rng.random() * self.substitution
+        return Tokenized(each.example, *self._substitute(each.input, each.target, each.example.question, share, rng))
 
     def _batch(
         self, chosen: Sequence[Tokenized], rows: list[int], step: Sequence[Tokenized], weight: float
