@@ -9,7 +9,7 @@ JSON Lines, one question per line:
     "without"     f(q without the word) - f(q), for distinct words of the question
     "with"        f(q + " " + word) - f(q), for distinct words of the passages that are not in the question
 
-Words are in lower case (`models.dmqr.words`).  Changes of 0 are not stored.
+Words are in lower case (`common.words`).  Changes of 0 are not stored.
 """
 
 import json
@@ -22,10 +22,10 @@ from statistics import fmean
 from common.errors import DataError, MissingInputError
 from common.files import write_atomically
 from common.records import Passage, passage_text
+from common.words import new_words
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 from datamodules.formats.sources import rows
-from models.dmqr.words import new_words
 
 _FIELDS = {"question_id", "question", "recall", "without", "with", "passages"}
 _DECIMALS = 4

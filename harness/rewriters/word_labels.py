@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 
 from common.records import Passage, Question, Ranked
+from common.words import distinct_words, new_words, without, words_of
 from datamodules.formats.word_labels import WordLabels
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
-from models.dmqr.words import distinct_words, new_words, without, words_of
 
 VALUE = "mean of C^2 / (C^2 + rank^2)"  # f; an interrupted run that computed another value is not continued
 

@@ -16,9 +16,9 @@ from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokeni
 from common.checks import Precision
 from common.errors import UserError
 from common.records import Passage
+from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
-from models.dmqr.words import Word
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, save_network

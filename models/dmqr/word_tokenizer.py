@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
-from models.dmqr.words import Word, words_of
+from common.words import Word, words_of
 from models.length_batching import pad
 from models.text_formats import neutralize
 

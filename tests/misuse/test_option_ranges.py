@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_words import WordData
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
@@ -24,6 +25,9 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
+from harness.rewriters.extractive import ExtractiveRewriter
+from harness.rewriters.llm import LlmRewriter
+from harness.rewriters.prompted import PromptRewriter
 from harness.selection.options import SelectionOptions
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
@@ -33,6 +37,7 @@ from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_words import WordSelectorTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.t5 import SpanCorruptionTrainer
@@ -64,6 +69,11 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     RewriterTrainer: {"pretrained": str(NOWHERE)},
     RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
+    WordSelectorTrainer: {"pretrained": str(NOWHERE)},
+    WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
+    ExtractiveRewriter: {"serving": NOWHERE},
+    LlmRewriter: {"llm": None},
+    PromptRewriter: {"llm": None, "prompt": "hyde"},
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
     Dmqr: {"retriever": None, "serving": NOWHERE},
@@ -71,7 +81,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
-    "mined_share", "threshold",
+    "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
 }  # fmt: skip
 BUILDERS = (
     "trainers",
@@ -79,6 +89,7 @@ BUILDERS = (
     "harness.strategies",
     "harness.retrievers",
     "harness.readers",
+    "harness.rewriters",
 )  # what configs name
 
 
@@ -119,6 +130,8 @@ def test_the_list_of_classes_is_complete() -> None:
     assert set(missing) <= {
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
+        "datamodules.dmqr_substitution.WordSubstitution",
+        "harness.rewriters.word_labels.WordLabeler",
     }
 
 

@@ -7,6 +7,7 @@ import torch
 
 from common.errors import UserError
 from common.records import Question, Ranked
+from common.words import words_of
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.multi_query import MultiQueryRetriever
@@ -23,7 +24,6 @@ from harness.rewriters.extractive import (
 from harness.runtime.memory_needs import GIB, RAM, Load, Machine
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
-from models.dmqr.words import words_of
 from models.serving_manifest import write_manifest
 from tests.helpers.rerag_world import corpus, questions
 from tests.helpers.table_rewriter import CountingRetriever
