@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 LAYOUT = "word_labels"
 UNLABELLED = -1.0  # of a token that is no word to learn
-HELPFUL = 0.5  # a target from here on counts as a word that helps
+HELPFUL = 0.25  # a target from here on counts as a word that helps
 
 
 @dataclass

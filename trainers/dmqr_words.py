@@ -170,7 +170,7 @@ class WordSelectorTrainer(RunModule):
         if helps_W.all() or not helps_W.any():
             raise UserError("validation saw words of one kind only: raise --trainer.limit_val_batches.")
         losses = [_mean_loss(*pair) for pair in zip(log_odds_LW, targets_LW, strict=True)]
-        stays = {"stays_auc": auroc(log_odds_LW[STAYS], targets_LW[STAYS] > HELPFUL)} if len(targets_LW[STAYS]) else {}
+        stays = {"stays_auc": auroc(log_odds_LW[STAYS], targets_LW[STAYS] > 0)} if len(targets_LW[STAYS]) else {}
         return {
             "average_precision": average_precision(1 / (1 + np.exp(-log_odds_LW[JOINS])), helps_W.astype(float)),
             **stays,

@@ -4,6 +4,7 @@ a query, and which of the passage's words join it.  An encoder with two logits p
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ KIND = "dmqr_word_selector"
 PART = "selector"
 STAYS, JOINS = 0, 1
 LABELS = {STAYS: "stays", JOINS: "joins"}
+PRIOR = {STAYS: 0.5, JOINS: 0.05}  # shares of the words, from which an untrained head starts
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}
 
 
@@ -75,7 +77,7 @@ class WordSelector(CountsTokens, nn.Module):
         """A selector to train.
 
         Args:
-            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT.
+            pretrained: Folder or hub id of an encoder such as MiniLM or a BERT; its head starts anew.
             max_tokens: Maximum length of a pair, in tokens.
             dropout: Rate for hidden states and attention; the checkpoint's when None.
 
@@ -99,6 +101,9 @@ class WordSelector(CountsTokens, nn.Module):
         options: dict[str, Any] = {} if dropout is None else dict.fromkeys(rates, dropout)
         options |= {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
         network = load_network(AutoModelForTokenClassification, folder, new_head=True, dtype=torch.float32, **options)
+        head = network.get_submodule("classifier")
+        with torch.no_grad():  # an optimizer moves a bias by its learning rate per step: too slowly for rare words
+            head.bias.copy_(torch.tensor([math.log(PRIOR[each] / (1 - PRIOR[each])) for each in LABELS]))
         return cls(network, encode)
 
     @classmethod
