@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag test test-runs test-gpu test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr test test-runs test-gpu test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -31,6 +31,12 @@ quickstart: install  ## DR-RAG on a generated world: data, indexes, training, ev
 
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
+
+quickstart-dmqr: install  ## DMQR-RAG after quickstart-rerag: two trained rewriters search the world with several queries (minutes on 2 cores)
+	@for needed in checkpoints/{rerag-world/serving,t5-world}; do
+	  [ -d $$needed ] || { echo "quickstart-dmqr: $$needed is missing: run make quickstart-rerag first." >&2; exit 66; }
+	done
+	PYTHON=$(BIN)/python bash scripts/quickstart.sh dmqr
 
 test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
@@ -57,4 +63,4 @@ format: install  ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 
 clean:  ## Remove what the quickstarts and tests wrote; the environment stays
-	@rm -rf data/world data/mined/world.jsonl indexes/world-* checkpoints/{drrag,reader,rerag,t5,packed}-world reports/{world,world.partial,rerag-world,rerag-world.partial,rerag-world-open.partial,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf data/world data/mined/world.jsonl indexes/world-* data/labels/world.jsonl checkpoints/{drrag,reader,rerag,t5,packed,dmqr,dmqr-words}-world reports/{world,world.partial,dmqr-world,dmqr-world.partial,rerag-world,rerag-world.partial,rerag-world-open.partial,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag]
+# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr]
 # Every stage is a command that works for real data too.  At the end the seconds of each stage are printed, and what they would be
 # on a machine on which MiniLM encodes 55 passages a second, the slowest that the quickstarts are meant for.
 set -euo pipefail
@@ -69,10 +69,24 @@ rerag() {
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
+dmqr() { # the reranker, and the T5 that becomes a rewriter, are of RE-RAG's quickstart
+  rm -rf checkpoints/dmqr-words-world checkpoints/dmqr-world
+  stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
+  stage label "$python" infer.py label --config configs/infer/label_world.yaml
+  stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_words_world.yaml
+  stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_world.yaml
+  stage evaluate "$python" infer.py evaluate --config configs/infer/dmqr_words_world.yaml \
+    --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
+    --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
+    --study.rewriters '{T5: configs/compare/dmqr/t5_world.yaml}'
+  stage ask "$python" infer.py ask --config configs/infer/dmqr_words_world.yaml --question "$(first_question rephrased_test.json)"
+  printf '\nreport in reports/dmqr-world: report.html in a browser, report.md as text\n'
+}
+
 case $system in
-drrag | rerag) ;;
+drrag | rerag | dmqr) ;;
 *)
-  printf 'quickstart: unknown system %s; allowed: drrag, rerag.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr.\n' "$system" >&2
   exit 2
   ;;
 esac
