@@ -60,6 +60,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         max_tokens: Sequence[int],
         choices: Sequence[Choice] | None = None,
         tokens_per_batch: int | None = None,
+        no_repeat_ngram: int = 0,
     ) -> list[Written]:
         """One reply per input, in order; batched by length.
 
@@ -68,6 +69,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
             max_tokens: Most tokens of each reply, its end token included, at least 1.
             choices: How the tokens of each reply are chosen; greedy when None.
             tokens_per_batch: Most input tokens of a batch, with padding; by device when None.
+            no_repeat_ngram: No reply has a sequence of so many tokens twice; 0 for no such limit.
         """
         choices = choices or [Choice()] * len(prompts)
         replies: list[Written | None] = [None] * len(prompts)
@@ -85,6 +87,7 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
                     logits_processor=LogitsProcessorList([chooser]),
                     max_new_tokens=max(limits),
                     do_sample=False,
+                    no_repeat_ngram_size=no_repeat_ngram,
                 )
             for row, reply in zip(batch, chooser.written(limits), strict=True):
                 replies[row] = reply

@@ -47,6 +47,10 @@ class RewriterTrainer(RunModule):
         pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
         max_tokens: Maximum input length: strategy, history and question, in tokens.
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
+        merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed.  For small T5s, which cannot copy a
+            name whose lower-case form their vocabulary lacks.
+        no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use; 0 for no
+            such limit.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
         lora_rank: Rank of the LoRA adapter; null trains all weights.
         base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory; needs
@@ -78,6 +82,8 @@ class RewriterTrainer(RunModule):
         pretrained: str = "google/flan-t5-base",
         max_tokens: int = 256,
         max_rewrite_tokens: int = 64,
+        merge_case: bool = False,
+        no_repeat_ngram: int = 0,
         pool: str | None = None,
         lora_rank: int | None = 16,
         base_bits: BaseBits | None = None,
@@ -94,15 +100,16 @@ class RewriterTrainer(RunModule):
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
-            max_tokens, max_rewrite_tokens, lora_rank, base_bits, adapters, lora_alpha, lora_dropout, dropout, learning_rate,
-            weight_decay, warmup_steps,
+            max_tokens, max_rewrite_tokens, no_repeat_ngram, lora_rank, base_bits, adapters, lora_alpha, lora_dropout, dropout,
+            learning_rate, weight_decay, warmup_steps,
         )  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
         strategies = Pool.load(Path(pool) if pool else None).strategies
         self.rewriter = Rewriter.build(
-            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits
-        )
+            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits, merge_case,
+            no_repeat_ngram,
+        )  # fmt: skip
         self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
         self.shapes: dict[str, PreTrainedModel] = {}  # in the place of a quantized network, for memory and FLOPs
         if base_bits is not None:
@@ -115,8 +122,9 @@ class RewriterTrainer(RunModule):
 
     @staticmethod
     def check_options(
-        max_tokens: int, max_rewrite_tokens: int, lora_rank: int | None, base_bits: int | None, adapters: str, lora_alpha: int,
-        lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float, warmup_steps: int,
+        max_tokens: int, max_rewrite_tokens: int, no_repeat_ngram: int, lora_rank: int | None, base_bits: int | None,
+        adapters: str, lora_alpha: int, lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float,
+        warmup_steps: int,
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
         if adapters == "per_strategy" and lora_rank is None:
@@ -125,7 +133,7 @@ class RewriterTrainer(RunModule):
         check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
         check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
-        check_at_least(0, weight_decay=weight_decay, warmup_steps=warmup_steps)
+        check_at_least(0, no_repeat_ngram=no_repeat_ngram, weight_decay=weight_decay, warmup_steps=warmup_steps)
         check_above(0, learning_rate=learning_rate)
         check_at_least(1, lora_alpha=lora_alpha)
         check_dropout(dropout=dropout, lora_dropout=lora_dropout)

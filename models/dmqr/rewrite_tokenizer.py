@@ -97,8 +97,11 @@ class RewriteEncoder:
             return []
         texts = [self._clean(rewrite) for rewrite in rewrites]
         if self.format == "seq2seq":
-            return list(self.tokenizer(texts)["input_ids"])
-        return [[*ids, self.end_ids[0]] for ids in self.tokenizer(texts, add_special_tokens=False)["input_ids"]]
+            return list(self.tokenizer(texts, verbose=False)["input_ids"])
+        return [
+            [*ids, self.end_ids[0]]
+            for ids in self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        ]
 
     def decoded(self, ids: Sequence[int]) -> str:
         """The text of generated tokens."""

@@ -24,6 +24,7 @@ from common.files import sha256
 from common.seals import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
+from models.dmqr.case_merging import merge_case as merged_case
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
 from models.dmqr.strategies import Strategy, queries_of
 from models.lora import ADAPTER as SHARED
@@ -51,9 +52,11 @@ class Rewriter(nn.Module):
         max_tokens: Maximum input length, in tokens.
         max_rewrite_tokens: Maximum length of a rewrite, end token included.
         strategies: Those that it is trained on, by name.
+        no_repeat_ngram: Of an encoder-decoder: no rewrite has a sequence of so many tokens twice; 0 for no such limit.
 
     Raises:
-        UserError: If input and rewrite together exceed what the model reads and writes, or max_tokens is below 16.
+        UserError: If input and rewrite together exceed what the model reads and writes, max_tokens is below 16, or a causal LM
+            has no_repeat_ngram: its prompt, from which it copies, would count.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class Rewriter(nn.Module):
         max_tokens: int,
         max_rewrite_tokens: int,
         strategies: Mapping[str, Strategy],
+        no_repeat_ngram: int = 0,
     ) -> None:
         super().__init__()
         together = max_tokens + max_rewrite_tokens
@@ -71,6 +75,11 @@ class Rewriter(nn.Module):
                 f"{lm.network.name_or_path} reads and writes together: lower one."
             )
         self.lm, self.strategies, self.max_rewrite_tokens = lm, dict(strategies), max_rewrite_tokens
+        if no_repeat_ngram and not isinstance(lm, Seq2SeqLanguageModel):
+            raise UserError(
+                f"no_repeat_ngram is for encoder-decoders such as T5, and {lm.network.name_or_path} is a causal LM: set it to 0."
+            )
+        self.no_repeat_ngram = no_repeat_ngram
         self.adapters: AdapterChoice | None = None  # None without an adapter for each strategy
         self.format = format_of(lm.tokenizer, lm.network.config.is_encoder_decoder)
         self.encode = RewriteEncoder(lm.tokenizer, self.format, max_tokens, lm.end_ids)
@@ -85,6 +94,8 @@ class Rewriter(nn.Module):
         dropout: float | None = None,
         gradient_checkpointing: bool = False,
         base_bits: int | None = None,
+        merge_case: bool = False,
+        no_repeat_ngram: int = 0,
     ) -> Self:
         """Load a model in fp32, or its linear layers in 4 or 8 bits, to train it or to serve it.
 
@@ -96,6 +107,8 @@ class Rewriter(nn.Module):
             dropout: Rate of all dropout layers of a T5; the checkpoint's when None.
             gradient_checkpointing: Recompute activations in the backward pass.
             base_bits: 4 or 8: bits of the linear layers' weights, which are then not trained; 32 when None.
+            merge_case: Whether a T5 reads and writes lower case; see `models.dmqr.case_merging`.
+            no_repeat_ngram: See the class.
 
         Raises:
             MissingInputError: If the model is not on this machine.
@@ -105,7 +118,8 @@ class Rewriter(nn.Module):
         config = AutoConfig.from_pretrained(str(resolve(pretrained)))
         if config.is_encoder_decoder:
             network, tokenizer = load_seq2seq(pretrained, "pretrained", dropout, gradient_checkpointing, base_bits)
-            return cls(Seq2SeqLanguageModel(network, tokenizer), max_tokens, max_rewrite_tokens, strategies)
+            lm = Seq2SeqLanguageModel(network, merged_case(tokenizer) if merge_case else tokenizer)
+            return cls(lm, max_tokens, max_rewrite_tokens, strategies, no_repeat_ngram)
         if not any(head in name for name in config.architectures or () for head in HEADS):
             raise UserError(
                 f"pretrained {pretrained} is a {config.model_type!r}, which generates no text: name a T5-family model or a causal "
@@ -115,10 +129,12 @@ class Rewriter(nn.Module):
             raise UserError(
                 f"dropout is for a T5, and {pretrained} is a {config.model_type!r}: omit it; see lora_dropout."
             )
-        lm = CausalLanguageModel.build(pretrained, base_bits)
+        if merge_case:
+            raise UserError(f"merge_case is for a T5, and {pretrained} is a {config.model_type!r}: set it to false.")
+        causal = CausalLanguageModel.build(pretrained, base_bits)
         if gradient_checkpointing:
-            lm.network.activation_checkpointing_enable({"use_reentrant": False})
-        return cls(lm, max_tokens, max_rewrite_tokens, strategies)
+            causal.network.activation_checkpointing_enable({"use_reentrant": False})
+        return cls(causal, max_tokens, max_rewrite_tokens, strategies, no_repeat_ngram)
 
     @property
     def network(self) -> PreTrainedModel:
@@ -183,7 +199,11 @@ class Rewriter(nn.Module):
         return texts
 
     def _write(self, inputs: Sequence[Sequence[int]]) -> list[str]:
-        written = self.lm.write(inputs, [self.max_rewrite_tokens] * len(inputs))
+        limits = [self.max_rewrite_tokens] * len(inputs)
+        if isinstance(self.lm, Seq2SeqLanguageModel):
+            written = self.lm.write(inputs, limits, no_repeat_ngram=self.no_repeat_ngram)
+        else:
+            written = self.lm.write(inputs, limits)
         return [self.encode.decoded(each.ids) for each in written]
 
     def rewrite(
@@ -251,7 +271,8 @@ class Rewriter(nn.Module):
             strategies={
                 name: {"title": self.strategies[name].title, "several": self.strategies[name].several} for name in strategies
             },
-            max_rewrite_tokens=self.max_rewrite_tokens, adapter=adapter, base=dict(base), merged=merged, **facts,
+            max_rewrite_tokens=self.max_rewrite_tokens, no_repeat_ngram=self.no_repeat_ngram, adapter=adapter, base=dict(base),
+            merged=merged, **facts,
         )  # fmt: skip
 
     @classmethod
@@ -272,8 +293,9 @@ class Rewriter(nn.Module):
         dtype = compute_dtype(precision, where)
         manifest = read_rewriter_manifest(serving)
         rewriter = cls.build(
-            str(serving / PART), manifest["max_tokens"], manifest["max_rewrite_tokens"], strategies_of(manifest)
-        )
+            str(serving / PART), manifest["max_tokens"], manifest["max_rewrite_tokens"], strategies_of(manifest),
+            no_repeat_ngram=manifest.get("no_repeat_ngram", 0),
+        )  # fmt: skip
         rewriter.lm.inference_dtype = dtype
         if names := own_adapters(manifest):
             rewriter.load_adapters(serving / ADAPTER, names)

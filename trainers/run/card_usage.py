@@ -145,6 +145,7 @@ def rewriter_usage(rewriter: Rewriter, strategies: Sequence[str]) -> str:
         loading = loading.replace("import torch\n", "import torch\nfrom peft import PeftModel\n", 1)
         loading += f'\nnetwork = PeftModel.from_pretrained(network, "{ADAPTER}/{strategies[0]}").eval()'
     start = "" if rewriter.format == "seq2seq" else '[batch["input_ids"].shape[1] :]'
+    options = f", no_repeat_ngram_size={rewriter.no_repeat_ngram}" if rewriter.no_repeat_ngram else ""
     return f"""{CLEAN}
 
 ```python
@@ -154,7 +155,7 @@ def rewriter_usage(rewriter: Rewriter, strategies: Sequence[str]) -> str:
 text = f"strategy: {title} question: {{question}}"
 batch = {inputs}
 with torch.inference_mode():
-    ids = network.generate(**batch, max_new_tokens={rewriter.max_rewrite_tokens}, do_sample=False)
+    ids = network.generate(**batch, max_new_tokens={rewriter.max_rewrite_tokens}, do_sample=False{options})
 query = tokenizer.decode(ids[0]{start}, skip_special_tokens=True)
 ```"""
 

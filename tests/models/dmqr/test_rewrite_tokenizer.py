@@ -96,3 +96,13 @@ def test_what_does_not_fit_is_refused(checkpoints: dict[str, Path], chat_lm: Pat
     tokenizer.chat_template = "{{ raise_exception('roles must alternate') }}"
     with pytest.raises(UserError, match="refuses a user's message: roles must alternate"):
         RewriteEncoder(tokenizer, "chat", 32, [1])
+
+
+def test_long_rewrites_give_no_warning_of_the_base_model_s_length(
+    checkpoints: dict[str, Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Those that are too long are skipped and counted; the limit of the tokenizer's folder is another model's."""
+    tokenizer = AutoTokenizer.from_pretrained(checkpoints["t5"], model_max_length=4)
+    encode = RewriteEncoder(tokenizer, "seq2seq", 40, [tokenizer.eos_token_id])
+    assert len(encode.targets(["who is name1 of name2 in the city"])[0]) > 4
+    assert "longer than the specified maximum" not in caplog.text

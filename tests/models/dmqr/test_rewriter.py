@@ -1,6 +1,7 @@
 """Generative rewriters: the loss by hand, what is trained, and that adapter, merged model and trained module agree."""
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,24 @@ def test_models_that_cannot_rewrite_are_refused(folders: dict[str, Path], checkp
         Rewriter.build(str(folders["plain"]), 100, 29, POOL)
     with pytest.raises(UserError, match=r"lora_targets \['no'\] are no layers of base: omit them, or name some of"):
         add_adapter(build(folders["t5"], "t5").network, "base", 4, 8, 0.0, ["no"])
+
+
+def test_no_sequence_of_tokens_is_written_twice(folders: dict[str, Path], tmp_path: Path) -> None:
+    """A random T5 repeats itself; the limit is kept by the serving folder, and is none of a causal LM's."""
+    free = build(folders["t5"], "t5").eval()
+    tasks = [ids for ids in free.encode([free.task(*row) for row in ROWS]) if ids]
+    limited = Rewriter.build(str(folders["t5"]), 40, 20, POOL, no_repeat_ngram=2).eval()
+    limited.save(tmp_path, ["gqr"], {})
+    loaded = Rewriter.load(tmp_path, "cpu", "fp32")
+    written = limited.write(tasks)
+    assert written == loaded.write(tasks)
+
+    def repeats(text: str) -> bool:
+        words = text.split()
+        pairs = list(pairwise(words))
+        return len(set(pairs)) < len(pairs)
+
+    assert any(map(repeats, free.write(tasks)))
+    assert not any(map(repeats, written))
+    with pytest.raises(UserError, match=r"no_repeat_ngram is for encoder-decoders such as T5, and .*: set it to 0"):
+        Rewriter.build(str(folders["plain"]), 100, 20, POOL, no_repeat_ngram=2)
