@@ -131,7 +131,6 @@ def test_the_list_of_classes_is_complete() -> None:
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
-        "datamodules.dmqr_substitution.WordSubstitution",
         "harness.rewriters.word_labels.WordLabeler",
     }
 
