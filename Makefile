@@ -32,8 +32,8 @@ quickstart: install  ## DR-RAG on a generated world: data, indexes, training, ev
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
-quickstart-dmqr: install  ## DMQR-RAG after quickstart-rerag: two trained rewriters search the world with several queries (minutes on 2 cores)
-	@for needed in checkpoints/{rerag-world/serving,t5-world}; do
+quickstart-dmqr: install  ## DMQR-RAG after quickstart-rerag: two trained rewriters, several queries per question (about 5 minutes on 2 cores)
+	@for needed in checkpoints/{reader,rerag}-world/serving; do
 	  [ -d $$needed ] || { echo "quickstart-dmqr: $$needed is missing: run make quickstart-rerag first." >&2; exit 66; }
 	done
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh dmqr

@@ -69,12 +69,13 @@ rerag() {
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
 
-dmqr() { # the reranker, and the T5 that becomes a rewriter, are of RE-RAG's quickstart
+dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's quickstart
   rm -rf checkpoints/dmqr-words-world checkpoints/dmqr-world
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage label "$python" infer.py label --config configs/infer/label_world.yaml
   stage train-words env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_words_world.yaml
-  stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_world.yaml
+  stage train-t5 env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/dmqr_world.yaml \
+    --trainer.max_epochs 1 --trainer.check_val_every_n_epoch 1
   stage evaluate "$python" infer.py evaluate --config configs/infer/dmqr_words_world.yaml \
     --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
     --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
