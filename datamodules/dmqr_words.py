@@ -168,7 +168,6 @@ class WordData(StepData):
         self.pairs = helpful + [each for each in pairs if not each.helpful]
         self.helpful = len(helpful)
         first = self._drawn(0)
-        self.units_per_step = len(first)
         self.steps_per_epoch = max(
             1, min(len(first), math.ceil(sum(self.pairs[row].length for row in first) / self.tokens_per_step))
         )

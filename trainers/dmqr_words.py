@@ -25,7 +25,7 @@ from trainers.run.classification_metrics import average_precision
 from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import WORDS_CARD
 from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
+from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 
 LOWER = "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
@@ -181,13 +181,9 @@ class WordSelectorTrainer(RunModule):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
-        named = [(".classifier." in name, parameter) for name, parameter in self.selector.named_parameters()]
-        rates = {False: self.hparams.learning_rate, True: self.hparams.head_learning_rate}
-        groups = [
-            group
-            for head, rate in rates.items()
-            for group in decay_groups((p for in_head, p in named if in_head == head), rate, self.hparams.weight_decay)
-        ]
+        groups = body_and_head_groups(
+            self.selector, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
+        )
         steps = total_steps(self.trainer)
         return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
 

@@ -177,8 +177,8 @@ def core(words: Sequence[ScoredWord], share: float) -> list[ScoredWord]:
 
 
 def joining(read: Sequence[WordScores], least: float, most: int) -> list[str]:
-    """The passages' words that join: the most probable ones, as they are written where they are most probable, in the order of the
-    passages and of their text.
+    """The passages' words that join, in lower case: the most probable ones, in the order of the passages and of the places where they are
+    most probable.
 
     Args:
         read: The words of each passage, the best passage first.

@@ -20,6 +20,18 @@ def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weigh
     return [group for group in (matrices, vectors) if group["params"]]
 
 
+def body_and_head_groups(
+    model: nn.Module, learning_rate: float, head_learning_rate: float, weight_decay: float
+) -> list[dict[str, Any]]:
+    """`decay_groups` of a network of transformers with a classification head (`classifier`), which has a learning rate of its own."""
+    named = [(".classifier." in name, parameter) for name, parameter in model.named_parameters()]
+    return [
+        group
+        for head, rate in ((False, learning_rate), (True, head_learning_rate))
+        for group in decay_groups((p for in_head, p in named if in_head == head), rate, weight_decay)
+    ]
+
+
 def scheduled_adamw(
     groups: list[dict[str, Any]], schedule: str, warmup_steps: int, steps: int | None = None
 ) -> dict[str, Any]:
