@@ -1,0 +1,148 @@
+"""Losses that learn from the rewards of candidate rewrites, for generative and extractive rewriters alike.
+
+best_of_n         imitation of the best candidate
+dpo               direct preference optimization (Rafailov et al. 2023), as AdaQR and RetPO use it
+ranking           the order of all candidates: AdaCQR (Lai et al. 2024)
+policy_gradient   rewards against the group's mean, with clipped importance weights (PPO's; the baseline of GRPO, not divided by the
+                  standard deviation)
+
+Every function gives one rank's share of an optimizer step's mean: the sum over ranks and accumulated batches is the step's loss,
+however the step was split.  A group is the candidates of one question (and strategy); all its candidates are on one rank.
+
+Shape legend: G groups, N candidates (padded).
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from common.checks import check_above, check_at_least, check_choice
+
+Objective = Literal["best_of_n", "dpo", "ranking", "policy_gradient"]
+OBJECTIVES = get_args(Objective)
+
+
+@dataclass
+class Groups:
+    """Groups of candidates with what is known of them before training."""
+
+    rewards_GN: Tensor
+    known_GN: Tensor  # bool; False for padding
+    reference_GN: Tensor  # log-probabilities by the model that training starts from, nats
+    sampled_GN: Tensor  # log-probabilities by the policy that wrote the candidates, nats
+    times_GN: Tensor  # how often each was sampled; 0 for the greedy one unless it was sampled, too, and for padding
+    tokens_GN: Tensor  # decisions of each candidate: its tokens, or the question's and passages' words; at least 1
+
+    @property
+    def best(self) -> Tensor:
+        """Place of the best candidate of each group, (G,); of equal ones the first."""
+        return self.rewards_GN.masked_fill(~self.known_GN, -torch.inf).argmax(dim=1)
+
+    @property
+    def advantages(self) -> Tensor:
+        """Reward minus the mean of the group's other samples (leave-one-out baseline), (G, N); 0 for one that was drawn alone or never."""
+        count_G1 = self.times_GN.sum(dim=1, keepdim=True)
+        sum_G1 = (self.rewards_GN * self.times_GN).sum(dim=1, keepdim=True)
+        others_GN = (sum_G1 - self.rewards_GN) / (count_G1 - 1).clamp(min=1)
+        return (self.rewards_GN - others_GN) * ((self.times_GN > 0) & (count_G1 > 1))
+
+    def pairs(self, least: float) -> Tensor:
+        """Whether candidate i (dimension 1) is better than j (dimension 2) by more than `least`, (G, N, N)."""
+        both_GNN = self.known_GN[:, :, None] & self.known_GN[:, None, :]
+        return both_GNN & (self.rewards_GN[:, :, None] - self.rewards_GN[:, None, :] > least)
+
+
+@dataclass(frozen=True)
+class FeedbackObjective:
+    """A loss with its constants.
+
+    Args:
+        name: best_of_n, dpo, ranking or policy_gradient.
+        beta: Of dpo: how strongly it holds to the reference.
+        least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
+        margin: Of ranking: margin per place in the order.
+        imitation_weight: Of ranking: weight of the imitation of the best candidate.
+        clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
+        kl_weight: Of policy_gradient: weight of the divergence from the reference.
+
+    Raises:
+        UserError: If the name is unknown or a number is out of range.
+    """
+
+    name: Objective
+    beta: float = 0.1
+    least_gap: float = 0.0
+    margin: float = 0.1
+    imitation_weight: float = 0.01
+    clip: float = 0.2
+    kl_weight: float = 0.01
+
+    def __post_init__(self) -> None:
+        check_choice(OBJECTIVES, objective=self.name)
+        check_above(0, beta=self.beta, clip=self.clip)
+        check_at_least(0, least_gap=self.least_gap, margin=self.margin, imitation_weight=self.imitation_weight)
+        check_at_least(0, kl_weight=self.kl_weight)
+
+    def units(self, groups: Groups) -> Tensor:
+        """Number (scalar) of what the loss is a mean over: tokens of best candidates, pairs, or groups."""
+        if self.name == "best_of_n":
+            return groups.tokens_GN.gather(1, groups.best[:, None]).sum()
+        if self.name == "dpo":
+            return groups.pairs(self.least_gap).sum()
+        return groups.known_GN.any(dim=1).sum()
+
+    def __call__(
+        self, logp_GN: Tensor, groups: Groups, step_units: float, divergence_G: Tensor | None = None
+    ) -> Tensor:
+        """This rank's share of the step's loss, nats (ranking: nats per token; policy_gradient: also in units of the reward).
+
+        Args:
+            logp_GN: Log-probabilities of the candidates by the model in training.
+            groups: What is known of them.
+            step_units: `units` of the whole step.
+            divergence_G: Of policy_gradient: KL divergence of every group's policy from the reference.
+        """
+        shares = {
+            "best_of_n": imitation, "dpo": self._dpo, "ranking": self._ranking, "policy_gradient": self._policy_gradient,
+        }  # fmt: skip
+        loss = shares[self.name](logp_GN, groups)
+        if self.name == "policy_gradient" and divergence_G is not None:
+            loss = loss + self.kl_weight * divergence_G.sum()
+        return loss / max(1.0, step_units)
+
+    def _dpo(self, logp_GN: Tensor, groups: Groups) -> Tensor:
+        """Sum over pairs of -log sigmoid(beta * (difference of log-ratios to the reference))."""
+        ratio_GN = logp_GN - groups.reference_GN
+        gain_GNN = ratio_GN[:, :, None] - ratio_GN[:, None, :]
+        return -(F.logsigmoid(self.beta * gain_GNN) * groups.pairs(self.least_gap)).sum()
+
+    def _ranking(self, logp_GN: Tensor, groups: Groups) -> Tensor:
+        """Sum over groups of the mean margin loss of their pairs, and of the imitation of the best candidate, per token.
+
+        A pair's margin grows with the number of places between its candidates in the order of rewards.
+        """
+        mean_GN = logp_GN / groups.tokens_GN
+        better_GNN = groups.pairs(self.least_gap)
+        place_GN = better_GNN.sum(dim=1)  # candidates that are better than each
+        places_GNN = (place_GN[:, None, :] - place_GN[:, :, None]).clamp(min=1)
+        loss_GNN = (mean_GN[:, None, :] - mean_GN[:, :, None] + self.margin * places_GNN).clamp(min=0) * better_GNN
+        ranked_G = loss_GNN.sum(dim=(1, 2)) / better_GNN.sum(dim=(1, 2)).clamp(min=1)
+        best_G = mean_GN.gather(1, groups.best[:, None]).squeeze(1)
+        return (ranked_G - self.imitation_weight * best_G * groups.known_GN.any(dim=1)).sum()
+
+    def _policy_gradient(self, logp_GN: Tensor, groups: Groups) -> Tensor:
+        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled."""
+        weight_GN = (logp_GN - groups.sampled_GN).exp()
+        clipped_GN = weight_GN.clamp(1 - self.clip, 1 + self.clip)
+        advantages_GN = groups.advantages
+        gain_GN = torch.minimum(weight_GN * advantages_GN, clipped_GN * advantages_GN) * groups.times_GN
+        return -(gain_GN.sum(dim=1) / groups.times_GN.sum(dim=1).clamp(min=1)).sum()
+
+
+def imitation(logp_GN: Tensor, groups: Groups) -> Tensor:
+    """Negative log-likelihood of the best candidates, summed over groups, nats."""
+    best_G = logp_GN.gather(1, groups.best[:, None]).squeeze(1)
+    return -(best_G * groups.known_GN.any(dim=1)).sum()
