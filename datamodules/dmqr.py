@@ -22,7 +22,7 @@ from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, chunks, plan_steps
+from datamodules.examples.step_loader import StepData, TokenBatch, chunks, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import SEPARATOR
@@ -48,7 +48,7 @@ class RewriteSource(Source):
 
 
 @dataclass
-class RewriteBatch:
+class RewriteBatch(TokenBatch):
     """P questions with their rewrites on one rank."""
 
     ids_PT: Tensor
@@ -59,16 +59,6 @@ class RewriteBatch:
     rows_P: Tensor  # index of each row in the training or validation examples
     strategies: list[str]  # of each row
     step_strategies: list[str]  # of the optimizer step, over all ranks and accumulated batches; sorted
-
-    @property
-    def examples(self) -> int:
-        """Number of rewrites."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included; those of an encoder-decoder's rewrites are not among the input's."""
-        return self.ids_PT.numel()
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from common.errors import DataError, UserError
 from common.progress import track
 from common.records import Passage, Question, clean
 from datamodules.examples.splits import Source, check_split, validation_share
-from datamodules.examples.step_loader import StepData, plan_steps
+from datamodules.examples.step_loader import StepData, TokenBatch, plan_steps
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair
@@ -32,7 +32,7 @@ HELPFUL = 0.25  # a target from here on counts as a word that helps
 
 
 @dataclass
-class WordBatch:
+class WordBatch(TokenBatch):
     """P pairs of at most T tokens on one rank."""
 
     ids_PT: Tensor
@@ -42,16 +42,6 @@ class WordBatch:
     weights_P: Tensor  # 1.0; 0.0 for a dummy pair on a rank without data
     step_words_L: tuple[int, int]  # labelled words of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each pair in the epoch or the validation set
-
-    @property
-    def examples(self) -> int:
-        """Number of pairs."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included."""
-        return self.ids_PT.numel()
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,24 @@ from datamodules.examples.splits import Source
 Batch = TypeVar("Batch")
 
 
+class TokenBatch:
+    """The size of a batch of P sequences of at most T tokens; a base class."""
+
+    ids_PT: Tensor
+
+    @property
+    def examples(self) -> int:
+        """Number of sequences: triples, pairs, rewrites."""
+        return len(self.ids_PT)
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens, padding included; those of an encoder-decoder's targets are not among the input's."""
+        return self.ids_PT.numel()
+
+
 @dataclass
-class TripleBatch:
+class TripleBatch(TokenBatch):
     """P triples of at most T tokens on one rank."""
 
     ids_PT: Tensor
@@ -29,16 +45,6 @@ class TripleBatch:
     weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
     step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each triple in the epoch or the validation set
-
-    @property
-    def examples(self) -> int:
-        """Number of triples."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included."""
-        return self.ids_PT.numel()
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
