@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("WANDB_MODE", "offline")
 
+import hypothesis
 import pytest
 import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -33,6 +34,9 @@ from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.question_writers import save_models
 from tests.helpers.retrieval_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
+
+hypothesis.settings.register_profile("unhurried", deadline=None)  # a busy machine is no reason to fail
+hypothesis.settings.load_profile("unhurried")
 
 NAMES = [f"name{i}" for i in range(60)]
 WORDS = [

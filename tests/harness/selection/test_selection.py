@@ -166,7 +166,7 @@ def problems(draw):
 
 
 @given(problems())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_selection_keeps_within_budget_and_candidates(problem):
     options, rankings, scores = problem
     chosen = options.choose(rankings, lambda d1, d2: scores[d1, d2])
@@ -181,7 +181,7 @@ def test_any_selection_keeps_within_budget_and_candidates(problem):
 
 
 @given(problems(), st.integers(1, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
     options, rankings, scores = problem
     needed = set()
@@ -206,7 +206,7 @@ def test_deciding_in_rounds_equals_asking_pair_by_pair(problem, lookahead):
 
 
 @given(problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_cfs_equals_a_literal_reading_of_equation_4(problem):
     options, rankings, scores = problem
     first, pools = options.stages(rankings)
