@@ -28,7 +28,7 @@ SERVING = (
     "harness.synthesis",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
-    "harness.evaluation.dmqr",
+    "harness.evaluation.dmqr", "harness.evaluation.msrag",
     "harness.commands",
     "infer",
 )  # fmt: skip

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from common.answer_metrics import squad
 from common.records import Answer
 
-_REFUSAL = re.compile(
-    r"^(?:unanswerable|unknown|none|n a|not (?:known|given|mentioned|provided|specified|available|enough information)|no answer|"
-    r"no information|insufficient information|cannot (?:be )?(?:determined?|answer(?:ed)?)|"
-    r"i (?:do not|dont|don t|cannot|can not|cant) (?:know|answer|determine|find)|it is (?:not|un)\s?known)\b"
+_REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no articles
+    r"(?:unanswerable|unknown|none|na|no answer)|"
+    r"(?:not (?:known|given|mentioned|provided|specified|available|enough information)|no (?:answer is|information)|"
+    r"insufficient information|cannot be (?:determined|answered)|i (?:do not|dont|cannot|can not|cant) (?:know|answer|determine|find)|"
+    r"it is (?:not known|unknown))\b.*"
 )
 
 
 def is_refusal(text: str) -> bool:
     """Whether a text says that there is no answer: unanswerable, "I don't know", "not mentioned in the documents"."""
-    return bool(_REFUSAL.match(squad(text)))
+    return bool(_REFUSAL.fullmatch(squad(text)))
 
 
 def answered(answers: Mapping[str, Answer]) -> list[str]:

@@ -14,7 +14,7 @@ What any strategy can put into an answer so that it is shown:
              `fallbacks`: why by the name of what should have made a query; `reason`: for the choice of the queries.
              `sources`: dictionaries with a `source` that was asked, its `answer` and `logprob`, `passages` (`title`, `link` or `links`) or
              why it has none (`missing`, `error`), and the selector's `score`; with `chosen`, the name of the one whose answer is given,
-             `selector` and `why`.
+             `selector` and `why`; `lost`: why by the name of a source that failed.
     costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
 
@@ -138,6 +138,9 @@ def _source_lines(answer: Answer, width: int) -> Iterator[str]:
     if answer.notes.get("why"):
         why = f"Chosen by {answer.notes.get('selector', 'the selector')}: {answer.notes.get('chosen')}, {answer.notes['why']}"
         yield from _wrapped(why, width, "      ", first="  ")
+    lost = answer.notes.get("lost")
+    for name, reason in lost.items() if isinstance(lost, dict) else ():
+        yield from _wrapped(f"Lost: {name}, {reason}", width, "      ", first="  ")
     yield ""
 
 

@@ -153,11 +153,18 @@ class Msrag:
         questions: Sequence[Question],
         contexts: Mapping[str, Sequence[SourceContext]],
         alone: Sequence[Answer] | None,
+        names: Sequence[str] | None = None,
     ) -> list[dict[str, Answer]]:
         """The answer of every source to every question, in the order of the sources: all contexts are read in one call.
 
         The costs of an answer are those of its context and of reading; its notes are the reader's, with the source's under
         `context`.
+
+        Args:
+            questions: The questions.
+            contexts: By source.
+            alone: The answers without a context.
+            names: Of the sources that answer; the system's when None.
         """
         asked = [
             (name, place) for name, own in contexts.items() for place, context in enumerate(own) if context.passages
@@ -170,7 +177,7 @@ class Msrag:
         rows = []
         for place, question in enumerate(questions):
             row = {}
-            for name in self.names:
+            for name in names or self.names:
                 if name == NONE:
                     row[name] = alone[place] if alone is not None else Answer(question.id, "", ())
                 else:

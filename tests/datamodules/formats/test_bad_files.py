@@ -86,7 +86,7 @@ FETCH = "Correct it or fetch the file again."
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
             "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
-            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, musique, twowiki.",
+            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, musique, strategyqa, twowiki.",
         ),
         (
             "hotpotqa",
