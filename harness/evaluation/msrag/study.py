@@ -12,6 +12,9 @@ from common.errors import UserError
 from common.progress import say
 from common.records import Answer, Question
 from common.sources import WEB
+from harness.choice.agreement import Agreement
+from harness.choice.answer_texts import noted_probability
+from harness.choice.estimator import EstimatedRelevance
 from harness.choice.features import answer_features
 from harness.choice.learned import Learned, fit, out_of_fold
 from harness.choice.oracle import Oracle
@@ -47,6 +50,7 @@ from harness.evaluation.msrag.tables import (
 from harness.evaluation.page import Case
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import Findings, Settings
+from harness.interfaces import AnswerSelector
 from harness.llm.conversation import with_turns
 from harness.runtime.provenance import configuration, hardware
 from harness.runtime.resumable import ResumableBatches
@@ -109,6 +113,9 @@ class Study:
             if _WHOLE_QUESTION in extra:
                 changed = replaced(answers, WEB, extra[_WHOLE_QUESTION])
                 rows[f"{UNSEGMENTED}{label}"] = chosen_row(questions, changed, selector)
+        for selector in _further_selectors(answers, encoder):
+            if selector.name != strategy.selector.name:
+                rows[f"{OWN}, {selector.name}"] = chosen_row(questions, answers, selector)
         if _SINGLE_SEARCH in extra:
             rows[SR_RAG] = Row(list(extra[_SINGLE_SEARCH]))
         values = {row: scores_of(each.answers, questions, settings) for row, each in rows.items()}
@@ -242,6 +249,13 @@ class Study:
         if any(question.answers for question in questions):
             tables.append(sources_table(answers, rows[name], right, settings.bootstrap))
         return [*tables, costs_table(rows)]
+
+
+def _further_selectors(answers: Sequence[BySource], encoder: Any) -> list[AnswerSelector]:
+    """Agreement; and the estimator's choice where the reader notes the probability of every context that it read."""
+    read = [answer for each in answers for answer in each.values() if answer.evidence and answer.text]
+    noted = bool(read) and all(noted_probability(answer) is not None for answer in read)
+    return [Agreement(loaded=encoder), *([EstimatedRelevance()] if noted else [])]
 
 
 def _has_unsegmented(values: Mapping[str, object]) -> bool:

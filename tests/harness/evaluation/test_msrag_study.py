@@ -131,6 +131,7 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert ended.code == 0, ended.err
     assert "Table 1: methods, squad" in ended.out
     assert "which uses the GOLD answer" in ended.out
+    assert "| MSRAG, estimator |" in ended.out  # the reader notes P(relevant)
     record = json.loads((place / "report/questions.jsonl").read_text().splitlines()[0])
     assert [each["source"] for each in record["notes"]["sources"]] == ["web", "generated", "none"]
     shown = command(place, "infer.py", "ask", "--config", "msrag.yaml", "--question", "alba river")
