@@ -137,10 +137,8 @@ class FeedbackObjective:
 
     def _policy_gradient(self, logp_GN: Tensor, groups: Groups) -> Tensor:
         """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled."""
-        ratio_GN = (logp_GN - groups.sampled_GN).masked_fill(groups.times_GN == 0, 0.0)
-        weight_GN = ratio_GN.clamp(
-            max=MOST_RATIO
-        ).exp()  # an infinite weight has the gradient 0 * inf, also where it is clipped
+        # an infinite weight would have the gradient 0 * inf, also where it is clipped
+        weight_GN = (logp_GN - groups.sampled_GN).clamp(max=MOST_RATIO).exp()
         clipped_GN = weight_GN.clamp(1 - self.clip, 1 + self.clip)
         advantages_GN = groups.advantages
         gain_GN = torch.minimum(weight_GN * advantages_GN, clipped_GN * advantages_GN) * groups.times_GN
