@@ -18,7 +18,7 @@ from datamodules.dmqr_words_feedback import WordFeedbackBatch, WordGroup
 from models.dmqr.word_policy import choice_logp, divergence, entropy, pooled
 from models.dmqr.word_selector import WordSelector
 from trainers.dmqr_selector_module import SelectorModule
-from trainers.feedback_losses import FeedbackObjective, Groups, Objective
+from trainers.feedback_losses import FeedbackObjective, Groups, Objective, expected_reward
 from trainers.run.model_card import WORDS_FEEDBACK_CARD
 
 
@@ -183,8 +183,7 @@ class WordFeedbackTrainer(SelectorModule):
         """Collect each question's results; `summarize` computes the metrics over all ranks."""
         logits_GD, reference_GD, padding_GD, logp_GN, groups = self.policies(batch)
         kl_G, entropy_G = divergence(logits_GD, reference_GD, padding_GD), entropy(logits_GD, padding_GD)
-        share_GN = logp_GN.masked_fill(~groups.known_GN, -torch.inf).softmax(dim=1)
-        expected_G = (share_GN * groups.rewards_GN).sum(dim=1)
+        expected_G = expected_reward(logp_GN, groups)
         for place, row in enumerate(batch.rows_G.tolist()):
             one = slice(place, place + 1)
             alone = Groups(*(tensor[one] for tensor in vars(groups).values()))
