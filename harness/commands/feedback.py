@@ -25,7 +25,7 @@ def feedback(
     retriever: Retriever | None = None,
     layout: str = "hotpotqa",
     samples: int = 16,
-    temperature: float = 1.0,
+    temperature: float | None = None,
     seed: int = 0,
     fused: bool = True,
     depth: int | None = None,
@@ -46,7 +46,7 @@ def feedback(
         retriever: Searches with the queries, e.g. harness.retrievers.bm25.Bm25Retriever.
         layout: Layout of the files: which data set's official format they have.
         samples: Samples per question; 0: only the rewrite that would be used, of any rewriter.
-        temperature: Of the samples: greater values make them more different.
+        temperature: Of the samples: greater values make them more different; when omitted 0.2 for choices of words, 1 for texts.
         seed: Of the samples; those of a question do not depend on the other questions.
         fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that searches with both;
             false: the rewrite's own list.
@@ -74,15 +74,15 @@ def feedback(
             raise UserError(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
-        drafts, policy = drafter(rewriter, strategies, samples, temperature, seed)
+        drafts = drafter(rewriter, strategies, samples, temperature, seed)
         asked, skipped = _asked(
             [questions] if isinstance(questions, str) else questions, layout, limit, reward, retriever
         )
         depth = depth or max(1, reward.depth)
         facts = {
-            **sampler_facts(rewriter), **({"policy": policy} if policy else {}), "reward": reward.facts,
-            "retriever": configuration(retriever), "strategies": list(strategies), "samples": samples,
-            "temperature": temperature, "seed": seed, "fused": fused, "depth": depth, "questions": digest(asked),
+            **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
+            "strategies": list(strategies), "samples": samples, "seed": seed, "fused": fused, "depth": depth,
+            "questions": digest(asked),
         }  # fmt: skip
         parts = [configuration(rewriter), configuration(reward), configuration(retriever) if retriever else {}]
         depends_on = {**facts, "configured": parts, "hardware": hardware()}
@@ -145,7 +145,7 @@ def check_feedback(
     out: Path,
     layout: str,
     samples: int,
-    temperature: float,
+    temperature: float | None,
     depth: int | None,
     limit: int | None,
 ) -> None:

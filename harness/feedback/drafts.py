@@ -11,11 +11,14 @@ from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.rewriters.extractive import ExtractiveRewriter
+from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.strategies import SEPARATOR
 
 Found = Sequence[Sequence[Ranked]]  # what the first search found for each question, best first
 Row = RewriteFeedback | WordFeedback
 FAILED = "the call of the language model failed"
+TEXT_TEMPERATURE = 1.0
+WORD_TEMPERATURE = 0.2  # at 1, about twenty words of the passages join that the rewriter would not use
 _DECIMALS = 6  # of rewards and log-probabilities: the last bits depend on the batch
 
 
@@ -29,40 +32,50 @@ class Drafts:
 
     def rewarded(self, question_reward: float, rewards: Sequence[float]) -> Row:
         """The row with the rewards of the question and of every candidate."""
-        candidates = tuple(
-            replace(each, reward=round(reward, _DECIMALS))
-            for each, reward in zip(self.row.candidates, rewards, strict=True)
-        )
-        return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=candidates)
+        rounded = [round(reward, _DECIMALS) for reward in rewards]
+        if isinstance(self.row, RewriteFeedback):
+            texts = tuple(replace(c, reward=r) for c, r in zip(self.row.candidates, rounded, strict=True))
+            return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=texts)
+        choices = tuple(replace(c, reward=r) for c, r in zip(self.row.candidates, rounded, strict=True))
+        return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=choices)
 
 
 class Drafter(Protocol):
     """Makes the candidates of questions."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For the manifest: how they are sampled."""
 
     def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
         """The candidates, in order, and how many questions (and strategies) have none, by reason."""
 
 
 def drafter(
-    rewriter: Rewriter, strategies: Sequence[str], samples: int, temperature: float, seed: int
-) -> tuple[Drafter, dict[str, Any] | None]:
-    """What makes the candidates, and the policy for the manifest, if they are choices of words.
+    rewriter: Rewriter, strategies: Sequence[str], samples: int, temperature: float | None, seed: int
+) -> Drafter:
+    """What makes the candidates.
 
     Args:
         rewriter: The rewriter.
         strategies: Of the rewriter.
         samples: Per question (and strategy); 0: only the greedy rewrite.
-        temperature: Of the samples.
+        temperature: Of the samples; the kind's own when None.
         seed: Of the samples.
 
     Raises:
         UserError: If the rewriter cannot sample, or samples with other options.
     """
     if not samples:
-        return Greedy(rewriter, strategies), None
+        return Greedy(rewriter, strategies)
     if isinstance(rewriter, ExtractiveRewriter):
-        policy = rewriter.policy(strategies, temperature)
-        return WordSamples(rewriter, strategies, samples, temperature, seed), policy.facts
+        return WordSamples(
+            rewriter, strategies, samples, WORD_TEMPERATURE if temperature is None else temperature, seed
+        )
+    if isinstance(rewriter, TrainedRewriter):
+        return TextSamples(
+            rewriter, strategies, samples, TEXT_TEMPERATURE if temperature is None else temperature, seed
+        )
     raise UserError(
         f"{rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give an ExtractiveRewriter or a TrainedRewriter."
     )
@@ -74,6 +87,11 @@ class Greedy:
 
     rewriter: Rewriter | FeedbackRewriter
     strategies: Sequence[str]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        return {}
 
     def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
         """See `Drafter`.  Questions whose call failed are left out."""
@@ -108,6 +126,39 @@ def _drafts(
 
 
 @dataclass(frozen=True)
+class TextSamples:
+    """Samples of a generative rewriter, by strategy."""
+
+    rewriter: TrainedRewriter
+    strategies: Sequence[str]
+    samples: int
+    temperature: float
+    seed: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        return {"temperature": self.temperature}
+
+    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
+        """See `Drafter`."""
+        made = self.rewriter.sample(questions, self.strategies, self.samples, self.temperature, self.seed)
+        drafts, skipped = [], Counter[str]()
+        for place, (question, by_strategy) in enumerate(zip(questions, made, strict=True)):
+            for strategy, sampled in by_strategy.items():
+                if isinstance(sampled, str):
+                    skipped[sampled] += 1
+                    continue
+                candidates = [
+                    Candidate(each.rewrite, 0.0, round(each.log_probability, _DECIMALS), each.times, each.greedy)
+                    for each in sampled
+                ]
+                queries = [each.queries or (clean(question.text),) for each in sampled]
+                drafts.append(_drafts(place, question, strategy, candidates, queries))
+        return drafts, skipped
+
+
+@dataclass(frozen=True)
 class WordSamples:
     """Samples of an extractive rewriter's policy."""
 
@@ -116,6 +167,12 @@ class WordSamples:
     samples: int
     temperature: float
     seed: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        policy = self.rewriter.policy(self.strategies, self.temperature)
+        return {"temperature": self.temperature, "policy": policy.facts}
 
     def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
         """See `Drafter`."""

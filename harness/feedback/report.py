@@ -48,6 +48,7 @@ def counts_of(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]
 
     reward           means over the rows: of the question itself, the greedy candidate, a sample, the best sample; None without one
     unchanged_share  share of greedy candidates, and of samples, that leave the question as it is
+    words            of choices of words: how many join and how many are left out
     """
     greedy = [next((each for each in row.candidates if each.greedy), None) for row in rows]
     best = [max((each.reward for each in row.candidates if each.times), default=None) for row in rows]
@@ -67,7 +68,22 @@ def counts_of(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]
             "greedy": _mean([(same, 1) for same, each in unchanged if each.greedy]),
             "sample": _mean([(same, each.times) for same, each in unchanged]),
         },
+        **({"words": words} if (words := _words(rows)) else {}),
         "skipped": dict(Counter(skipped).most_common()),
+    }
+
+
+def _words(rows: Sequence[Row]) -> dict[str, dict[str, float | None]]:
+    """Mean numbers of words that join and that are left out, of greedy choices and of samples; empty for texts."""
+    choices = [each for row in rows for each in row.candidates if isinstance(each, WordCandidate)]
+    if not choices:
+        return {}
+    return {
+        name: {
+            "greedy": _mean([(of(each), 1) for each in choices if each.greedy]),
+            "sample": _mean([(of(each), each.times) for each in choices]),
+        }
+        for name, of in (("join", lambda each: len(each.joins)), ("left_out", lambda each: len(each.left_out)))
     }
 
 
@@ -86,8 +102,11 @@ def counts_text(counts: Mapping[str, Any]) -> str:
     """The counts in one line."""
     reward = {name: mean for name, mean in counts["reward"].items() if mean is not None}
     means = ", ".join(f"{name.replace('_', ' ')} {mean:.4f}" for name, mean in reward.items())
+    words = counts.get("words", {})
+    sampled = ", ".join(f"{each['sample']:.1f} {name.replace('_', ' ')}" for name, each in words.items())
+    sampled = f"; words of a sample: {sampled}" if words else ""
     skipped = "".join(f"; {count:,} skipped ({reason})" for reason, count in counts["skipped"].items())
-    return f"{counts['questions']:,} questions, {counts['candidates']:,} candidates; mean reward: {means}{skipped}."
+    return f"{counts['questions']:,} questions, {counts['candidates']:,} candidates; mean reward: {means}{sampled}{skipped}."
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
