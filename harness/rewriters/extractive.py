@@ -6,7 +6,6 @@ par   the question with words of the first search's best passages, as RM3 does i
 hop   the words that stay with the words that join: what is still to be found, by the names that were found.  Ours
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
-from harness.rewriters.word_choices import SampledWords, core, joining, sample_choices, staying, written
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
+from models.dmqr.word_choices import SampledWords, joining, log_odds_of, queries_of, sample_choices, staying
 from models.dmqr.word_policy import WordPolicy
 from models.dmqr.word_selector import ScoredWord, WordScores, WordSelector
 
@@ -67,7 +66,7 @@ class ExtractiveRewriter:
         self.name, self.serving = _name(serving), Path(serving)
         self.feedback = passages
         self.stay_probability, self.join_probability = stay_probability, join_probability
-        self.stay_log_odds, self.join_log_odds = _log_odds(stay_probability), _log_odds(join_probability)
+        self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
         self.core_share, self.join_words = core_share, join_words
 
     @staticmethod
@@ -187,7 +186,7 @@ class ExtractiveRewriter:
             def queries(
                 stays: Sequence[ScoredWord], joins: Sequence[str], text: str = text, read: str = read_text
             ) -> tuple[str, ...]:
-                made = self._made(text, read, stays, joins)
+                made = queries_of(text, read, stays, joins, self.core_share)
                 return tuple(dict.fromkeys(made[name] for name in strategies if made.get(name)))
 
             choices = sample_choices(scores, policy, self.join_words, samples, seed_of(seed, text), queries)
@@ -207,28 +206,14 @@ class ExtractiveRewriter:
         if not read:
             return {}, dict.fromkeys(strategies, self._nothing_read(found))
         stays = staying(read, self.stay_log_odds)
-        made = self._made(
-            question, self.model.encode.text(question), stays, joining(read, self.join_log_odds, self.join_words)
-        )
+        joins = joining(read, self.join_log_odds, self.join_words)
+        made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
         return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}
 
     def _nothing_read(self, found: bool) -> str:
         too_long = f"the question leaves no room in the {self.model.encode.max_tokens} tokens that the rewriter reads"
         return too_long if found else NOTHING_FOUND
-
-    def _made(self, question: str, read_text: str, stays: Sequence[ScoredWord], joins: Sequence[str]) -> dict[str, str]:
-        """The query of every strategy from the chosen words; empty or missing where no word is chosen."""
-        words = " ".join(joins)
-        kept = written(read_text, stays)
-        made = {"kwr": kept, "cce": written(read_text, core(stays, self.core_share))}
-        return made | ({"par": f"{question} {words}", "hop": f"{kept} {words}".strip()} if words else {})
-
-
-def _log_odds(probability: float) -> float:
-    if probability in (0, 1):
-        return math.inf if probability else -math.inf
-    return math.log(probability / (1 - probability))
 
 
 def _name(serving: Path) -> str:

@@ -39,12 +39,16 @@ from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_words import WordSelectorTrainer
 from trainers.drrag import DrRagTrainer
+from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
+from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
 
 NOWHERE = Path("no/such/folder")
 FILES = [Source("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
+    CollapseGuard: {},
+    FeedbackObjective: {"name": "dpo"},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
@@ -82,6 +86,7 @@ ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
     "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
+    "most_unchanged_share", "most_empty_share",
 }  # fmt: skip
 BUILDERS = (
     "trainers",

@@ -93,9 +93,34 @@ def core(words: Sequence[ScoredWord], share: float) -> list[ScoredWord]:
     return [words[place] for place in sorted(kept)]
 
 
+def log_odds_of(probability: float) -> float:
+    """Log-odds (nats) of a probability in [0, 1]."""
+    if probability in (0, 1):
+        return math.inf if probability else -math.inf
+    return math.log(probability / (1 - probability))
+
+
 def written(text: str, words: Iterable[ScoredWord]) -> str:
     """Words as the text writes them, with blanks between."""
     return " ".join(text[each.word.start : each.word.end] for each in words)
+
+
+def queries_of(
+    question: str, read_text: str, stays: Sequence[ScoredWord], joins: Sequence[str], core_share: float
+) -> dict[str, str]:
+    """The query of every strategy from the chosen words; empty or missing where no word is chosen.
+
+    Args:
+        question: The question as it is searched.
+        read_text: As it was read: the places of `stays` refer to it.
+        stays: Words of the question, in order.
+        joins: Words of the passages, as they are written.
+        core_share: Share of `stays` that cce keeps.
+    """
+    words = " ".join(joins)
+    kept = written(read_text, stays)
+    made = {"kwr": kept, "cce": written(read_text, core(stays, core_share))}
+    return made | ({"par": f"{question} {words}", "hop": f"{kept} {words}".strip()} if words else {})
 
 
 def sample_choices(
