@@ -265,11 +265,12 @@ def test_feedback_of_another_model_layout_or_policy_is_refused(
 
 
 def write_gold(folder: Path) -> list[str]:
-    """Question files with gold passages, an index with more passages, and the options that search it."""
+    """Question files with gold passages, an index with more passages, and the options that search it; the lowest reward is kept, so that
+    it is not the starting model's."""
     asked = word_feedback.questions(60)
     rows = [
         {
-            "_id": str(number), "question": question, "answer": "x", "supporting_facts": [[passages[0].title, 0]],
+            "_id": str(number), "question": question, "answer": "x", "supporting_facts": [[passages[1].title, 0]],
             "context": [[each.title, [each.text]] for each in passages],
         }
         for number, (question, passages) in enumerate(asked)
@@ -280,7 +281,7 @@ def write_gold(folder: Path) -> list[str]:
         "--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", str(folder / "index"),
         "--data.reward", "harness.feedback.rewards.GoldRecall", "--data.reward.half_rank", "2", "--data.gold_questions",
         f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]", "--data.rewarded_questions", "6",
-        "--checkpoint.monitor", "val/reward",
+        "--checkpoint.monitor", "val/reward", "--checkpoint.mode", "min", "--early_stopping.mode", "min",
     ]  # fmt: skip
 
 
@@ -292,13 +293,15 @@ def test_validation_rewards_the_queries_that_the_exported_rewriter_makes(
     measured = [row for row in metrics(folder) if "val/reward" in row]
     assert [row["step"] + 1 for row in measured] == [0, 6, 12, 18]  # the starting model's first
     best = json.loads((folder / "serving" / MANIFEST).read_text())["validation"]
-    assert best["reward"] == max(row["val/reward"] for row in measured)
+    assert best["reward"] == min(row["val/reward"] for row in measured)
     data = data_of(module, toy / "feedback", retriever=Bm25Retriever(workplace / "index"), reward=GoldRecall(2.0),
                    gold_questions=[Source("hotpotqa", str(workplace / "gold.json"))], rewarded_questions=6)  # fmt: skip
     assert len(data.gold) == 6
     rewriter = ExtractiveRewriter(folder / "serving", 2, POLICY.stay_probability, 0.5, POLICY.join_probability, device="cpu",
                                   precision="fp32")  # fmt: skip
+    assert best["reward"] < measured[0]["val/reward"]
     rewards = [rewarded(rewriter, data.held_out[row].feedback, data.gold[row], data.retriever) for row in data.gold]
+    assert len(set(rewards)) > 1
     mean = sum(rewards) / 6
     assert best["reward"] == pytest.approx(mean)
     assert best["reward_variance"] == pytest.approx(sum((each - mean) ** 2 for each in rewards) / 6)
