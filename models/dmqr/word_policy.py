@@ -95,7 +95,7 @@ class WordPolicy:
             joins: bool: whether the decision is on a word of the passages.
         """
         z_stay, z_join = (math.log(share / (1 - share)) for share in (self.stay_probability, self.join_probability))
-        return (log_odds - torch.where(joins, z_join, z_stay).to(log_odds)) / self.temperature
+        return (log_odds - torch.full_like(log_odds, z_join).where(joins, z_stay)) / self.temperature
 
 
 @dataclass(frozen=True, slots=True)

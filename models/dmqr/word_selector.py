@@ -177,7 +177,7 @@ class WordSelector(CountsTokens, nn.Module):
             ids_PT, types_PT, attention_PT = (each.to(device, non_blocking=True) for each in self.encode.pad(chosen))
             with autocast(device, self.inference_dtype):
                 logits_PTL = self(ids_PT, types_PT, attention_PT)
-            return [_scores(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
+            return [scored_words(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
 
         found: list[WordScores | None] = [None] * len(pairs)
         batches = length_batches([len(each.ids) for each in sequences if each], TOKENS_PER_BATCH[device.type])
@@ -193,7 +193,8 @@ def _dropout(rate: float | None) -> dict[str, Any]:
     return {} if rate is None else dict.fromkeys(names, rate)
 
 
-def _scores(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+def scored_words(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+    """The words of a pair with the log-odds of its tokens, as `WordSelector.forward` gives them."""
     own = {each.word.text for each in pair.question_words}
     best: dict[str, ScoredWord] = {}
     for placed in pair.passage_words:

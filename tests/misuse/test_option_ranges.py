@@ -11,6 +11,7 @@ import pytest
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.dmqr_words import WordData
+from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
@@ -38,6 +39,7 @@ from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_words import WordSelectorTrainer
+from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
@@ -75,6 +77,8 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
+    WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
     LlmRewriter: {"llm": None},
     PromptRewriter: {"llm": None, "prompt": "hyde"},
