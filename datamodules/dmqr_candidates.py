@@ -7,11 +7,10 @@ groups, A tokens of a candidate.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from common.feedback import Candidate, RewriteFeedback
-from datamodules.dmqr_words_feedback import CandidateTable
+from datamodules.examples.candidate_table import CandidateTable, candidate_table
 
 
 @dataclass
@@ -82,21 +81,7 @@ def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each in kept)
 
 
-def candidate_table(groups: Sequence[CandidateGroup]) -> CandidateTable:
-    """What is known of the candidates of some groups; without a log-probability of the sampler 0."""
-    counts = [len(each.targets) for each in groups]
-    known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
-
-    def filled(values: list[float], dtype: torch.dtype = torch.float32, padding: float = 0) -> Tensor:
-        result_GN = torch.full(known_GN.shape, padding, dtype=dtype)
-        result_GN[known_GN] = torch.tensor(values, dtype=dtype)
-        return result_GN
-
-    candidates = [one for each in groups for one in each.example.candidates]
-    return CandidateTable(
-        filled([each.reward for each in candidates]),
-        known_GN,
-        filled([each.log_probability or 0.0 for each in candidates]),
-        filled([each.times for each in candidates]),
-        filled([len(target) for each in groups for target in each.targets], padding=1),
-    )
+def table_of(groups: Sequence[CandidateGroup]) -> CandidateTable:
+    """What is known of the candidates of some groups."""
+    tokens = [[len(target) for target in each.targets] for each in groups]
+    return candidate_table([each.example.candidates for each in groups], tokens)

@@ -21,7 +21,7 @@ from common.progress import track
 from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr import RewriteBatch, dialogue
-from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, candidate_table, chosen
+from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of
 from datamodules.dmqr_rewards import GreedyReward, read_asked
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
@@ -220,7 +220,7 @@ class RewriteFeedbackData(StepData):
             real: False for dummy groups of a rank without data, whose candidates count as unknown.
         """
         mine = [groups[row] for row in rows]
-        table = candidate_table(mine)
+        table = table_of(mine)
         there_GN = table.known_GN
         if not real:
             unknown, never = torch.zeros_like(table.known_GN), torch.zeros_like(table.times_GN)
@@ -233,7 +233,7 @@ class RewriteFeedbackData(StepData):
             there_GN=there_GN,
             candidates=table,
             reference_GN=reference_GN,
-            step_candidates=candidate_table([groups[row] for row in step]) if step else table,
+            step_candidates=table_of([groups[row] for row in step]) if step else table,
             rows_G=torch.tensor(rows),
             strategies=[each.example.strategy for each in mine for _ in each.targets],
             step_strategies=sorted({groups[row].example.strategy for row in step}),
