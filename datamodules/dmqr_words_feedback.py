@@ -15,7 +15,6 @@ from common.retrieval import Retriever
 from datamodules.dmqr_rewards import GreedyReward, read_asked
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, plan_steps
-from datamodules.examples.word_feedback import CandidateTable as CandidateTable
 from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup, feedback_batch, word_group
 from datamodules.formats.feedback import MANIFEST, ROWS, WORD, read_manifest, read_word_feedback
 from models.dmqr.word_policy import WordPolicy

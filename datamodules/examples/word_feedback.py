@@ -11,19 +11,9 @@ from torch import Tensor
 
 from common.errors import DataError
 from common.feedback import WordFeedback
+from datamodules.examples.candidate_table import CandidateTable, candidate_table
 from models.dmqr.word_policy import Decisions, WordPolicy, decisions_of
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
-
-
-@dataclass
-class CandidateTable:
-    """What is known of the candidates of G groups before training; padded candidates are unknown, with zeros."""
-
-    rewards_GN: Tensor
-    known_GN: Tensor  # bool
-    sampled_GN: Tensor  # log-probabilities by the policy that made them, nats
-    times_GN: Tensor  # how often each was sampled
-    tokens_GN: Tensor  # decisions of each: the question's and its passages' words
 
 
 class BatchGroups:
@@ -149,20 +139,5 @@ def _padded(tensors: Sequence[Tensor]) -> Tensor:
 
 
 def _table(groups: Sequence[WordGroup]) -> CandidateTable:
-    counts = [len(each.feedback.candidates) for each in groups]
-    known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
-
-    def filled(values: list[float], dtype: torch.dtype = torch.float32) -> Tensor:
-        result_GN = torch.zeros(known_GN.shape, dtype=dtype)
-        result_GN[known_GN] = torch.tensor(values, dtype=dtype)
-        return result_GN
-
-    candidates = [one for each in groups for one in each.feedback.candidates]
-    decisions_GN = torch.tensor([max(1, len(each.decisions)) for each in groups])[:, None].expand(known_GN.shape)
-    return CandidateTable(
-        filled([each.reward for each in candidates]),
-        known_GN,
-        filled([each.log_probability for each in candidates]),
-        filled([each.times for each in candidates]),
-        decisions_GN,
-    )
+    decisions = [[max(1, len(each.decisions))] * len(each.feedback.candidates) for each in groups]
+    return candidate_table([each.feedback.candidates for each in groups], decisions)

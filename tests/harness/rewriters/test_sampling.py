@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from harness.rewriters.word_choices import sample_choices
 
 from common.errors import UserError
 from common.records import Question, Ranked
@@ -13,7 +14,6 @@ from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.extractive import NOTHING_FOUND, ExtractiveRewriter
 from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import TrainedRewriter
-from harness.rewriters.word_choices import sample_choices
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
 from models.dmqr.word_policy import WordPolicy, choice_logp, decisions_of, pooled
