@@ -14,9 +14,12 @@ from torch import Tensor
 
 from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.progress import track
-from datamodules.dmqr_words_feedback import WordFeedbackBatch, WordGroup
+from common.words import words_of
+from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup
+from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
 from models.dmqr.word_policy import choice_logp, divergence, entropy, pooled
-from models.dmqr.word_selector import WordSelector
+from models.dmqr.word_selector import WordSelector, scored_words
+from trainers.dmqr_feedback_validation import Validated, Written, summary
 from trainers.dmqr_selector_module import SelectorModule
 from trainers.feedback_losses import FeedbackObjective, Groups, Objective, expected_reward
 from trainers.run.model_card import WORDS_FEEDBACK_CARD
@@ -32,16 +35,12 @@ class Policies(NamedTuple):
     groups: Groups
 
 
-class Validated(NamedTuple):
+class ValidatedWords(NamedTuple):
     """The results of one validation question."""
 
-    loss: float  # share of its units
-    units: float
-    expected_reward: float
-    kl_nats: float
+    validated: Validated
     entropy_nats: float
-    unchanged: bool  # whether the policy's most probable choice is the question as it is
-    joining: int  # words that join in that choice
+    joining: int  # words that join in the most probable choice
     left_out: int
 
 
@@ -142,10 +141,10 @@ class WordFeedbackTrainer(SelectorModule):
         for row, z_D in (item for each in ranks for item in each.items()):
             groups[row].reference_D = z_D[: len(groups[row].decisions)].clone()
 
-    def policies(self, batch: WordFeedbackBatch) -> Policies:
-        """The trained policy's and the reference's log-odds and log-probabilities."""
+    def policies(self, batch: WordFeedbackBatch, log_odds_PTL: Tensor) -> Policies:
+        """The trained policy's and the reference's log-odds and log-probabilities, from the scores of the batch's tokens."""
         policy = self.trainer.datamodule.policy
-        z_GD, joins_GD, padding_GD = pooled(self(batch), batch.groups.decisions, batch.groups.pairs)
+        z_GD, joins_GD, padding_GD = pooled(log_odds_PTL, batch.groups.decisions, batch.groups.pairs)
         logits_GD, reference_GD = policy.logits(z_GD, joins_GD), policy.logits(batch.reference_GD, joins_GD)
         known = batch.candidates
 
@@ -160,7 +159,7 @@ class WordFeedbackTrainer(SelectorModule):
 
     def training_step(self, batch: WordFeedbackBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
-        logits_GD, reference_GD, padding_GD, logp_GN, groups = self.policies(batch)
+        logits_GD, reference_GD, padding_GD, logp_GN, groups = self.policies(batch, self(batch))
         step = batch.step_candidates
         whole = Groups(step.rewards_GN, step.known_GN, step.sampled_GN, step.sampled_GN, step.times_GN, step.tokens_GN)
         kl_G = divergence(logits_GD, reference_GD, padding_GD) * batch.weights_G
@@ -181,40 +180,70 @@ class WordFeedbackTrainer(SelectorModule):
 
     def validation_step(self, batch: WordFeedbackBatch, batch_index: int) -> None:
         """Collect each question's results; `summarize` computes the metrics over all ranks."""
-        logits_GD, reference_GD, padding_GD, logp_GN, groups = self.policies(batch)
+        log_odds_PTL = self(batch)
+        logits_GD, reference_GD, padding_GD, logp_GN, groups = self.policies(batch, log_odds_PTL)
         kl_G, entropy_G = divergence(logits_GD, reference_GD, padding_GD), entropy(logits_GD, padding_GD)
         expected_G = expected_reward(logp_GN, groups)
-        for place, row in enumerate(batch.rows_G.tolist()):
+        rows = batch.rows_G.tolist()
+        written = self._written(rows, log_odds_PTL)
+        for place, row in enumerate(rows):
             one = slice(place, place + 1)
             alone = Groups(*(tensor[one] for tensor in vars(groups).values()))
             decisions = batch.groups.decisions[place]
             used_D = logits_GD[place, : len(decisions)] >= 0
-            joining = int(used_D[decisions.question_words :].sum())
-            left_out = int((~used_D[: decisions.question_words]).sum())
-            self.validated[row] = Validated(
+            validated = Validated(
                 float(self.objective(logp_GN[one], alone, 1.0, kl_G[one])), float(self.objective.units(alone)),
-                float(expected_G[place]), float(kl_G[place]), float(entropy_G[place]), not joining and not left_out, joining,
-                left_out,
+                float(expected_G[place]), float(kl_G[place]), written[place],
             )  # fmt: skip
+            words = decisions.question_words
+            self.validated[row] = ValidatedWords(
+                validated, float(entropy_G[place]), int(used_D[words:].sum()), int((~used_D[:words]).sum())
+            )
+
+    def _written(self, rows: Sequence[int], log_odds_PTL: Tensor) -> list[Written]:
+        """The queries of validation questions as the rewriter would make them, and the rewards of those whose gold data is known."""
+        data, made = self.trainer.datamodule, []
+        policy, scores = data.policy, iter(log_odds_PTL.tolist())
+        for group in (data.held_out[row] for row in rows):
+            read = [scored_words(pair, next(scores)) for pair in group.pairs]
+            stays = staying(read, log_odds_of(policy.stay_probability))
+            joins = joining(read, log_odds_of(policy.join_probability), data.join_words)
+            question = group.feedback.question
+            queries = queries_of(question, self.selector.encode.text(question), stays, joins, data.core_share)
+            made.append(tuple(dict.fromkeys(queries[name] for name in policy.strategies if queries.get(name))))
+        rewards: dict[int, float] = {}
+        if searched := [place for place, row in enumerate(rows) if row in data.gold]:
+            questions = [data.gold[rows[place]] for place in searched]
+            asked = [made[place] or (data.held_out[rows[place]].feedback.question,) for place in searched]
+            rewards = dict(zip(searched, data.rewarded(questions, asked), strict=True))
+        written = []
+        for place, (row, queries_of_row) in enumerate(zip(rows, made, strict=True)):
+            feedback = data.held_out[row].feedback
+            words = [[word.text for word in words_of(query)] for query in queries_of_row]
+            same = [each == [word.text for word in words_of(feedback.question)] for each in words]
+            written.append(
+                Written(
+                    sum(map(len, words)), all(same), not words, rewards.get(place),
+                    feedback.question_reward,
+                )
+            )  # fmt: skip
+        return written
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """See `RunModule`."""
-        return "expected_reward", "loss", "kl"
+        """See `RunModule`; the reward of greedy rewrites is measured where the data module has a reward."""
+        reward = ("reward",) if self.trainer.datamodule.gold else ()
+        return *reward, "expected_reward", "loss", "kl"
 
-    def summarize(self, results: list[Validated]) -> dict[str, float]:
-        """Means over the validation questions.
+    def summarize(self, results: list[ValidatedWords]) -> dict[str, float]:
+        """See `trainers.dmqr_feedback_validation.summary`; `length` is in words of all queries of a question, `kl` is exact.
 
-        `expected_reward` is that of the recorded candidates, weighed by their probabilities under the trained policy; `unchanged_share`,
-        `joining_words` and `left_out_words` are of the choices that would be used.
+        Also the policy's entropy, and how many words join and are left out in the most probable choices.
         """
         count = len(results)
         return {
-            "expected_reward": sum(each.expected_reward for each in results) / count,
-            "loss": sum(each.loss for each in results) / max(1.0, sum(each.units for each in results)),
-            "kl": sum(each.kl_nats for each in results) / count,
+            **summary([each.validated for each in results]),
             "entropy_nats": sum(each.entropy_nats for each in results) / count,
-            "unchanged_share": sum(each.unchanged for each in results) / count,
             "joining_words": sum(each.joining for each in results) / count,
             "left_out_words": sum(each.left_out for each in results) / count,
         }
