@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
@@ -40,6 +41,8 @@ from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_feedback import RewriterFeedbackTrainer
+from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_words import WordSelectorTrainer
 from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
@@ -75,6 +78,9 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     ContextReader: {"serving": NOWHERE},
     LlmReader: {"llm": None},
     RewriterTrainer: {"pretrained": str(NOWHERE)},
+    RewriterModule: {"pretrained": str(NOWHERE)},
+    RewriterFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    RewriteFeedbackData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
     RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
