@@ -120,10 +120,12 @@ def _asked(
     from harness.retrievers.corpora import with_gold_in_index
 
     read = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
-    distinct = list({clean(question.text): question for question in reversed(read)}.values())[::-1]
+    distinct: dict[str, Question] = {}
+    for question in read:
+        distinct.setdefault(clean(question.text), question)
     skipped = Counter({"repeated": len(read) - len(distinct)})
     asked = []
-    for question in distinct:
+    for question in distinct.values():
         if why := reward.missing(question):
             skipped[why] += 1
         else:

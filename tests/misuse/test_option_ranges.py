@@ -18,6 +18,8 @@ from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
+from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
+from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
@@ -85,6 +87,11 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
     Dmqr: {"retriever": None, "serving": NOWHERE},
+    GoldRank: {},
+    GoldRecall: {},
+    HasAnswer: {},
+    AnswerQuality: {"reader": None},
+    AnswerProbability: {"serving": NOWHERE},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
@@ -99,6 +106,7 @@ BUILDERS = (
     "harness.retrievers",
     "harness.readers",
     "harness.rewriters",
+    "harness.feedback",
 )  # what configs name
 
 
@@ -141,6 +149,7 @@ def test_the_list_of_classes_is_complete() -> None:
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
+        "harness.feedback.collecting.Collector",
         "harness.rewriters.word_labels.WordLabeler",
     }
 

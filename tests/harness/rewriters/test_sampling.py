@@ -16,6 +16,7 @@ from harness.rewriters.sample_seeds import seed_of
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
+from models.dmqr.word_choices import sample_choices
 from models.dmqr.word_policy import WordPolicy, choice_logp, decisions_of, pooled
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
