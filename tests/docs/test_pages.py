@@ -12,6 +12,7 @@ import pytest
 
 import infer
 from datamodules.dmqr import RewriteData
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
@@ -20,6 +21,7 @@ from datamodules.t5 import SpanCorruptionData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_feedback import RewriterFeedbackTrainer
 from trainers.dmqr_words import WordSelectorTrainer
 from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
@@ -35,12 +37,13 @@ OPTIONS = {
     "model": {
         DrRagTrainer,
         ReRagTrainer,
+        RewriterFeedbackTrainer,
         RewriterTrainer,
         SpanCorruptionTrainer,
         WordFeedbackTrainer,
         WordSelectorTrainer,
     },
-    "data": {DrRagData, ReRagData, RewriteData, SpanCorruptionData, WordData, WordFeedbackData},
+    "data": {DrRagData, ReRagData, RewriteData, RewriteFeedbackData, SpanCorruptionData, WordData, WordFeedbackData},
     "selection": {SelectionOptions},
 }
 STUDIES = [

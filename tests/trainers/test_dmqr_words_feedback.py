@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from pytorch_lightning.strategies import SingleDeviceStrategy
 from torch import Tensor
 
 import train
@@ -28,7 +29,7 @@ from models.serving_manifest import MANIFEST
 from tests.helpers import word_feedback
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
-from tests.helpers.tolerances import model_close
+from tests.helpers.tolerances import model_close, model_tolerance
 from tests.helpers.word_feedback import BEST_REWARD, POLICY, sampled, save_selector, write_feedback
 from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.feedback_losses import OBJECTIVES
@@ -96,6 +97,7 @@ class Standin:
     def __init__(self, module: WordFeedbackTrainer, rank: int, ranks: int, accumulate: int) -> None:
         self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
         self.accumulate_grad_batches = accumulate
+        self.strategy = SingleDeviceStrategy(torch.device("cpu"))
 
 
 def data_of(
@@ -121,12 +123,16 @@ def greedy(serving: Path) -> tuple[float, list[WordFeedback]]:
     return sum(each.candidates[0].reward for each in rows) / len(rows), rows
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_objective_learns_which_words_are_rewarded(workplace: Path, toy: Path, objective: str) -> None:
+@pytest.mark.parametrize(
+    ("objective", "weights"), [("policy_gradient", "choice"), *((each, "words") for each in OBJECTIVES)]
+)
+def test_every_objective_learns_which_words_are_rewarded(
+    workplace: Path, toy: Path, objective: str, weights: str
+) -> None:
     """From random weights, on questions with other names: by the words' contexts."""
     start, _ = greedy(toy / "start")
     assert start < -0.2
-    folder = fit(objective, "--model.objective", objective, "--trainer.max_epochs", "8", "--model.learning_rate", "3.0e-3",
+    folder = fit(objective, "--model.objective", objective, "--model.weights", weights, "--trainer.max_epochs", "8", "--model.learning_rate", "3.0e-3",
                  "--model.head_learning_rate", "3.0e-3", "--trainer.check_val_every_n_epoch", "4")  # fmt: skip
     found, rows = greedy(folder / "serving")
     assert found > 0.75 * BEST_REWARD
@@ -152,26 +158,35 @@ def test_the_export_says_what_it_learned_from_and_is_sampled_next(workplace: Pat
 
 
 def test_a_round_starts_where_the_candidates_were_sampled(module: WordFeedbackTrainer, toy: Path) -> None:
-    """Recorded log-probabilities are the model's, the divergence is 0, and the loss of a policy gradient is 0 but not its gradient."""
+    """Recorded log-probabilities are the model's; the loss of a policy gradient is 0 but not its gradient, which is the same with one
+    importance weight for a choice and with one for each word."""
     data = data_of(module, toy / "feedback")
+    module._score_reference(data.groups)
     for batch in data.train_dataloader():
-        parts = module.policies(batch, module(batch))
-        known_GN = batch.candidates.known_GN
-        assert (parts.logp_GN - batch.candidates.sampled_GN)[known_GN].abs().max() < 1e-4
-        loss = module.objective(parts.logp_GN, parts.groups, len(known_GN))
-        assert abs(float(loss.detach())) < 1e-4
-        module.zero_grad()
-        loss.backward()
-        assert module.selector.network.classifier.weight.grad.abs().max() > 1e-3
+        gradients = []
+        for weights in ("words", "choice"):
+            module.hparams.weights = weights
+            parts = module.policies(batch, module(batch))
+            known_GN = batch.candidates.known_GN
+            assert (parts.logp_GN - batch.candidates.sampled_GN)[known_GN].abs().max() < 1e-4
+            loss = module.objective(parts.logp_GN, parts.groups, len(known_GN), None, parts.ratio_GND)
+            assert abs(float(loss.detach())) < 1e-4
+            module.zero_grad()
+            loss.backward()
+            gradients.append(module.selector.network.classifier.weight.grad.clone())
+        assert gradients[0].abs().max() > 1e-3
+        torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-3, atol=model_tolerance())
 
 
 @pytest.mark.numeric
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", [*OBJECTIVES, "choice"])
 @pytest.mark.parametrize(("ranks", "accumulate"), [(1, 3), (2, 1), (4, 4)])
 def test_the_parts_make_up_the_loss_of_the_step(
     module: WordFeedbackTrainer, toy: Path, objective: str, ranks: int, accumulate: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ranks without data included."""
+    if objective == "choice":
+        module.hparams.weights, objective = "choice", "policy_gradient"
     module.objective = replace(module.objective, name=objective, kl_weight=0.5)
     monkeypatch.setattr(type(module), "backward_passes", 1)
 
