@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from harness.rewriters.word_choices import sample_choices
 
 from common.errors import UserError
 from common.records import Question, Ranked
