@@ -13,9 +13,8 @@ from torch import Tensor
 
 import train
 from common.errors import DataError, UserError
-from common.feedback import Candidate, RewriteFeedback
+from common.feedback import RewriteFeedback
 from common.records import Passage, Question
-from datamodules.dmqr_candidates import chosen
 from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.examples.splits import Source
 from datamodules.formats.feedback import read_rewrite_feedback
@@ -24,7 +23,6 @@ from harness.feedback.drafts import Greedy
 from harness.feedback.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import Pool
 from models.serving_manifest import MANIFEST
@@ -32,7 +30,6 @@ from tests.conftest import NAMES
 from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
 from tests.helpers.rewrite_feedback import BEST, TEXTS, model_of, questions, sampled, save_start, write_feedback
 from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
-from tests.helpers.tiny_lm import save_plain_lm
 from tests.helpers.tolerances import model_close
 from trainers.dmqr_feedback import RewriterFeedbackTrainer
 from trainers.dmqr_feedback_validation import Validated, Written, summary
@@ -207,48 +204,6 @@ def test_the_parts_make_up_the_loss_of_the_step(
         whole = sum(shares)
         assert sum(step_of(part, 0) for part in parts) == model_close(whole)
     assert whole != 0
-
-
-@pytest.mark.numeric
-@pytest.mark.parametrize("adapters", ["shared", "per_strategy"])
-@pytest.mark.parametrize("family", ["t5", "causal"])
-def test_candidates_that_share_an_input_have_the_log_probabilities_of_rows_of_their_own(
-    checkpoints: dict[str, Path], tmp_path: Path, family: str, adapters: str
-) -> None:
-    start = checkpoints["t5"] if family == "t5" else save_plain_lm(tmp_path / "lm", [("who", "name1")], 1)
-    rewriter = Rewriter.build(str(start), 64, 32, Pool.load(None).strategies).eval()
-    if adapters == "per_strategy":
-        rewriter.add_adapters(["gqr", "kwr"], str(start), 4, 8, 0.0, None)
-        with torch.no_grad():
-            for name, parameter in rewriter.named_parameters():
-                if "lora_B" in name:
-                    parameter.normal_(0, 0.3)
-    tasks = [("who is name1", "gqr"), ("where is name2 of the city", "kwr"), ("name3", "gqr")]
-    inputs = [ids for ids in rewriter.encode([rewriter.task(*each) for each in tasks]) if ids]
-    targets = [rewriter.encode.targets(TEXTS[:2]), rewriter.encode.targets(TEXTS), rewriter.encode.targets(TEXTS[3:])]
-    assert len(inputs) == len(tasks)
-    names = [name for (_, name), each in zip(tasks, targets, strict=True) for _ in each]
-    pairs = [(ids, target) for ids, each in zip(inputs, targets, strict=True) for target in each]
-    together_C = candidates_logp(rewriter, *candidate_batch(rewriter, inputs, targets), names)
-    plain_P = rewriter(*rewriter.batch([i for i, _ in pairs], [t for _, t in pairs]), names).sum(dim=1)
-    assert together_C.tolist() == [model_close(each) for each in plain_P.tolist()]
-    gradients = [
-        torch.autograd.grad(each.sum(), [p for p in rewriter.parameters() if p.requires_grad], allow_unused=True)
-        for each in (together_C, plain_P)
-    ]
-    for one, other in zip(*gradients, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None and other is not None:
-            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-
-
-def test_a_group_keeps_its_best_worst_and_greedy_candidates_in_a_fixed_order() -> None:
-    made = [Candidate(f"rewrite {n}", n / 10, -1.0, times, n == 4) for n, times in enumerate([1, 9, 1, 5, 1, 1, 1, 1])]
-    assert [each.rewrite[-1] for each in chosen(made, 5)] == ["7", "4", "3", "1", "0"]
-    assert chosen(made[::-1], 5) == chosen(made, 5)
-    equal = [replace(each, reward=1.0) for each in made]
-    assert next(each.rewrite[-1] for each in chosen(equal, 3)) == "4"
-    assert chosen(equal[::-1], 8) == chosen(equal, 8)
 
 
 def test_questions_are_on_one_side_and_what_does_not_fit_is_counted(
