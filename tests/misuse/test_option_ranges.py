@@ -10,13 +10,17 @@ import pytest
 
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
+from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
+from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
+from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
@@ -37,14 +41,21 @@ from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_feedback import RewriterFeedbackTrainer
+from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_words import WordSelectorTrainer
+from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
+from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
+from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
 
 NOWHERE = Path("no/such/folder")
 FILES = [Source("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
+    CollapseGuard: {},
+    FeedbackObjective: {"name": "dpo"},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
@@ -67,21 +78,32 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     ContextReader: {"serving": NOWHERE},
     LlmReader: {"llm": None},
     RewriterTrainer: {"pretrained": str(NOWHERE)},
+    RewriterModule: {"pretrained": str(NOWHERE)},
+    RewriterFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    RewriteFeedbackData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
     RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
+    WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
     LlmRewriter: {"llm": None},
     PromptRewriter: {"llm": None, "prompt": "hyde"},
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
     Dmqr: {"retriever": None, "serving": NOWHERE},
+    GoldRank: {},
+    GoldRecall: {},
+    HasAnswer: {},
+    AnswerQuality: {"reader": None},
+    AnswerProbability: {"serving": NOWHERE},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
     "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
+    "most_unchanged_share", "most_empty_share",
 }  # fmt: skip
 BUILDERS = (
     "trainers",
@@ -90,6 +112,7 @@ BUILDERS = (
     "harness.retrievers",
     "harness.readers",
     "harness.rewriters",
+    "harness.feedback",
 )  # what configs name
 
 
@@ -128,9 +151,11 @@ def test_the_list_of_classes_is_complete() -> None:
                 missing.append(f"{module}.{each.__name__}")
     # built by the project's own classes, from numbers that are checked there
     assert set(missing) <= {
+        "datamodules.dmqr_rewards.GreedyReward",
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
+        "harness.feedback.collecting.Collector",
         "harness.rewriters.word_labels.WordLabeler",
     }
 
