@@ -94,7 +94,7 @@ class StrategyChooser(CountsTokens, nn.Module):
 
     network: PreTrainedModel
     threshold = 0.5  # a strategy is chosen from this probability on
-    inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
+    inference_dtype: torch.dtype | None = None  # of `probabilities`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: QuestionEncoder, strategies: Sequence[str]) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class StrategyChooser(CountsTokens, nn.Module):
         Args:
             serving: Folder that training exported, e.g. checkpoints/dmqr-choice-world/serving.
             device: auto, cpu, cuda or cuda:N.
-            precision: Of `log_odds`: auto, fp32 or bf16; see `models.devices.compute_dtype`.
+            precision: Of `probabilities`: auto, fp32 or bf16; see `models.devices.compute_dtype`.
 
         Raises:
             MissingInputError: If the folder does not exist.
@@ -158,8 +158,8 @@ class StrategyChooser(CountsTokens, nn.Module):
         logits_PS: Tensor = self.network(input_ids=ids_PT, attention_mask=attention_PT).logits
         return logits_PS.float()
 
-    def log_odds(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[float] | None]:
-        """Log-odds (nats) by strategy of every (question, earlier turns), in order; None for a question that is too long.
+    def probabilities(self, asked: Sequence[tuple[str, Sequence[str]]]) -> list[list[float] | None]:
+        """Probabilities by strategy of every (question, earlier turns), in order; None for a question that is too long.
 
         Batched by length.
         """
@@ -174,7 +174,7 @@ class StrategyChooser(CountsTokens, nn.Module):
             ids_PT, attention_PT = self.encode.pad([sequences[row] for row in rows])
             with autocast(device, self.inference_dtype):
                 logits_PS = self(ids_PT.to(device, non_blocking=True), attention_PT.to(device, non_blocking=True))
-            scores: list[list[float]] = logits_PS.tolist()
+            scores: list[list[float]] = logits_PS.double().sigmoid().tolist()
             return scores
 
         found: list[list[float] | None] = [None] * len(asked)

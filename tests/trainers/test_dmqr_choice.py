@@ -246,8 +246,10 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     assert chooser.strategies == tuple(STRATEGIES)
     assert chooser.threshold == found["val/threshold"]
     asked = [("who is city name1", ()), ("where is film name4", ()), ("yes is film name7", ())]
-    log_odds = chooser.log_odds(asked)
-    chosen = [[n for n, z in zip(STRATEGIES, each or (), strict=True) if z > 0] for each in log_odds]
+    chosen = [
+        [name for name, p in zip(STRATEGIES, each or (), strict=True) if p > 0.5]
+        for each in chooser.probabilities(asked)
+    ]
     assert chosen == [["kwr"], ["par", "cce"], []]
     manifest = json.loads((folder / "serving/serving.json").read_text())
     assert manifest["feedback"] == [{"layout": "rewrite_feedback", "round": 1}]
@@ -256,11 +258,10 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
     monkeypatch.chdir(folder / "serving")
     exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
-    (ours,) = chooser.log_odds([(found["question"], ())])
+    (ours,) = chooser.probabilities([(found["question"], ())])
     assert ours is not None
-    assert torch.logit(torch.tensor(found["probabilities"])).tolist() == pytest.approx(ours, abs=1e-4)
-    probabilities = torch.tensor(ours).sigmoid().tolist()
-    assert found["chosen"] == [n for n, p in zip(STRATEGIES, probabilities, strict=True) if p >= chooser.threshold]
+    assert found["probabilities"] == pytest.approx(ours, abs=1e-6)
+    assert found["chosen"] == [name for name, p in zip(STRATEGIES, ours, strict=True) if p >= chooser.threshold]
 
 
 @pytest.mark.numeric
