@@ -43,7 +43,13 @@ def new_classifier(
     if room is not None and max_tokens > room:
         raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    rates = {} if dropout is None else dict.fromkeys(_RATES, dropout)
     named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
-    network = load_network(family, folder, new_head=True, dtype=torch.float32, **rates, **named, **options)
+    network = load_network(
+        family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named, **options
+    )
     return network, tokenizer
+
+
+def dropout_rates(rate: float | None) -> dict[str, Any]:
+    """Values of a configuration for a dropout rate of hidden states and attention; none for None: the checkpoint's stay."""
+    return {} if rate is None else dict.fromkeys(_RATES, rate)

@@ -24,7 +24,7 @@ SERVING = (
     "harness",  # its interfaces
     "harness.runtime", "harness.llm",
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
-    "harness.synthesis",
+    "harness.synthesis", "harness.feedback",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr",

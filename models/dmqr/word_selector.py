@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
-from models.encoders import new_classifier
+from models.encoders import dropout_rates, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, save_network
@@ -92,6 +92,27 @@ class WordSelector(CountsTokens, nn.Module):
         return cls(network, encode)
 
     @classmethod
+    def start(cls, serving: Path, dropout: float | None = None) -> Self:
+        """A trained selector to train further, with its head and its maximum length.
+
+        Args:
+            serving: Folder that training exported.
+            dropout: Rate for hidden states and attention; the folder's when None.
+
+        Raises:
+            MissingInputError: If the folder does not exist.
+            ArtifactError: If it is corrupt, of another kind or text format.
+        """
+        return cls._read(serving, **dropout_rates(dropout))
+
+    @classmethod
+    def _read(cls, serving: Path, **options: Any) -> Self:
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        folder = str(Path(serving) / PART)
+        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32, **options)
+        return cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
+
+    @classmethod
     def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load the selector of a serving folder, in evaluation mode; the files' checksums are verified.
 
@@ -107,10 +128,7 @@ class WordSelector(CountsTokens, nn.Module):
         """
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
-        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
-        folder = str(Path(serving) / PART)
-        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
-        selector = cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
+        selector = cls._read(serving)
         selector.inference_dtype = dtype
         return selector.to(where).eval()
 
@@ -142,7 +160,7 @@ class WordSelector(CountsTokens, nn.Module):
             ids_PT, types_PT, attention_PT = (each.to(device, non_blocking=True) for each in self.encode.pad(chosen))
             with autocast(device, self.inference_dtype):
                 logits_PTL = self(ids_PT, types_PT, attention_PT)
-            return [_scores(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
+            return [scored_words(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
 
         found: list[WordScores | None] = [None] * len(pairs)
         batches = length_batches([len(each.ids) for each in sequences if each], TOKENS_PER_BATCH[device.type])
@@ -152,7 +170,8 @@ class WordSelector(CountsTokens, nn.Module):
         return found
 
 
-def _scores(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+def scored_words(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+    """The words of a pair with the log-odds of its tokens, as `WordSelector.forward` gives them."""
     own = {each.word.text for each in pair.question_words}
     best: dict[str, ScoredWord] = {}
     for placed in pair.passage_words:

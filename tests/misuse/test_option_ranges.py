@@ -17,6 +17,8 @@ from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
+from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
+from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
@@ -39,12 +41,16 @@ from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_words import WordSelectorTrainer
 from trainers.drrag import DrRagTrainer
+from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
+from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
 
 NOWHERE = Path("no/such/folder")
 FILES = [Source("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
+    CollapseGuard: {},
+    FeedbackObjective: {"name": "dpo"},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
@@ -77,11 +83,17 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
     Dmqr: {"retriever": None, "serving": NOWHERE},
+    GoldRank: {},
+    GoldRecall: {},
+    HasAnswer: {},
+    AnswerQuality: {"reader": None},
+    AnswerProbability: {"serving": NOWHERE},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
     "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
+    "most_unchanged_share", "most_empty_share",
 }  # fmt: skip
 BUILDERS = (
     "trainers",
@@ -90,6 +102,7 @@ BUILDERS = (
     "harness.retrievers",
     "harness.readers",
     "harness.rewriters",
+    "harness.feedback",
 )  # what configs name
 
 
@@ -131,6 +144,7 @@ def test_the_list_of_classes_is_complete() -> None:
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
+        "harness.feedback.collecting.Collector",
         "harness.rewriters.word_labels.WordLabeler",
     }
 

@@ -88,16 +88,13 @@ Rewrites a question into search queries, by the strategy that the input names, w
 """,
 )
 
-WORDS_CARD = Card(
-    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
-    ("pretrained",),
-    """# DMQR-RAG extractive rewriter
+_WORDS = """# DMQR-RAG extractive rewriter
 
 Decides which words of a question stay in a search query, and which words of a passage that the question has found join it.
 
 - Input: `{text_format}`, at most {max_tokens} tokens; the passage is truncated, never the question.
 - Output: two logits per token, log-odds in nats: 0 "stays" (words of the question), 1 "joins" (words of the passage).
-- Trained: all weights, from `{pretrained}`, on how retrieval changes with and without each word.
+- Trained: all weights, from `{pretrained}`, on TRAINED_ON.
 - Validation (questions held out by hash, or the file that the config names): {validation}.
 - Data: {data}.
 
@@ -106,8 +103,16 @@ Decides which words of a question stay in a search query, and which words of a p
 {usage}
 
 `harness.rewriters.extractive.ExtractiveRewriter` of Lightning RAG makes queries of them.
-""",
-)
+"""
+
+
+def _words_card(trained_on: str) -> Card:
+    tags = "retrieval-augmented-generation", "dmqr-rag", "query-rewriting"
+    return Card(tags, ("pretrained",), _WORDS.replace("TRAINED_ON", trained_on))
+
+
+WORDS_CARD = _words_card("how retrieval changes with and without each word")
+WORDS_FEEDBACK_CARD = _words_card("the rewards of sampled choices of words, by the objective {objective}")
 
 CHOICE_CARD = Card(
     ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
