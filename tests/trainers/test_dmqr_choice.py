@@ -234,7 +234,7 @@ def test_the_parts_make_up_the_loss_of_the_step(
 
 def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = fit(
-        "tiny", "--trainer.max_epochs", "24", "--trainer.check_val_every_n_epoch", "12", "--model.kept_gain", "1.0"
+        "tiny", "--trainer.max_epochs", "30", "--trainer.check_val_every_n_epoch", "15", "--model.kept_gain", "1.0"
     )
     found = [row for row in metrics(folder) if "val/average_precision" in row][-1]
     assert found["val/average_precision"] == 1.0
