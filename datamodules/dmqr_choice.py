@@ -9,12 +9,12 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from common.checks import check_at_least
+from common.checks import check_at_least, check_choice
 from common.errors import DataError, UserError
 from common.feedback import RewriteFeedback
 from common.records import Question, clean
@@ -26,6 +26,7 @@ from models.length_batching import length_batches
 if TYPE_CHECKING:
     from models.dmqr.choice import StrategyChooser
 
+Targets = Literal["each", "best"]
 Asked = tuple[str, tuple[str, ...]]  # a question and its earlier turns, oldest first
 
 
@@ -36,7 +37,7 @@ class ChoiceBatch(TokenBatch):
     ids_PT: Tensor
     attention_PT: Tensor
     gains_PS: Tensor  # reward of the rewrite minus that of the question; NaN where there is no rewrite
-    targets_PS: Tensor  # 1.0 where the gain exceeds least_gain, else 0.0; NaN where there is no rewrite
+    targets_PS: Tensor  # 1.0 where the strategy should be chosen, else 0.0; NaN where there is no rewrite
     weights_P: Tensor  # 1.0; 0.0 for a dummy question on a rank without data
     step_targets: int  # known targets of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each question in the training or the validation set
@@ -55,8 +56,8 @@ class JudgedQuestion:
 class ChoiceData(StepData):
     """Questions with a target for each strategy: whether its rewrite improves retrieval.
 
-    The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone; the target is 1 if it exceeds
-    `least_gain`, else 0.  Validation questions come from a fixed hash split of the training folders or from separate folders.  A question of several folders has the
+    The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone.  It helps if its gain exceeds
+    `least_gain`.  Validation questions come from a fixed hash split of the training folders or from separate folders.  A question of several folders has the
     mean of its gains: what helps by chance with one retriever counts less.  Questions that are too long for `model.max_tokens` are
     skipped and counted.
 
@@ -65,6 +66,9 @@ class ChoiceData(StepData):
         validation: Folders of the same kind; a hash split of the training folders when empty.
         validation_fraction: Share of the questions that the hash split holds out, in (0, 1).
         least_gain: Gain above which a rewrite is worth its search.
+        targets: Which targets of a question are 1.  `each`: of every strategy that helps.  `best`: of the one that helps most, so that
+            of several that find the same passages one is chosen; of those within `least_gain` of it, the one that gains most over all
+            training questions.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of the order.
@@ -81,6 +85,7 @@ class ChoiceData(StepData):
         validation: list[Source] | None = None,
         validation_fraction: float = 0.1,
         least_gain: float = 0.01,
+        targets: Targets = "each",
         tokens_per_step: int = 2048,
         tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
@@ -89,6 +94,7 @@ class ChoiceData(StepData):
         check_split(train, validation_fraction)
         check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
         check_at_least(0, least_gain=least_gain)
+        check_choice(get_args(Targets), targets=targets)
         self.train_sources, self.validation_sources = train, validation or []
         self.sources = [*self.train_sources, *self.validation_sources]
         for source in self.sources:
@@ -97,7 +103,7 @@ class ChoiceData(StepData):
                     f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such a folder with "
                     "`python infer.py feedback --samples 0`."
                 )
-        self.validation_fraction, self.least_gain = validation_fraction, least_gain
+        self.validation_fraction, self.least_gain, self.kind = validation_fraction, least_gain, targets
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
         self.sampling_seed = sampling_seed
         self.questions: list[JudgedQuestion] = []  # of training
@@ -111,7 +117,9 @@ class ChoiceData(StepData):
     @property
     def manifests(self) -> list[dict[str, Any]]:
         """What the training folders came from: rewriter, retriever, reward."""
-        return [read_manifest(source.path) for source in self.train_sources]
+        dropped = ("counts", "seconds", "sha256")
+        found = [read_manifest(source.path) for source in self.train_sources]
+        return [{name: value for name, value in each.items() if name not in dropped} for each in found]
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, tokenize them, print statistics (once).
@@ -132,11 +140,24 @@ class ChoiceData(StepData):
                 f"{useful[0]} training questions and {useful[1]} validation questions from {[s.path for s in self.sources]} have a "
                 "rewrite that gains: give more questions, lower data.least_gain, or change data.validation_fraction."
             )
+        means = [
+            _mean([g for g in column if not math.isnan(g)])
+            for column in zip(*(e.gains for e in self.questions), strict=True)
+        ]
+        self.preferred = sorted(range(len(means)), key=lambda place: -means[place])
         total = sum(len(each.ids) for each in self.questions)
         self.steps_per_epoch = max(1, min(len(self.questions), math.ceil(total / self.tokens_per_step)))
         self.units_per_step = len(self.questions) / self.steps_per_epoch
         self.audit = self._audit(useful, skipped)
         self.print_audit()
+
+    def targets(self, gains: Sequence[float]) -> list[float]:
+        """The target of each strategy, from its gain; NaN where there is no rewrite."""
+        best = max(filter(self._is_useful, gains), default=math.inf)
+        chosen = [place for place in self.preferred if self._is_useful(gains[place])]
+        if self.kind == "best":
+            chosen = [place for place in chosen if gains[place] >= best - self.least_gain][:1]
+        return [gain if math.isnan(gain) else float(place in chosen) for place, gain in enumerate(gains)]
 
     def largest_batch(self) -> tuple[int, int]:
         """Rows and length of the largest training batch of the first epoch, over all ranks and accumulated batches."""
@@ -220,7 +241,7 @@ class ChoiceData(StepData):
     ) -> ChoiceBatch:
         ids_PT, attention_PT = self._chooser.encode.pad([questions[row].ids for row in rows])
         gains_PS = torch.tensor([questions[row].gains for row in rows], dtype=torch.float32)
-        targets_PS = torch.where(gains_PS.isnan(), gains_PS, (gains_PS > self.least_gain).float())
+        targets_PS = torch.tensor([self.targets(questions[row].gains) for row in rows])
         known = sum(not math.isnan(gain) for row in step for gain in questions[row].gains)
         weights_P = torch.full((len(rows),), weight)
         return ChoiceBatch(ids_PT, attention_PT, gains_PS, targets_PS, weights_P, known, torch.tensor(rows))

@@ -266,7 +266,7 @@ class ChoiceTrainer(RunModule):
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.chooser.encode.max_tokens,
             strategies=list(self.chooser.strategies), threshold=self.chooser.threshold, kept_gain=self.hparams.kept_gain,
-            least_gain=self.trainer.datamodule.least_gain, feedback=self.trainer.datamodule.manifests,
+            least_gain=self.trainer.datamodule.least_gain, targets=self.trainer.datamodule.kind, feedback=self.trainer.datamodule.manifests,
             validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 

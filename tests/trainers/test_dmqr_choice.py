@@ -134,6 +134,27 @@ def test_gains_and_targets_by_hand(module: ChoiceTrainer, tmp_path: Path) -> Non
     assert batch.step_targets == 3
 
 
+def test_of_several_strategies_that_help_the_best_one_can_be_the_only_target(
+    module: ChoiceTrainer, tmp_path: Path
+) -> None:
+    """By hand; of nearly equal gains the strategy that gains most over all training questions counts: here par."""
+    made = write_feedback(tmp_path / "made", rows(80))
+    best, each = (data_of(module, made, least_gain=0.02, targets=kind) for kind in ("best", "each"))
+    means = [sum(column) for column in zip(*(own.gains for own in best.questions), strict=True)]
+    assert means.index(max(means)) == 1
+    for gains, alone, together in (
+        ((0.31, 0.3, 0.1), [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]),
+        ((0.33, 0.3, 0.1), [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]),
+        ((0.01, 0.02, -0.1), [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+        ((0.0, 0.02, 0.03), [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]),
+    ):
+        assert best.targets(gains) == alone
+        assert each.targets(gains) == together
+    missing, *others = best.targets((NAN, 0.1, 0.3))
+    assert math.isnan(missing)
+    assert others == [0.0, 1.0]
+
+
 def test_the_split_is_by_dialogue(module: ChoiceTrainer, tmp_path: Path) -> None:
     turns = [
         greedy_feedback(f"name{n} is {t}", {"kwr": 0.3, "par": 0.0, "cce": 0.0}, (f"who is name{n}",))
