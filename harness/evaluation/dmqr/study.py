@@ -69,7 +69,7 @@ class Study:
     """Measures the system, each of its strategies alone, all but each, and its baselines on the same questions.
 
     Args:
-        rows: Methods to measure besides OQR, OQR deep and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
+        rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
             An empty list measures the system alone.
         rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and init_args of a
             rewriter.  Each has a row of its name with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
