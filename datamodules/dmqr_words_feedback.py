@@ -1,99 +1,27 @@
 """LightningDataModule of retrieval feedback for the extractive rewriter: batches questions with their passages and candidate choices of
-words.
-
-Shape legend: G groups (a question with its candidates), P pairs (question, passage), T tokens, N candidates (padded), D decisions on words
-(padded).
-"""
+words."""
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from common.checks import check_at_least
+from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
-from common.feedback import WordFeedback
+from common.feedback import Reward, WordFeedback
 from common.progress import track
 from common.records import Question, clean
+from common.retrieval import Retriever
+from datamodules.dmqr_rewards import GreedyReward, read_asked
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, plan_steps
+from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup, feedback_batch, word_group
 from datamodules.formats.feedback import MANIFEST, ROWS, WORD, read_manifest, read_word_feedback
-from models.dmqr.word_policy import Decisions, WordPolicy, decisions_of
-from models.dmqr.word_tokenizer import WordPair
+from models.dmqr.word_policy import WordPolicy
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
     from models.dmqr.word_selector import WordSelector
-
-
-@dataclass
-class CandidateTable:
-    """What is known of the candidates of G groups before training; padded candidates are unknown, with zeros."""
-
-    rewards_GN: Tensor
-    known_GN: Tensor  # bool
-    sampled_GN: Tensor  # log-probabilities by the policy that made them, nats
-    times_GN: Tensor  # how often each was sampled
-    tokens_GN: Tensor  # decisions of each: the question's and its passages' words
-
-
-class BatchGroups:
-    """The groups of a batch, in order.  No collection and no dataclass, so that Lightning does not look for tensors in it."""
-
-    def __init__(self, groups: "Sequence[WordGroup]") -> None:
-        self.decisions = [each.decisions for each in groups]
-        self.pairs = [len(each.pairs) for each in groups]  # of each group
-
-
-@dataclass
-class WordFeedbackBatch:
-    """The groups of one rank, with their P pairs of at most T tokens."""
-
-    ids_PT: Tensor
-    types_PT: Tensor  # segments
-    attention_PT: Tensor
-    groups: BatchGroups
-    chosen_GND: Tensor  # bool: whether the candidate uses the word
-    reference_GD: Tensor  # z by the model that training starts from, nats; 0 for padding, and before they are computed
-    candidates: CandidateTable
-    step_candidates: CandidateTable  # of the optimizer step, over all ranks and accumulated batches
-    weights_G: Tensor  # 1.0; 0.0 for a dummy group on a rank without data
-    rows_G: Tensor  # index of each group in the training or the validation set
-
-    @property
-    def examples(self) -> int:
-        """Number of (question, passage) pairs."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included."""
-        return self.ids_PT.numel()
-
-
-@dataclass
-class WordGroup:
-    """A question with its passages, tokenized, and its candidates as decisions."""
-
-    feedback: WordFeedback
-    pairs: list[WordPair]
-    decisions: Decisions
-    chosen_ND: Tensor  # bool
-    reference_D: Tensor  # z by the starting model; zeros until computed
-
-    @property
-    def longest(self) -> int:
-        """Tokens of its longest pair."""
-        return max(len(each.ids) for each in self.pairs)
-
-    @property
-    def varied(self) -> bool:
-        """Whether the rewards of its candidates differ: else there is nothing to learn."""
-        return len({each.reward for each in self.feedback.candidates}) > 1
 
 
 class WordFeedbackData(StepData):
@@ -110,9 +38,17 @@ class WordFeedbackData(StepData):
         questions_per_step: Average questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of the order.
+        retriever: Searches with the greedy rewrites of validation questions, for val/reward; null if they are not rewarded.
+        reward: Rewards what they find, a class of harness.feedback; null for none.
+        gold_questions: Question files with the gold passages or answers of validation questions, which are found by their text; needed
+            with a reward.
+        rewarded_questions: Most validation questions, drawn by hash, whose greedy rewrites are rewarded.
+        join_words: Most words that join in a greedy rewrite, as in use.
+        core_share: Share of the question's words that the strategy cce keeps, as in use.
 
     Raises:
-        UserError: If there is no training folder, a layout is another one, or a value is out of range.
+        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever, reward and
+            gold_questions some are given without the others.
     """
 
     step_option, examples_name = "questions_per_step", "pairs"
@@ -125,12 +61,20 @@ class WordFeedbackData(StepData):
         questions_per_step: int = 8,
         tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
+        retriever: Retriever | None = None,
+        reward: Reward | None = None,
+        gold_questions: list[Source] | None = None,
+        rewarded_questions: int = 500,
+        join_words: int = 8,
+        core_share: float = 0.5,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
         check_at_least(
-            1, questions_per_step=questions_per_step, tokens_per_validation_batch=tokens_per_validation_batch
-        )
+            1, questions_per_step=questions_per_step, tokens_per_validation_batch=tokens_per_validation_batch,
+            rewarded_questions=rewarded_questions, join_words=join_words,
+        )  # fmt: skip
+        check_share(core_share=core_share)
         self.train_sources, self.validation_sources = train, validation or []
         self.sources = [*self.train_sources, *self.validation_sources]
         for source in self.sources:
@@ -139,6 +83,14 @@ class WordFeedbackData(StepData):
                     f"{source.path}: the layout is {source.layout!r}, but this data module reads {WORD}: write such a folder with "
                     "`python infer.py feedback` and an extractive rewriter."
                 )
+        if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
+            raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
+        if reward is not None and reward.depth and retriever is None:
+            raise UserError("data.reward looks at passages: give data.retriever, too, the one of the feedback.")
+        self.retriever, self.reward, self.gold_questions = retriever, reward, gold_questions or []
+        self.rewarded_questions, self.join_words, self.core_share = rewarded_questions, join_words, core_share
+        self.gold: dict[int, Question] = {}  # rows of `held_out` whose greedy rewrites are rewarded
+        self.rewarded: GreedyReward | None = None
         self.validation_fraction, self.questions_per_step = validation_fraction, questions_per_step
         self.tokens_per_validation_batch, self.sampling_seed = tokens_per_validation_batch, sampling_seed
         self.groups: list[WordGroup] = []  # of training
@@ -149,7 +101,8 @@ class WordFeedbackData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [str(Path(source.path) / name) for source in self.sources for name in (ROWS, MANIFEST)]
+        folders = [str(Path(source.path) / name) for source in self.sources for name in (ROWS, MANIFEST)]
+        return folders + [source.path for source in self.gold_questions]
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, tokenize their pairs, print statistics (once).
@@ -176,8 +129,19 @@ class WordFeedbackData(StepData):
         self.steps_per_epoch = max(1, round(len(self.groups) / self.questions_per_step))
         self.units_per_step = len(self.groups) / self.steps_per_epoch
         self.examples_per_unit = sum(len(each.pairs) for each in self.groups) / len(self.groups)
+        if self.reward is not None:
+            self._find_gold(self.reward)
         self.audit = self._audit(len(groups), skipped)
         self.print_audit()
+
+    def _find_gold(self, reward: Reward) -> None:
+        facts = self.manifests[-1]
+        self.rewarded = GreedyReward(self.retriever, reward, facts.get("fused", True), facts.get("depth", reward.depth))
+        shares = {row: validation_share(Question("", each.feedback.question)) for row, each in enumerate(self.held_out)}
+        drawn = sorted(shares, key=lambda row: (shares[row], row))[: self.rewarded_questions]
+        self.gold = read_asked(
+            self.gold_questions, {row: (self.held_out[row].feedback.question, ()) for row in drawn}, reward
+        )
 
     def largest_batch(self) -> tuple[int, int]:
         """Pairs and length of the largest training batch of the first epoch, over all ranks and accumulated batches."""
@@ -197,31 +161,10 @@ class WordFeedbackData(StepData):
         return length_batches([longest * each.longest for each in groups], self.tokens_per_validation_batch)
 
     def batch(
-        self, groups: Sequence[WordGroup], rows: Sequence[int], step: Sequence[int] = (), weight: float = 1.0
+        self, groups: Sequence[WordGroup], rows: Sequence[int], step: Sequence[int] = (), real: bool = True
     ) -> WordFeedbackBatch:
-        """A batch of some groups.
-
-        Args:
-            groups: All of them.
-            rows: Which of them.
-            step: Those of the whole optimizer step, where there is one.
-            weight: 0.0 for dummy groups, whose candidates count as unknown.
-        """
-        chosen = [groups[row] for row in rows]
-        table = _table(chosen)
-        if not weight:
-            unknown_GN, never_GN = torch.zeros_like(table.known_GN), torch.zeros_like(table.times_GN)
-            table = replace(table, known_GN=unknown_GN, times_GN=never_GN)
-        return WordFeedbackBatch(
-            *self._selector.encode.pad([pair for each in chosen for pair in each.pairs]),
-            BatchGroups(chosen),
-            _padded([each.chosen_ND for each in chosen]),
-            _padded([each.reference_D for each in chosen]),
-            table,
-            _table([groups[row] for row in step]) if step else table,
-            torch.full((len(rows),), weight),
-            torch.tensor(rows),
-        )
+        """See `datamodules.examples.word_feedback.feedback_batch`."""
+        return feedback_batch(self._selector.encode, groups, rows, step, real)
 
     @property
     def _selector(self) -> "WordSelector":
@@ -266,7 +209,7 @@ class WordFeedbackData(StepData):
         return plan_steps([len(each.pairs) * each.longest for each in self.groups], self.steps_per_epoch, rng)
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> WordFeedbackBatch:
-        return self.batch(self.groups, rows or step[:1], step, float(bool(rows)))
+        return self.batch(self.groups, rows or step[:1], step, bool(rows))
 
     def _validation_groups(self) -> list[list[int]]:
         return self.batches_of(self.held_out)
@@ -283,6 +226,7 @@ class WordFeedbackData(StepData):
             "questions": count,
             "questions_whose_candidates_have_equal_rewards": train - count,
             "validation_questions": len(self.held_out),
+            "validation_questions_rewarded": len(self.gold),
             "skipped_long_questions": len(skipped),
             "candidates": f"{sum(candidates) / count:.1f} per question, {max(candidates)} at most",
             "words": f"{sum(len(each.decisions) for each in self.groups) / count:.1f} per question",
@@ -290,57 +234,6 @@ class WordFeedbackData(StepData):
             "tokens": f"{max(each.longest for each in self.groups)} at most in a pair",
             "steps_per_epoch": self.steps_per_epoch,
         }
-
-
-def word_group(feedback: WordFeedback, pairs: list[WordPair], policy: WordPolicy) -> WordGroup:
-    """A question's decisions, and which words each candidate uses.
-
-    Args:
-        feedback: The question with its candidates.
-        pairs: It with each of its passages.
-        policy: Says which words are decided.
-
-    Raises:
-        DataError: If a candidate chooses a word that is not read.
-    """
-    decisions = decisions_of(pairs, policy)
-    try:
-        chosen = [decisions.chosen(each.left_out, each.joins) for each in feedback.candidates]
-    except DataError as error:
-        raise DataError(
-            f"question {feedback.question_id}: {error}: name as model.pretrained the serving folder that the candidates were sampled "
-            "from."
-        ) from error
-    return WordGroup(feedback, pairs, decisions, torch.tensor(chosen), torch.zeros(len(decisions)))
-
-
-def _padded(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors of equally many dimensions in one, (G, ...); zeros for padding."""
-    shape = [max(sizes) for sizes in zip(*(each.shape for each in tensors), strict=True)]
-    result = torch.zeros(len(tensors), *shape, dtype=tensors[0].dtype)
-    for row, each in enumerate(tensors):
-        result[row][tuple(slice(0, size) for size in each.shape)] = each
-    return result
-
-
-def _table(groups: Sequence[WordGroup]) -> CandidateTable:
-    counts = [len(each.feedback.candidates) for each in groups]
-    known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
-
-    def filled(values: list[float], dtype: torch.dtype = torch.float32) -> Tensor:
-        result_GN = torch.zeros(known_GN.shape, dtype=dtype)
-        result_GN[known_GN] = torch.tensor(values, dtype=dtype)
-        return result_GN
-
-    candidates = [one for each in groups for one in each.feedback.candidates]
-    decisions_GN = torch.tensor([max(1, len(each.decisions)) for each in groups])[:, None].expand(known_GN.shape)
-    return CandidateTable(
-        filled([each.reward for each in candidates]),
-        known_GN,
-        filled([each.log_probability for each in candidates]),
-        filled([each.times for each in candidates]),
-        decisions_GN,
-    )
 
 
 def _read(sources: Sequence[Source]) -> list[WordFeedback]:

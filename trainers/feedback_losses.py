@@ -9,7 +9,7 @@ policy_gradient   rewards against the group's mean, with clipped importance weig
 Every function gives one rank's share of an optimizer step's mean: the sum over ranks and accumulated batches is the step's loss,
 however the step was split.  A group is the candidates of one question (and strategy); all its candidates are on one rank.
 
-Shape legend: G groups, N candidates (padded).
+Shape legend: G groups, N candidates (padded), D decisions of a candidate (padded).
 """
 
 from dataclasses import dataclass
@@ -97,7 +97,12 @@ class FeedbackObjective:
         return groups.known_GN.any(dim=1).sum()
 
     def __call__(
-        self, logp_GN: Tensor, groups: Groups, step_units: float, divergence_G: Tensor | None = None
+        self,
+        logp_GN: Tensor,
+        groups: Groups,
+        step_units: float,
+        divergence_G: Tensor | None = None,
+        ratio_GND: Tensor | None = None,
     ) -> Tensor:
         """This rank's share of the step's loss, nats (ranking: nats per token; policy_gradient: also in units of the reward).
 
@@ -106,13 +111,16 @@ class FeedbackObjective:
             groups: What is known of them.
             step_units: `units` of the whole step.
             divergence_G: Of policy_gradient: KL divergence of every group's policy from the reference.
+            ratio_GND: Of policy_gradient: log-ratios to the sampling policy of the decisions that make up each candidate, equally many
+                in a group, 0 for padding;
+                each then has a clipped importance weight of its own, as the tokens have in GRPO.
         """
-        shares = {
-            "best_of_n": imitation, "dpo": self._dpo, "ranking": self._ranking, "policy_gradient": self._policy_gradient,
-        }  # fmt: skip
-        loss = shares[self.name](logp_GN, groups)
-        if self.name == "policy_gradient" and divergence_G is not None:
-            loss = loss + self.kl_weight * divergence_G.sum()
+        if self.name == "policy_gradient":
+            loss = self._policy_gradient(logp_GN, groups, ratio_GND)
+            loss = loss if divergence_G is None else loss + self.kl_weight * divergence_G.sum()
+        else:
+            shares = {"best_of_n": imitation, "dpo": self._dpo, "ranking": self._ranking}
+            loss = shares[self.name](logp_GN, groups)
         return loss / max(1.0, step_units)
 
     def _dpo(self, logp_GN: Tensor, groups: Groups) -> Tensor:
@@ -135,13 +143,17 @@ class FeedbackObjective:
         best_G = mean_GN.gather(1, groups.best[:, None]).squeeze(1)
         return (ranked_G - self.imitation_weight * best_G * groups.known_GN.any(dim=1)).sum()
 
-    def _policy_gradient(self, logp_GN: Tensor, groups: Groups) -> Tensor:
-        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled."""
+    def _policy_gradient(self, logp_GN: Tensor, groups: Groups, ratio_GND: Tensor | None) -> Tensor:
+        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled; summed over decisions, if each
+        has its w."""
+        if ratio_GND is None:
+            ratio_GND = (logp_GN - groups.sampled_GN)[:, :, None]
         # an infinite weight would have the gradient 0 * inf, also where it is clipped
-        weight_GN = (logp_GN - groups.sampled_GN).clamp(max=MOST_RATIO).exp()
-        clipped_GN = weight_GN.clamp(1 - self.clip, 1 + self.clip)
-        advantages_GN = groups.advantages
-        gain_GN = torch.minimum(weight_GN * advantages_GN, clipped_GN * advantages_GN) * groups.times_GN
+        weight_GND = ratio_GND.clamp(max=MOST_RATIO).exp()
+        clipped_GND = weight_GND.clamp(1 - self.clip, 1 + self.clip)
+        advantages_GN1 = groups.advantages[:, :, None]
+        # a padded decision adds the advantages, whose sum over the samples of a group is 0
+        gain_GN = torch.minimum(weight_GND * advantages_GN1, clipped_GND * advantages_GN1).sum(dim=2) * groups.times_GN
         return -(gain_GN.sum(dim=1) / groups.times_GN.sum(dim=1).clamp(min=1)).sum()
 
 

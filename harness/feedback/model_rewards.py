@@ -8,13 +8,15 @@ import numpy as np
 
 from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, has_answer
 from common.checks import Precision, check_at_least, check_choice
+from common.files import sha256
 from common.records import Passage, Question, Ranked, clean
 from harness.feedback.rewards import NO_ANSWER
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Reader
 from models.pretrained import MINILM
+from models.serving_manifest import MANIFEST
 
-NO_TEXT = "no text of a gold passage"
+NO_TEXT, TOO_LONG = "no text of a gold passage", "the question is too long for the reader"
 
 
 class CosineGain:
@@ -113,7 +115,7 @@ class AnswerQuality:
 
     def missing(self, question: Question) -> str | None:
         """Why it is not defined for a question."""
-        return None if question.answers else NO_ANSWER
+        return unreadable(question, self.reader)
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -155,7 +157,8 @@ class AnswerProbability:
         self.check_options(k)
         from harness.readers.t5 import ContextReader
 
-        self.model, self.k, self.serving = ContextReader(Path(serving), "thorough", device, precision).model, k, serving
+        self.reader = ContextReader(Path(serving), "thorough", device, precision)
+        self.model, self.k, self.serving = self.reader.model, k, serving
 
     @staticmethod
     def check_options(k: int) -> None:
@@ -170,11 +173,14 @@ class AnswerProbability:
     @property
     def facts(self) -> dict[str, Any]:
         """What determines it."""
-        return {"reward": "marginal probability of the first gold answer", "k": self.k, "serving": str(self.serving)}
+        return {
+            "reward": "marginal probability of the first gold answer", "k": self.k, "serving": str(self.serving),
+            "sha256": sha256(Path(self.serving) / MANIFEST),
+        }  # fmt: skip
 
     def missing(self, question: Question) -> str | None:
         """Why it is not defined for a question."""
-        return None if question.answers else NO_ANSWER
+        return unreadable(question, self.reader)
 
     def __call__(
         self, questions: Sequence[Question], queries: Sequence[Sequence[str]], found: Sequence[Sequence[Ranked]]
@@ -214,6 +220,16 @@ class AnswerProbability:
                 float(log_mixture(weights_1N, answer_1N, torch.ones_like(answer_1N, dtype=torch.bool)).exp())
             )
         return rewards
+
+
+def unreadable(question: Question, reader: object) -> str | None:
+    """Why a question has no reward by a reader's answer: no gold answer, or no room for a passage beside it in a T5's input."""
+    if not question.answers:
+        return NO_ANSWER
+    model = getattr(reader, "model", None)
+    parts = [getattr(reader, "generator", None), getattr(model, "estimator", None), getattr(model, "generator", None)]
+    fits = all(part.encode.fits(question.text) for part in parts if part is not None)
+    return None if fits else TOO_LONG
 
 
 def per_reading(

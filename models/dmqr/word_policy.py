@@ -181,8 +181,13 @@ def choice_logp(logits: Tensor, chosen: Tensor, padding: Tensor | None = None) -
         chosen: bool: whether each word is used.
         padding: bool: what is no decision; None without padding.
     """
+    return decisions_logp(logits, chosen, padding).sum(dim=-1)
+
+
+def decisions_logp(logits: Tensor, chosen: Tensor, padding: Tensor | None = None) -> Tensor:
+    """Log-probability (nats) of each decision of choices, 0 for padding; arguments as of `choice_logp`."""
     logp = F.logsigmoid(torch.where(chosen, logits, -logits))
-    return (logp if padding is None else logp.masked_fill(padding, 0.0)).sum(dim=-1)
+    return logp if padding is None else logp.masked_fill(padding, 0.0)
 
 
 def divergence(logits: Tensor, reference: Tensor, padding: Tensor | None = None) -> Tensor:

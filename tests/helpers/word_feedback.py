@@ -12,7 +12,9 @@ from common.files import write_text
 from common.records import Passage
 from datamodules.formats.feedback import MANIFEST, ROWS, WORD, feedback_lines
 from models.dmqr.word_policy import WordPolicy, choice_logp, decisions_of, pooled
-from models.dmqr.word_selector import WordSelector
+from models.dmqr.word_selector import KIND, WordSelector
+from models.dmqr.word_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
 from tests.conftest import NAMES
 
 POLICY = WordPolicy(
@@ -20,9 +22,9 @@ POLICY = WordPolicy(
 )  # the untrained selector's prior: every word is used or not by chance
 
 
-def questions(count: int) -> list[tuple[str, tuple[Passage, ...]]]:
+def questions(count: int, seed: int = 5) -> list[tuple[str, tuple[Passage, ...]]]:
     """Questions about films, with two passages each."""
-    rng, made = random.Random(5), []
+    rng, made = random.Random(seed), []
     for number in range(count):
         film, person, other = rng.sample(NAMES, 3)
         passages = (
@@ -34,18 +36,21 @@ def questions(count: int) -> list[tuple[str, tuple[Passage, ...]]]:
 
 
 def reward(question: str, passages: Sequence[Passage], left_out: Sequence[str], joins: Sequence[str]) -> float:
-    """The director's name must join, "born" must not; "who" must be left out, the film's name must not."""
+    """The director's name must join, "born" and the other name must not; "who" must be left out, the film's name must not."""
     director = passages[0].text.split()[-2]
     return (
-        0.4 * (director in joins) - 0.3 * ("born" in joins) + 0.2 * ("who" in left_out)
-        - 0.3 * (passages[0].title.lower() in left_out)
+        0.4 * (director in joins) - 0.3 * ("born" in joins) - 0.2 * (passages[1].title.lower() in joins)
+        + 0.2 * ("who" in left_out) - 0.3 * (passages[0].title.lower() in left_out)
     )  # fmt: skip
 
 
-def sampled(selector: WordSelector, count: int, samples: int, seed: int = 0) -> list[WordFeedback]:
-    """Distinct sampled choices with their rewards, and the greedy one."""
+BEST_REWARD = 0.6
+
+
+def sampled(selector: WordSelector, count: int, samples: int, seed: int = 0, names: int = 5) -> list[WordFeedback]:
+    """The greedy choice, then the distinct sampled ones, with their rewards; `names` is the seed of the questions' names."""
     generator, rows = torch.Generator().manual_seed(seed), []
-    for number, (question, passages) in enumerate(questions(count)):
+    for number, (question, passages) in enumerate(questions(count, names)):
         pairs = [pair for pair in selector.encode([(question, passage) for passage in passages]) if pair]
         decisions = decisions_of(pairs, POLICY)
         with torch.inference_mode():
@@ -79,10 +84,6 @@ def write_feedback(folder: Path, rows: Sequence[WordFeedback], round_: int = 1, 
 
 def save_selector(folder: Path, pretrained: Path, max_tokens: int = 48) -> Path:
     """A serving folder with an untrained selector."""
-    from models.dmqr.word_selector import KIND
-    from models.dmqr.word_tokenizer import TEXT_FORMAT
-    from models.serving_manifest import write_manifest
-
     torch.manual_seed(0)
     WordSelector.build(str(pretrained), max_tokens, dropout=0.0).save(folder)
     write_manifest(folder, KIND, TEXT_FORMAT, max_tokens)

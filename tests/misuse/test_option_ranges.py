@@ -12,6 +12,7 @@ from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.dmqr_choice import ChoiceData
 from datamodules.dmqr_words import WordData
+from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
@@ -43,6 +44,7 @@ from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_choice import ChoiceTrainer
 from trainers.dmqr_words import WordSelectorTrainer
+from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
@@ -82,6 +84,8 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
     ChoiceTrainer: {"strategies": ["kwr"], "pretrained": str(NOWHERE)},
     ChoiceData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
+    WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
     AdaptiveRewriter: {"rewriter": None, "serving": NOWHERE},
     LlmRewriter: {"llm": None},
@@ -147,6 +151,7 @@ def test_the_list_of_classes_is_complete() -> None:
                 missing.append(f"{module}.{each.__name__}")
     # built by the project's own classes, from numbers that are checked there
     assert set(missing) <= {
+        "datamodules.dmqr_rewards.GreedyReward",
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",

@@ -120,6 +120,15 @@ def test_policy_gradient_by_hand() -> None:
     assert loss_of(with_kl, LOGP, HAND).item() == pytest.approx(-gain + 2 * 1.5 / 8, **CLOSE)
 
 
+def test_policy_gradient_with_a_weight_for_every_decision_by_hand() -> None:
+    """Padding, which all candidates of a group have alike, changes nothing."""
+    objective = FeedbackObjective("policy_gradient", clip=0.2, kl_weight=0.0)
+    ratio_GND = torch.tensor([[[0.5, 1.0], [2.0, 1.1], [0.9, 3.0]]]).log()
+    gain = (2 * -1 * (0.8 + 1.0) + 5 / 3 * (1.2 + 1.1) + 1 / 3 * (0.9 + 1.2)) / 4
+    for decisions in (ratio_GND, torch.nn.functional.pad(ratio_GND, (0, 3))):
+        assert objective(LOGP, HAND, 1.0, None, decisions).item() == pytest.approx(-gain, **CLOSE)
+
+
 def test_the_first_gradient_is_that_of_the_mean_reward() -> None:
     """Where the model is the sampler, the gradient is REINFORCE's with a leave-one-out baseline."""
     logp_GN, groups = drawn(0)
@@ -263,7 +272,7 @@ def _turned(groups: Groups, least: float) -> Tensor:
     return groups.rewards_GN[:, None, :] - groups.rewards_GN[:, :, None] > least
 
 
-def _clipped_alone(self: FeedbackObjective, logp_GN: Tensor, groups: Groups) -> Tensor:
+def _clipped_alone(self: FeedbackObjective, logp_GN: Tensor, groups: Groups, ratio_GND: Tensor | None = None) -> Tensor:
     weight_GN = (logp_GN - groups.sampled_GN).exp().clamp(1 - self.clip, 1 + self.clip)
     return -((weight_GN * groups.advantages * groups.times_GN).sum(1) / groups.times_GN.sum(1)).sum()
 

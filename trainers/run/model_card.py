@@ -67,17 +67,14 @@ RERAG_CARD = Card(
 """,
 )
 
-DMQR_CARD = Card(
-    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
-    ("pretrained",),
-    """# DMQR-RAG query rewriter: {strategies}
+_REWRITER = """# DMQR-RAG query rewriter: {strategies}
 
 Rewrites a question into search queries, by the strategy that the input names, with the earlier turns of a dialogue if there are any.
 
 - Input: format `{text_format}`, at most {max_tokens} tokens; the oldest words of the history are left out first, the question never.
 - Output: at most {max_rewrite_tokens} tokens; several queries of a decomposition are separated by semicolons.
-- Trained: {trained}, from `{pretrained}`, on given rewrites.
-- Validation (dialogues held out by hash, or the file that the config names; exact match and token F1 in percent): {validation}.
+- Trained: {trained}, from `{pretrained}`, TRAINED_ON.
+- Validation (dialogues held out by hash, or the file that the config names; SCORES): {validation}.
 - Data: {data}.
 
 ## Usage
@@ -85,7 +82,18 @@ Rewrites a question into search queries, by the strategy that the input names, w
 {usage}
 
 `models.dmqr.rewriter.Rewriter.load(folder)` of Lightning RAG writes the same queries and adds the history.
-""",
+"""
+
+
+def _rewriter_card(trained_on: str, scores: str) -> Card:
+    tags = "retrieval-augmented-generation", "dmqr-rag", "query-rewriting"
+    return Card(tags, ("pretrained",), _REWRITER.replace("TRAINED_ON", trained_on).replace("SCORES", scores))
+
+
+DMQR_CARD = _rewriter_card("on given rewrites", "exact match and token F1 in percent")
+DMQR_FEEDBACK_CARD = _rewriter_card(
+    "on the rewards of sampled rewrites, by the objective {objective}",
+    "rewards in the units of the feedback, KL in nats",
 )
 
 _WORDS = """# DMQR-RAG extractive rewriter

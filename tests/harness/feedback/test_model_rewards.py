@@ -9,7 +9,7 @@ import torch
 
 from common.feedback import Reward
 from common.records import Answer, Passage, Question, Ranked
-from harness.feedback.model_rewards import NO_TEXT, AnswerProbability, AnswerQuality, CosineGain
+from harness.feedback.model_rewards import NO_TEXT, TOO_LONG, AnswerProbability, AnswerQuality, CosineGain
 from harness.feedback.rewards import NO_ANSWER
 from harness.indexing.sentence_encoder import SentenceEncoder
 from tests.helpers.rerag_world import corpus, write_serving
@@ -103,3 +103,6 @@ def test_the_probability_of_the_answer_is_the_mixture_over_the_passages(
         assert value == pytest.approx(sum(w * p for w, p in zip(weights, each, strict=True)), rel=1e-4, abs=1e-12)
     assert 0 < found[0] < 1
     assert found[0] == pytest.approx(found[4])  # the order does not matter
+    assert reward.missing(asked) is None
+    assert reward.missing(Question("q", "where")) == NO_ANSWER
+    assert reward.missing(Question("q", "where was name3 " * 30, ("name4",))) == TOO_LONG  # the model would refuse it
