@@ -67,7 +67,10 @@ class AdaptiveRewriter:
 
     @staticmethod
     def check_strategies(strategies: Sequence[str], rewriter: Any, serving: Path, always: Sequence[str] = ()) -> None:
-        """Raise UserError if the model or the rewriter does not know a strategy; called before anything is loaded."""
+        """Raise UserError if the model or the rewriter does not know a strategy, or `always` names another one; called before anything is
+        loaded."""
+        if other := [name for name in always if name not in strategies]:
+            raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
         from models.dmqr.choice import read_choice_manifest
 
         known = read_choice_manifest(Path(serving), check_files=False)["strategies"]

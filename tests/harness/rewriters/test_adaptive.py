@@ -199,6 +199,8 @@ def test_strategies_are_checked_before_anything_is_loaded(
     ):
         AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving)
     AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving, ("hop",))
+    with pytest.raises(UserError, match="always names 'gqr', which is not among the strategies: kwr, hop"):
+        AdaptiveRewriter.check_strategies(("kwr", "hop"), unbuilt, serving, ("hop", "gqr"))
     four = save_chooser(checkpoints["bert"], tmp_path / "four", (*STRATEGIES, "gqr"))
     with pytest.raises(UserError, match=r"extractive rewriter .* does not make 'gqr'"):
         AdaptiveRewriter.check_strategies(("kwr", "gqr"), unbuilt, four)
