@@ -145,7 +145,10 @@ def counts(found: MultiQueryHits, tokens: float) -> dict[str, float]:
     """The costs of one question that are counted; calls of rewriting have names of their own, so that a failed one is not taken for the reader's."""
     own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
     rewriting = found.rewrites.costs if found.rewrites else {}
-    named = {name.removeprefix("model_").replace("calls", "rewriter_calls"): value for name, value in rewriting.items()}
+    named = {
+        name if name == "choice_calls" else name.removeprefix("model_").replace("calls", "rewriter_calls"): value
+        for name, value in rewriting.items()
+    }
     return sum_costs(own, named)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import infer
 from datamodules.dmqr import RewriteData
+from datamodules.dmqr_choice import ChoiceData
 from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
@@ -21,6 +22,7 @@ from datamodules.t5 import SpanCorruptionData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_choice import ChoiceTrainer
 from trainers.dmqr_feedback import RewriterFeedbackTrainer
 from trainers.dmqr_words import WordSelectorTrainer
 from trainers.dmqr_words_feedback import WordFeedbackTrainer
@@ -35,6 +37,7 @@ KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folder
 CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
 OPTIONS = {
     "model": {
+        ChoiceTrainer,
         DrRagTrainer,
         ReRagTrainer,
         RewriterFeedbackTrainer,
@@ -43,7 +46,16 @@ OPTIONS = {
         WordFeedbackTrainer,
         WordSelectorTrainer,
     },
-    "data": {DrRagData, ReRagData, RewriteData, RewriteFeedbackData, SpanCorruptionData, WordData, WordFeedbackData},
+    "data": {
+        ChoiceData,
+        DrRagData,
+        ReRagData,
+        RewriteData,
+        RewriteFeedbackData,
+        SpanCorruptionData,
+        WordData,
+        WordFeedbackData,
+    },
     "selection": {SelectionOptions},
 }
 STUDIES = [

@@ -10,6 +10,7 @@ import pytest
 
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_choice import ChoiceData
 from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
@@ -29,6 +30,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
+from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.prompted import PromptRewriter
@@ -41,6 +43,7 @@ from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_choice import ChoiceTrainer
 from trainers.dmqr_feedback import RewriterFeedbackTrainer
 from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_words import WordSelectorTrainer
@@ -85,9 +88,12 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
+    ChoiceTrainer: {"strategies": ["kwr"], "pretrained": str(NOWHERE)},
+    ChoiceData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
     WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
     WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
+    AdaptiveRewriter: {"rewriter": None, "serving": NOWHERE},
     LlmRewriter: {"llm": None},
     PromptRewriter: {"llm": None, "prompt": "hyde"},
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
@@ -102,7 +108,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
-    "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
+    "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share", "kept_gain",
     "most_unchanged_share", "most_empty_share",
 }  # fmt: skip
 BUILDERS = (

@@ -122,6 +122,28 @@ def _words_card(trained_on: str) -> Card:
 WORDS_CARD = _words_card("how retrieval changes with and without each word")
 WORDS_FEEDBACK_CARD = _words_card("the rewards of sampled choices of words, by the objective {objective}")
 
+CHOICE_CARD = Card(
+    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
+    ("pretrained",),
+    """# DMQR-RAG adaptive choice: {names}
+
+Predicts for a question by which rewriting strategies a rewrite will add relevant passages to what the question finds.
+
+- Input: `{text_format}`, at most {max_tokens} tokens; the oldest words of earlier turns are left out first, the question never.
+- Output: one logit per strategy, log-odds in nats.  A strategy is chosen if its probability is at least {threshold:.4f}: the highest
+  threshold that keeps {kept_gain:.0%} of the validation questions' best gains.
+- Trained: from `{pretrained}`, on how retrieval changed with each strategy's rewrite.  It holds for that rewriter and that retriever.
+- Validation (questions held out by hash, or the folder that the config names): {validation}.
+- Data: {data}.
+
+## Usage
+
+{usage}
+
+`harness.rewriters.adaptive.AdaptiveRewriter` of Lightning RAG asks a rewriter for the chosen strategies only.
+""",
+)
+
 T5_CARD = Card(
     ("t5", "span-corruption"),
     ("pretrained",),
