@@ -1,4 +1,4 @@
-"""Build indexes, write questions and rewrites, mine hard negatives, label words, score passages, answer questions and evaluate, with exported
+"""Build indexes, write questions and rewrites, mine hard negatives, label words, reward rewrites, score passages, answer questions and evaluate, with exported
 checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
@@ -6,6 +6,7 @@ checkpoints.
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py label --config configs/infer/label_world.yaml
+    python infer.py feedback --config configs/infer/feedback_words_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py plan --config configs/infer/drrag_hotpotqa.yaml --gpu_memory_gib 24
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
@@ -36,6 +37,7 @@ from harness.commands.compare import check_compared, compare, systems_of
 from harness.commands.distill import check_distill, distill
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.export import export
+from harness.commands.feedback import check_feedback, feedback
 from harness.commands.index import index
 from harness.commands.label import check_label, label
 from harness.commands.llm_option import move_to_reader
@@ -47,7 +49,7 @@ from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, label, score, plan, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, label, feedback, score, plan, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -56,6 +58,7 @@ KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
     "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
+    "feedback": "The finished questions are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",
     "distill": "The rewrites so far are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
@@ -69,6 +72,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
         "plan": check_plan, "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
+        "feedback": check_feedback,
     }  # fmt: skip
     unbuilt: ClassVar = ("plan",)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
+from common.feedback import RewriteFeedback
 from common.progress import track
 from common.records import clean
 from common.retrieval import Retriever
@@ -59,6 +60,11 @@ class RewriteBatch(TokenBatch):
     rows_P: Tensor  # index of each row in the training or validation examples
     strategies: list[str]  # of each row
     step_strategies: list[str]  # of the optimizer step, over all ranks and accumulated batches; sorted
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, tokens of an input, and tokens of a rewrite, padding included."""
+        return (*self.ids_PT.shape, self.labels_PA.shape[1])
 
 
 @dataclass(frozen=True)
@@ -224,9 +230,9 @@ class RewriteData(StepData):
         examples = list(track(_distinct(self.train_sources), None, "reading training rewrites"))
         if self.validation_sources:
             held_out = list(track(_distinct(self.validation_sources), None, "reading validation rewrites"))
-            known = {_dialogue(each) for each in held_out}
-            return [each for each in examples if _dialogue(each) not in known], held_out
-        shares = [int.from_bytes(_digest(_dialogue(each))[:8], "big") / 2**64 for each in examples]
+            known = {dialogue(each) for each in held_out}
+            return [each for each in examples if dialogue(each) not in known], held_out
+        shares = [int.from_bytes(_digest(dialogue(each))[:8], "big") / 2**64 for each in examples]
         return (
             [each for each, share in zip(examples, shares, strict=True) if share >= self.validation_fraction],
             [each for each, share in zip(examples, shares, strict=True) if share < self.validation_fraction],
@@ -303,7 +309,7 @@ def _distinct(sources: Sequence[RewriteSource]) -> Iterator[RewriteExample]:
                 yield example
 
 
-def _dialogue(example: RewriteExample) -> str:
+def dialogue(example: RewriteExample | RewriteFeedback) -> str:
     """What all turns of a dialogue share: its first turn, which in the first example is the question."""
     return example.history[0] if example.history else example.question
 

@@ -3,7 +3,7 @@
 The counterpart of `models.causal_lm`: inputs and replies are token ids, which end with the end token.  Results do not depend on
 batch, order or padding.
 
-Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
+Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary, D hidden size.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import GenerationConfig, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.modeling_outputs import BaseModelOutput
 
 from common.progress import track_batches
 from models.devices import autocast
@@ -101,10 +102,20 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         labels_PA, real_PA = pad(replies, self.pad_id, max(map(len, replies)))
         return ids_PT, attention_PT, labels_PA.masked_fill(real_PA == 0, IGNORE)
 
-    def labels_logp(self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor) -> Tensor:
-        """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients."""
+    def labels_logp(
+        self, ids_PT: Tensor, attention_PT: Tensor, labels_PA: Tensor, source_P: Tensor | None = None
+    ) -> Tensor:
+        """Log-probability (P, A), fp32, of each label of a `reply_batch`; 0 for IGNORE; with gradients.
+
+        With `source_P` several replies share an input, which is encoded once: it is the row of each reply's input.
+        """
+        inputs: dict[str, Any] = {"input_ids": ids_PT}
+        if source_P is not None:
+            states_PTD = self.network.get_encoder()(input_ids=ids_PT, attention_mask=attention_PT).last_hidden_state
+            inputs = {"encoder_outputs": BaseModelOutput(states_PTD[source_P])}
+            attention_PT = attention_PT[source_P]
         logits_PAV = self.network(
-            input_ids=ids_PT,
+            **inputs,
             attention_mask=attention_PT,
             decoder_input_ids=self.network.prepare_decoder_input_ids_from_labels(labels_PA),
             use_cache=False,

@@ -25,7 +25,7 @@ SERVING = (
     "harness.runtime", "harness.llm",
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
-    "harness.synthesis",
+    "harness.synthesis", "harness.feedback",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr", "harness.evaluation.msrag",

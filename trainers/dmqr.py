@@ -3,187 +3,30 @@
 Shape legend: P rewrites, T tokens, A tokens of a rewrite.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar
 
-import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from common.answer_metrics import exact_match, f1
-from common.checks import check_above, check_at_least, check_dropout
-from common.errors import ArtifactError, UserError
 from common.records import clean
 from common.rewrites import Rewrites
 from datamodules.dmqr import RewriteBatch
 from datamodules.dmqr_recall import Recall, recalls
-from models.dmqr.rewrite_tokenizer import MIN_TOKENS
-from models.dmqr.rewriter import MergedType, Rewriter, base_model
-from models.dmqr.strategies import Pool
 from models.length_batching import IGNORE
-from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
-from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
-from trainers.dmqr_export import card_values, export_difference, on_fp32_base, tell_quantization
+from trainers.dmqr_rewriter_module import LOWER, RewriterModule
 from trainers.dmqr_validation import Validated, summary
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import DMQR_CARD
-from trainers.run.module import RunModule
-from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
-from trainers.run.throughput import flops_per_token
-
-LOWER = "lower data.rewrites_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
-BASE = "adapter_base"  # key in a checkpoint
 
 
-class RewriterTrainer(RunModule):
+class RewriterTrainer(RewriterModule):
     """Mean cross-entropy of the rewrites' tokens in an optimizer step, their ends included; inputs are not learned.
 
-    One model, one adapter for all strategies of the files, or one adapter for each; the input names the strategy in any case.
-    With LoRA, checkpoints hold the adapters alone, and the model that they belong to is compared by sha256 when training resumes.
-
-    Args:
-        pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
-        max_tokens: Maximum input length: strategy, history and question, in tokens.
-        max_rewrite_tokens: Maximum length of a rewrite, in tokens.
-        merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed.  For small T5s, which cannot copy a
-            name whose lower-case form their vocabulary lacks.
-        no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use; 0 for no
-            such limit.
-        pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
-        lora_rank: Rank of the LoRA adapter; null trains all weights.
-        base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory; needs
-            LoRA.  32 when null.  Exported is the adapter on the model's own fp32 weights.
-        adapters: `shared`: one adapter for all strategies.  `per_strategy`: one each for the strategies of the training files;
-            rows of a step change the adapter of their strategy alone.
-        lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
-        lora_dropout: Dropout rate of the adapter's input.
-        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear layer but
-            the head when null.
-        dropout: Dropout rate of a T5; the checkpoint's when null.
-        learning_rate: Peak learning rate, per optimizer step.
-        weight_decay: Weight decay of AdamW, on matrices only.
-        warmup_steps: Optimizer steps of linear warm-up.
-        schedule: `constant`, or `linear` decay to 0.
-        merged: Data type of the exported merged model.  The adapter is added in fp32 and kept in fp32 beside it.  With
-            per_strategy nothing is merged: of the exported base model.
-        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-
-    Raises:
-        MissingInputError: If the model is not on this machine.
-        UserError: If it generates no text, a number is out of range, or an option does not fit the model.
+    Options and errors are those of `RewriterModule`.
     """
 
-    checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
-
-    def __init__(
-        self,
-        pretrained: str = "google/flan-t5-base",
-        max_tokens: int = 256,
-        max_rewrite_tokens: int = 64,
-        merge_case: bool = False,
-        no_repeat_ngram: int = 0,
-        pool: str | None = None,
-        lora_rank: int | None = 16,
-        base_bits: BaseBits | None = None,
-        adapters: Literal["shared", "per_strategy"] = "shared",
-        lora_alpha: int = 32,
-        lora_dropout: float = 0.05,
-        lora_targets: list[str] | None = None,
-        dropout: float | None = None,
-        learning_rate: float = 3e-4,
-        weight_decay: float = 0.0,
-        warmup_steps: int = 0,
-        schedule: Literal["constant", "linear"] = "linear",
-        merged: MergedType = "float32",
-        gradient_checkpointing: bool = False,
-    ) -> None:
-        self.check_options(
-            max_tokens, max_rewrite_tokens, no_repeat_ngram, lora_rank, base_bits, adapters, lora_alpha, lora_dropout, dropout,
-            learning_rate, weight_decay, warmup_steps,
-        )  # fmt: skip
-        super().__init__()
-        self.save_hyperparameters()
-        strategies = Pool.load(Path(pool) if pool else None).strategies
-        self.rewriter = Rewriter.build(
-            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits, merge_case,
-            no_repeat_ngram,
-        )  # fmt: skip
-        self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
-        self.shapes: dict[str, PreTrainedModel] = {}  # in the place of a quantized network, for memory and FLOPs
-        if base_bits is not None:
-            self.shapes["rewriter"] = unquantized_shape(self.rewriter.network)
-        self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
-        if lora_rank is not None and adapters == "shared":
-            add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
-        self._count_flops()
-        self.train()
-
-    @staticmethod
-    def check_options(
-        max_tokens: int, max_rewrite_tokens: int, no_repeat_ngram: int, lora_rank: int | None, base_bits: int | None,
-        adapters: str, lora_alpha: int, lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float,
-        warmup_steps: int,
-    ) -> None:  # fmt: skip
-        """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
-        if adapters == "per_strategy" and lora_rank is None:
-            raise UserError("model.adapters per_strategy needs LoRA: give model.lora_rank, such as 16.")
-        check_base_bits(base_bits, lora_rank)
-        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
-        check_at_least(1, max_rewrite_tokens=max_rewrite_tokens)
-        check_at_least(1, ", or null to train all weights", lora_rank=lora_rank)
-        check_at_least(0, no_repeat_ngram=no_repeat_ngram, weight_decay=weight_decay, warmup_steps=warmup_steps)
-        check_above(0, learning_rate=learning_rate)
-        check_at_least(1, lora_alpha=lora_alpha)
-        check_dropout(dropout=dropout, lora_dropout=lora_dropout)
-
-    @cached_property
-    def base(self) -> dict[str, Any]:
-        """Name and sha256 of the model that the adapter belongs to; empty without one."""
-        return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
-
-    def setup(self, stage: str) -> None:
-        """Check the precision, add the strategies' adapters, print the memory that a step needs, and refuse what cannot fit.
-
-        Raises:
-            UserError: If validation has a strategy that has no adapter, or a step needs more memory than there is.
-        """
-        super().setup(stage)
-        if self.hparams.base_bits is not None:
-            check_quantized_device(self.trainer.strategy.root_device)
-            half = str(self.trainer.precision).startswith("bf16")
-            compute_in(self.rewriter.network, torch.bfloat16 if half else torch.float32)
-        if self.hparams.adapters == "per_strategy":
-            data = self.trainer.datamodule
-            unknown = sorted({each.example.strategy for each in data.held_out} - set(data.strategies))
-            if unknown:
-                raise UserError(
-                    f"validation holds rewrites by {unknown[0]!r}, and training none, so that it has no adapter: set "
-                    "model.adapters to shared, or give other files."
-                )
-            self._add_adapters(data.strategies)
-        if stage == "fit":
-            batch: RewriteBatch = next(iter(self.trainer.datamodule.train_dataloader()))
-            check_memory(
-                self.trainer, {"rewriter": self.rewriter.network}, [(batch.examples, batch.ids_PT.shape[1])], LOWER,
-                {"rewriter": batch.labels_PA.shape[1]}, shapes=self.shapes,
-            )  # fmt: skip
-
-    def _add_adapters(self, strategies: Sequence[str]) -> None:
-        """One for each strategy, unless there are some."""
-        if self.rewriter.adapters is None:
-            self.rewriter.add_adapters(strategies[:1], *self.lora_options)
-            self._count_flops()  # a token is multiplied with one of them
-            self.rewriter.add_adapters(strategies[1:], *self.lora_options)
-            self.train(self.training)  # the mode of what was added, too
-
-    def _count_flops(self) -> None:
-        for shape in self.shapes.values():
-            if adapters_of(self.rewriter.network):
-                with torch.device("meta"):
-                    add_adapter(shape, *self.lora_options)
-        self.flops_per_token = flops_per_token(self.shapes.get("rewriter", self.rewriter.network))
+    card: ClassVar = DMQR_CARD
+    lower: ClassVar = LOWER.format("data.rewrites_per_step")
 
     def forward(self, batch: RewriteBatch) -> Tensor:
         """Negative log-likelihood of every token of the rewrites, (P, A), nats, fp32; 0 for padding."""
@@ -195,21 +38,7 @@ class RewriterTrainer(RunModule):
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
         self.add_shares({"train/loss_nats": share})
-        self._idle = self._parameters_without(batch.step_strategies)
-        if self.trainer.world_size > 1:  # DDP waits for a gradient of every weight
-            share = share + sum(each.sum() for each in self._parameters_without(batch.strategies)) * 0.0
-        return share * self.backward_passes
-
-    def _parameters_without(self, strategies: Sequence[str]) -> list[torch.nn.Parameter]:
-        """The weights of adapters of other strategies than these, where each has its own."""
-        network = self.rewriter.network
-        names = adapters_of(network) if self.rewriter.adapters is not None else ()
-        return [each for name in names if name not in strategies for each in adapter_parameters(network, name)]
-
-    def on_after_backward(self) -> None:
-        """Remove gradients of adapters that have no row in the whole step: neither decay nor momentum may change them."""
-        for each in self._idle:
-            each.grad = None
+        return self._scaled(share, batch.strategies, batch.step_strategies)
 
     def validation_step(self, batch: RewriteBatch, batch_index: int) -> None:
         """Collect each row's loss and tokens, the scores of the rewrites that are generated, and the recall of searched questions."""
@@ -257,78 +86,6 @@ class RewriterTrainer(RunModule):
         """See `trainers.dmqr_validation.summary`."""
         return summary(results, self._recall_name)
 
-    def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW on what is trained; after warm-up constant, or linear decay to 0."""
-        groups = decay_groups(self.rewriter.parameters(), self.hparams.learning_rate, self.hparams.weight_decay)
-        warmup, schedule = self.hparams.warmup_steps, self.hparams.schedule
-        steps = total_steps(self.trainer, warmup) if schedule == "linear" else None
-        return scheduled_adamw(groups, schedule, warmup, steps)
-
-    # Checkpoints
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """The weights; with LoRA those of the adapter alone."""
-        state = super().state_dict(*args, **kwargs)
-        if not self.hparams.lora_rank:
-            return state
-        return {name: value for name, value in state.items() if name in self._trained}
-
-    def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load weights; what is frozen stays as it is.  Errors as in `RunModule`."""
-        if self.hparams.adapters == "per_strategy":
-            self._add_adapters(adapter_names(state_dict))
-        if self.hparams.lora_rank and state_dict.keys() == self._trained:
-            return super().load_state_dict(state_dict, strict=False)
-        return super().load_state_dict(state_dict, *args, **kwargs)
-
-    @property
-    def _trained(self) -> set[str]:
-        return {name for name, parameter in self.named_parameters() if parameter.requires_grad}
-
-    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the validation results.
-
-        Raises:
-            ArtifactError: If the checkpoint's adapter belongs to another model.
-        """
-        ours, theirs = self.base, checkpoint.get(BASE, {})
-        if ours.get("sha256") != theirs.get("sha256"):
-            raise ArtifactError(
-                f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those of "
-                f"{self.hparams.pretrained}: resume with the model that it was trained on."
-            )
-        super().on_load_checkpoint({**checkpoint, BASE: ours})
-
-    # Export
-
-    def next_step(self, serving: Path) -> str:
-        """See `RunModule`."""
-        strategies = ", ".join(self.trainer.datamodule.strategies)
-        return (
-            "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
-            f"harness.rewriters.trained.TrainedRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
-            f"--strategy.init_args.strategies '[{strategies}]'"
-        )
-
-    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
-        """Write model, adapters, model card and manifest into a serving folder.
-
-        Args:
-            folder: An empty folder.
-            provenance: Versions, commit and data digests, stored unchanged.
-        """
-        strategies = self.trainer.datamodule.strategies
-        task, values = card_values(self.rewriter, strategies, self.hparams.lora_rank)
-        self.write_card(folder, DMQR_CARD, task, values, provenance)
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
-        exact.save(
-            folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,
-            base_bits=self.hparams.base_bits, **provenance,
-        )  # fmt: skip
-
     def export_difference(self, folder: Path, batch: RewriteBatch) -> float:
-        """See `trainers.dmqr_export.export_difference`.  With a quantized base, that on the model's own weights is compared."""
-        exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
-        if exact is not self.rewriter:
-            tell_quantization(self.rewriter, exact, batch, self.hparams.base_bits)
-        return export_difference(exact.eval().cpu().float(), folder, batch, self.hparams)
+        """Largest difference of a token's log-probability, nats, to the exported files; see `trainers.dmqr_export`."""
+        return self._difference(folder, batch)

@@ -9,7 +9,7 @@ policy_gradient   rewards against the group's mean, with clipped importance weig
 Every function gives one rank's share of an optimizer step's mean: the sum over ranks and accumulated batches is the step's loss,
 however the step was split.  A group is the candidates of one question (and strategy); all its candidates are on one rank.
 
-Shape legend: G groups, N candidates (padded).
+Shape legend: G groups, N candidates (padded), D decisions of a candidate (padded).
 """
 
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from common.checks import check_above, check_at_least, check_choice
 
 Objective = Literal["best_of_n", "dpo", "ranking", "policy_gradient"]
 OBJECTIVES = get_args(Objective)
+MOST_RATIO = 20.0  # nats; log of the greatest importance weight that is computed
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Groups:
 
     @property
     def best(self) -> Tensor:
-        """Place of the best candidate of each group, (G,); of equal ones the first."""
+        """Place of the best candidate of each group, (G,); of equal ones the first, so data modules sort them; 0 without any."""
         return self.rewards_GN.masked_fill(~self.known_GN, -torch.inf).argmax(dim=1)
 
     @property
@@ -89,13 +90,19 @@ class FeedbackObjective:
     def units(self, groups: Groups) -> Tensor:
         """Number (scalar) of what the loss is a mean over: tokens of best candidates, pairs, or groups."""
         if self.name == "best_of_n":
-            return groups.tokens_GN.gather(1, groups.best[:, None]).sum()
+            tokens_G = groups.tokens_GN.gather(1, groups.best[:, None]).squeeze(1)
+            return (tokens_G * groups.known_GN.any(dim=1)).sum()
         if self.name == "dpo":
             return groups.pairs(self.least_gap).sum()
         return groups.known_GN.any(dim=1).sum()
 
     def __call__(
-        self, logp_GN: Tensor, groups: Groups, step_units: float, divergence_G: Tensor | None = None
+        self,
+        logp_GN: Tensor,
+        groups: Groups,
+        step_units: float,
+        divergence_G: Tensor | None = None,
+        ratio_GND: Tensor | None = None,
     ) -> Tensor:
         """This rank's share of the step's loss, nats (ranking: nats per token; policy_gradient: also in units of the reward).
 
@@ -104,13 +111,16 @@ class FeedbackObjective:
             groups: What is known of them.
             step_units: `units` of the whole step.
             divergence_G: Of policy_gradient: KL divergence of every group's policy from the reference.
+            ratio_GND: Of policy_gradient: log-ratios to the sampling policy of the decisions that make up each candidate, equally many
+                in a group, 0 for padding;
+                each then has a clipped importance weight of its own, as the tokens have in GRPO.
         """
-        shares = {
-            "best_of_n": imitation, "dpo": self._dpo, "ranking": self._ranking, "policy_gradient": self._policy_gradient,
-        }  # fmt: skip
-        loss = shares[self.name](logp_GN, groups)
-        if self.name == "policy_gradient" and divergence_G is not None:
-            loss = loss + self.kl_weight * divergence_G.sum()
+        if self.name == "policy_gradient":
+            loss = self._policy_gradient(logp_GN, groups, ratio_GND)
+            loss = loss if divergence_G is None else loss + self.kl_weight * divergence_G.sum()
+        else:
+            shares = {"best_of_n": imitation, "dpo": self._dpo, "ranking": self._ranking}
+            loss = shares[self.name](logp_GN, groups)
         return loss / max(1.0, step_units)
 
     def _dpo(self, logp_GN: Tensor, groups: Groups) -> Tensor:
@@ -133,12 +143,17 @@ class FeedbackObjective:
         best_G = mean_GN.gather(1, groups.best[:, None]).squeeze(1)
         return (ranked_G - self.imitation_weight * best_G * groups.known_GN.any(dim=1)).sum()
 
-    def _policy_gradient(self, logp_GN: Tensor, groups: Groups) -> Tensor:
-        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled."""
-        weight_GN = (logp_GN - groups.sampled_GN).exp()
-        clipped_GN = weight_GN.clamp(1 - self.clip, 1 + self.clip)
-        advantages_GN = groups.advantages
-        gain_GN = torch.minimum(weight_GN * advantages_GN, clipped_GN * advantages_GN) * groups.times_GN
+    def _policy_gradient(self, logp_GN: Tensor, groups: Groups, ratio_GND: Tensor | None) -> Tensor:
+        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled; summed over decisions, if each
+        has its w."""
+        if ratio_GND is None:
+            ratio_GND = (logp_GN - groups.sampled_GN)[:, :, None]
+        # an infinite weight would have the gradient 0 * inf, also where it is clipped
+        weight_GND = ratio_GND.clamp(max=MOST_RATIO).exp()
+        clipped_GND = weight_GND.clamp(1 - self.clip, 1 + self.clip)
+        advantages_GN1 = groups.advantages[:, :, None]
+        # a padded decision adds the advantages, whose sum over the samples of a group is 0
+        gain_GN = torch.minimum(weight_GND * advantages_GN1, clipped_GND * advantages_GN1).sum(dim=2) * groups.times_GN
         return -(gain_GN.sum(dim=1) / groups.times_GN.sum(dim=1).clamp(min=1)).sum()
 
 
@@ -146,3 +161,33 @@ def imitation(logp_GN: Tensor, groups: Groups) -> Tensor:
     """Negative log-likelihood of the best candidates, summed over groups, nats."""
     best_G = logp_GN.gather(1, groups.best[:, None]).squeeze(1)
     return -(best_G * groups.known_GN.any(dim=1)).sum()
+
+
+def sampled_divergence(logp_GN: Tensor, groups: Groups) -> Tensor:
+    """Estimate of the KL divergence between model and reference, from the samples of each group: (G,), nats, at least 0.
+
+    Half the mean square of log(p / reference).  Its gradient at samples of the model is that of KL(model || reference), and it grows
+    linearly with the log-ratio, unlike that of p / reference - 1 - log(p / reference) (Schulman 2020, "Approximating KL divergence").
+    """
+    return _mean_of_samples((logp_GN - groups.reference_GN).square() / 2, groups)
+
+
+def forward_kl(logp_GN: Tensor, groups: Groups) -> Tensor:
+    """Mean over the samples of each group of log(reference / p): (G,), nats.
+
+    If the reference wrote them, its expectation is KL(reference || model); a mean of few samples may be below 0.
+    """
+    return _mean_of_samples(groups.reference_GN - logp_GN, groups)
+
+
+def expected_reward(logp_GN: Tensor, groups: Groups) -> Tensor:
+    """Reward that the model expects if it may write the recorded candidates alone: (G,); 0 without any."""
+    known_GN = groups.known_GN
+    share_GN = logp_GN.masked_fill(~known_GN, -torch.inf).softmax(dim=1).masked_fill(~known_GN, 0.0)
+    return (share_GN * groups.rewards_GN).sum(dim=1)
+
+
+def _mean_of_samples(values_GN: Tensor, groups: Groups) -> Tensor:
+    """The mean of each group, in which a candidate counts as often as it was sampled; 0 without samples."""
+    drawn_GN = values_GN.masked_fill(groups.times_GN == 0, 0.0) * groups.times_GN
+    return drawn_GN.sum(dim=1) / groups.times_GN.sum(dim=1).clamp(min=1)

@@ -26,7 +26,7 @@ from harness.evaluation.tables import Cell, Cells, Table
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
 KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
 COSTS = (
-    "retriever_calls", "model_calls", "rewriter_calls", "fallbacks", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd",
+    "retriever_calls", "model_calls", "rewriter_calls", "choice_calls", "fallbacks", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd",
 )  # fmt: skip
 
 

@@ -16,9 +16,14 @@ PROMPT = "rewrite_turn"
 
 
 def reads_history(system: object) -> bool:
-    """Whether a strategy or retriever, built or not, takes the earlier turns of a question: its rewriter has `reads_history`."""
+    """Whether a strategy or retriever, built or not, takes the earlier turns of a question: its rewriter has `reads_history`, or
+    the rewriter around which that one is built."""
     rewriter = getattr(system, "rewriter", None)
-    return bool(getattr(getattr(rewriter, "class_type", type(rewriter)), "reads_history", False))
+    if rewriter is None:
+        return False
+    return bool(getattr(getattr(rewriter, "class_type", type(rewriter)), "reads_history", False)) or reads_history(
+        rewriter
+    )
 
 
 def joined(turns: Sequence[str], question: str) -> str:

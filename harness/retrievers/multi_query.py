@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from common.checks import Precision, check_at_least, check_choice
-from common.command_line import call_with_known
 from common.errors import UserError
 from common.records import Passage, Question, Ranked, clean
 from common.retrieval import reciprocal_rank_fusion
@@ -18,6 +17,7 @@ from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.llm.conversation import reads_history, with_turns
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
+from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.dialogue import stand_alone
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
@@ -191,14 +191,8 @@ class MultiQueryRetriever:
             raise UserError(
                 f"judged_by is {judged_by!r}; allowed with this fusion, rewriter and strategies: {allowed}."
             )
-        if rewriter is None:
-            return
-        if not strategies or len(set(strategies)) < len(strategies):
-            raise UserError(f"strategies is {list(strategies)}; it must name at least one, each once.")
-        if check := getattr(getattr(rewriter, "class_type", type(rewriter)), "check_strategies", None):
-            options = getattr(rewriter, "init_args", None)
-            if options is not None:  # not built yet; a rewriter that is built refuses a strategy when it is asked
-                call_with_known(check, {**options, "strategies": strategies})
+        if rewriter is not None:
+            check_strategies(rewriter, strategies)
 
     @staticmethod
     def memory(

@@ -6,8 +6,7 @@ par   the question with words of the first search's best passages, as RM3 does i
 hop   the words that stay with the words that join: what is still to be found, by the names that were found.  Ours
 """
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from common.checks import Precision, check_at_least, check_share
@@ -15,8 +14,11 @@ from common.errors import UserError
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.rewriters.sample_seeds import seed_of
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
+from models.dmqr.word_choices import SampledWords, joining, log_odds_of, queries_of, sample_choices, staying
+from models.dmqr.word_policy import WordPolicy
 from models.dmqr.word_selector import ScoredWord, WordScores, WordSelector
 
 STRATEGIES = ("kwr", "cce", "par", "hop")
@@ -61,9 +63,10 @@ class ExtractiveRewriter:
     ) -> None:
         self.check_options(passages, stay_probability, core_share, join_probability, join_words)
         self.model = WordSelector.load(Path(serving), device, precision)
-        self.name = _name(serving)
+        self.name, self.serving = _name(serving), Path(serving)
         self.feedback = passages
-        self.stay_log_odds, self.join_log_odds = _log_odds(stay_probability), _log_odds(join_probability)
+        self.stay_probability, self.join_probability = stay_probability, join_probability
+        self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
         self.core_share, self.join_words = core_share, join_words
 
     @staticmethod
@@ -126,83 +129,91 @@ class ExtractiveRewriter:
                 "harness.strategies.dmqr.Dmqr, which give it."
             )
         texts = [clean(question.text) for question in questions]
-        pairs = [(text, hit.passage) for text, hits in zip(texts, found, strict=True) for hit in hits[: self.feedback]]
         tokens = self.model.tokens_read
-        scores = iter(self.model.scores(pairs))
+        read = self._read(texts, found)
         tokens_each = (self.model.tokens_read - tokens) / max(1, len(questions))
         result = []
-        for text, hits in zip(texts, found, strict=True):
-            each = [next(scores) for _ in hits[: self.feedback]]
-            read = [one for one in each if one is not None]
-            queries, why = self._queries(text, strategies, read, bool(each))
-            costs = {"model_calls": float(len(read)), "tokens": tokens_each}
+        for text, hits, scores in zip(texts, found, read, strict=True):
+            queries, why = self._queries(text, strategies, scores, bool(hits))
+            costs = {"model_calls": float(len(scores)), "tokens": tokens_each}
             result.append(with_fallbacks(text, strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, result)
         return result
+
+    def policy(self, strategies: Sequence[str], temperature: float) -> WordPolicy:
+        """The policy that `sample` draws from.
+
+        Raises:
+            UserError: If a strategy is unknown, or the temperature or a probability gives no policy.
+        """
+        _check_known(self.name, strategies)
+        return WordPolicy(self.feedback, self.stay_probability, self.join_probability, temperature, tuple(strategies))
+
+    def sample(
+        self,
+        questions: Sequence[Question],
+        strategies: Sequence[str],
+        found: Sequence[Sequence[Ranked]],
+        samples: int,
+        temperature: float,
+        seed: int,
+    ) -> list[SampledWords]:
+        """The greedy choice of words and samples of the policy, for every question in order; each choice once.
+
+        A choice makes the queries of all strategies.  Samples of a question do not depend on the other questions of the call.
+
+        Args:
+            questions: The questions.
+            strategies: Among kwr, cce, par and hop.
+            found: What the first search found for each question, best first.
+            samples: Draws per question.
+            temperature: See `policy`.
+            seed: Of the draws.
+
+        Raises:
+            UserError: As `policy`.
+        """
+        policy = self.policy(strategies, temperature)
+        texts = [clean(question.text) for question in questions]
+        sampled = []
+        for text, hits, scores in zip(texts, found, self._read(texts, found), strict=True):
+            if not scores:
+                why = self._nothing_read(bool(hits))
+                sampled.append(SampledWords(text, (), (), why))
+                continue
+            read_text = self.model.encode.text(text)
+
+            def queries(
+                stays: Sequence[ScoredWord], joins: Sequence[str], text: str = text, read: str = read_text
+            ) -> tuple[str, ...]:
+                made = queries_of(text, read, stays, joins, self.core_share)
+                return tuple(dict.fromkeys(made[name] for name in strategies if made.get(name)))
+
+            choices = sample_choices(scores, policy, self.join_words, samples, seed_of(seed, text), queries)
+            sampled.append(SampledWords(read_text, tuple(hit.passage for hit in hits[: self.feedback]), choices))
+        return sampled
+
+    def _read(self, texts: Sequence[str], found: Sequence[Sequence[Ranked]]) -> list[list[WordScores]]:
+        """The scores of each question's first passages; none for a question that is too long."""
+        pairs = [(text, hit.passage) for text, hits in zip(texts, found, strict=True) for hit in hits[: self.feedback]]
+        scores = iter(self.model.scores(pairs))
+        return [[one for one in [next(scores) for _ in hits[: self.feedback]] if one is not None] for hits in found]
 
     def _queries(
         self, question: str, strategies: Sequence[str], read: Sequence[WordScores], found: bool
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """The queries by strategy, and why one may be missing."""
         if not read:
-            too_long = (
-                f"the question leaves no room in the {self.model.encode.max_tokens} tokens that the rewriter reads"
-            )
-            return {}, dict.fromkeys(strategies, too_long if found else NOTHING_FOUND)
-        read_text = self.model.encode.text(question)
+            return {}, dict.fromkeys(strategies, self._nothing_read(found))
         stays = staying(read, self.stay_log_odds)
-        words = " ".join(joining(read, self.join_log_odds, self.join_words))
-        kept = written(read_text, stays)
-        made = {"kwr": kept, "cce": written(read_text, core(stays, self.core_share))}
-        if words:
-            made |= {"par": f"{question} {words}", "hop": f"{kept} {words}".strip()}
+        joins = joining(read, self.join_log_odds, self.join_words)
+        made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
         return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}
 
-
-def staying(read: Sequence[WordScores], least: float) -> list[ScoredWord]:
-    """The question's words whose mean log-odds over the passages reach `least`, in order."""
-    means = [
-        ScoredWord(columns[0].word, sum(each.log_odds for each in columns) / len(columns))
-        for columns in zip(*(scores.stays for scores in read), strict=True)
-    ]
-    return [each for each in means if each.log_odds >= least]
-
-
-def core(words: Sequence[ScoredWord], share: float) -> list[ScoredWord]:
-    """The most probable share of the words, at least one of them, in order; of equal ones the first."""
-    count = math.ceil(share * len(words))
-    kept = sorted(range(len(words)), key=lambda place: (-words[place].log_odds, place))[:count]
-    return [words[place] for place in sorted(kept)]
-
-
-def joining(read: Sequence[WordScores], least: float, most: int) -> list[str]:
-    """The passages' words that join, in lower case: the most probable ones, in the order of the passages and of the places where they are
-    most probable.
-
-    Args:
-        read: The words of each passage, the best passage first.
-        least: Least log-odds.
-        most: Maximum number of words.
-    """
-    best: dict[str, tuple[float, int, ScoredWord]] = {}
-    for place, scores in enumerate(read):
-        for each in scores.joins:
-            if each.log_odds >= least and (each.word.text not in best or each.log_odds > best[each.word.text][0]):
-                best[each.word.text] = each.log_odds, place, each
-    chosen = sorted(best.values(), key=lambda found: (-found[0], found[1], found[2].word.start))[:most]
-    return [each.word.text for _, _, each in sorted(chosen, key=lambda found: (found[1], found[2].word.start))]
-
-
-def written(text: str, words: Iterable[ScoredWord]) -> str:
-    """Words as the text writes them, with blanks between."""
-    return " ".join(text[each.word.start : each.word.end] for each in words)
-
-
-def _log_odds(probability: float) -> float:
-    if probability in (0, 1):
-        return math.inf if probability else -math.inf
-    return math.log(probability / (1 - probability))
+    def _nothing_read(self, found: bool) -> str:
+        too_long = f"the question leaves no room in the {self.model.encode.max_tokens} tokens that the rewriter reads"
+        return too_long if found else NOTHING_FOUND
 
 
 def _name(serving: Path) -> str:

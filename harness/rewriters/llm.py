@@ -14,6 +14,7 @@ from harness.llm.structured import Parsed as Asked
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.memory_needs import Load, Memory
+from harness.runtime.provenance import construct
 from models.dmqr.strategies import REASON, Parsed, Pool, Strategy, parse_output
 
 
@@ -51,7 +52,7 @@ class LlmRewriter:
         self.check_options(pool, repairs, max_tokens, temperature)
         self.llm, self.adaptive, self.repairs = llm, adaptive, repairs
         self.max_tokens, self.temperature = max_tokens, temperature
-        self.pool = _loaded(pool)
+        self.pool, self._file = _loaded(pool), pool
         self.name = f"{llm.name}{', adaptive' if adaptive else ''}"
 
     @staticmethod
@@ -86,6 +87,12 @@ class LlmRewriter:
     @property
     def _kind(self) -> str:
         return "selection" if self.adaptive else "rewriting"
+
+    def without_choice(self) -> "LlmRewriter":
+        """The same rewriter with all strategies for every question."""
+        options = {"repairs": self.repairs, "max_tokens": self.max_tokens, "temperature": self.temperature}
+        rewriter: LlmRewriter = construct(LlmRewriter, llm=self.llm, pool=self._file, adaptive=False, **options)
+        return rewriter
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, or by those that the model selects; one line counts the fallbacks.

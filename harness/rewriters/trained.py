@@ -1,6 +1,8 @@
 """Rewrites questions with a trained rewriter: a T5 or a causal LM that `trainers.dmqr` has exported."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from common.checks import Precision
@@ -8,10 +10,22 @@ from common.errors import UserError
 from common.records import Question, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
+from harness.rewriters.sample_seeds import seed_of
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
 
 EMPTY = "the rewrite is empty"
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRewrite:
+    """A rewrite of one question by one strategy."""
+
+    rewrite: str  # as it was written
+    queries: tuple[str, ...]  # none if it has no word
+    log_probability: float  # nats, of the text and its end, at temperature 1
+    times: int  # how often it was sampled
+    greedy: bool
 
 
 class TrainedRewriter:
@@ -36,7 +50,7 @@ class TrainedRewriter:
         from models.dmqr.rewriter import Rewriter
 
         self.model = Rewriter.load(Path(serving), device, precision)
-        self.name = _name(serving)
+        self.name, self.serving = _name(serving), Path(serving)
 
     @property
     def strategies(self) -> tuple[str, ...]:
@@ -81,16 +95,78 @@ class TrainedRewriter:
         tokens = tokens_read(self.model.lm)
         written = self.model.rewrite([(each.text, each.history) for each in questions], strategies)
         tokens_each = (tokens_read(self.model.lm) - tokens) / max(1, len(questions))
-        too_long = f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"
         found = []
         for question, texts in zip(questions, written, strict=True):
             queries = {name: self.model.queries(text or "", name) for name, text in texts.items()}
-            why = {name: too_long if text is None else EMPTY for name, text in texts.items()}
+            why = {name: self._too_long if text is None else EMPTY for name, text in texts.items()}
             calls = sum(text is not None for text in texts.values())
             costs = {"model_calls": float(calls), "tokens": tokens_each}
             found.append(with_fallbacks(clean(question.text), strategies, queries, why, costs=costs))
         tell_fallbacks(self.name, found)
         return found
+
+    def sample(
+        self, questions: Sequence[Question], strategies: Sequence[str], samples: int, temperature: float, seed: int
+    ) -> list[dict[str, tuple[SampledRewrite, ...] | str]]:
+        """The greedy rewrite and samples of every question by every strategy: each text once, the greedy one first.
+
+        Samples of a question do not depend on the other questions of the call.  Empty samples are left out.
+
+        Args:
+            questions: The questions.
+            strategies: Among those that it was trained on.
+            samples: Draws per question and strategy.
+            temperature: Divides the logits of the draws; greater values make them more different.
+            seed: Of the draws.
+
+        Returns:
+            By question and strategy; why there is none, if all are empty or the question is too long.
+
+        Raises:
+            UserError: If the rewriter was not trained on a strategy.
+        """
+        from models.dmqr.rewrite_sampling import rewrites_logp, sampled_texts
+        from models.token_choice import Choice
+
+        _check_known(self.name, self.strategies, strategies)
+        pairs = [(question, name) for question in questions for name in strategies]
+        encoded = self.model.encode([self.model.task(each.text, name, each.history) for each, name in pairs])
+        rows = [
+            (
+                place,
+                Choice(temperature, seed_of(seed, clean(each.text), *each.history, name, draw)) if draw else Choice(),
+            )
+            for place, (each, name) in enumerate(pairs)
+            if encoded[place] is not None
+            for draw in range(samples + 1)
+        ]
+        texts = sampled_texts(
+            self.model, [encoded[place] or [] for place, _ in rows], [pairs[place][1] for place, _ in rows],
+            [choice for _, choice in rows],
+        )  # fmt: skip
+        times: list[Counter[str]] = [Counter() for _ in pairs]
+        greedy = [""] * len(pairs)
+        for (place, choice), text in zip(rows, texts, strict=True):
+            times[place][text] += bool(choice.temperature)
+            greedy[place] = greedy[place] if choice.temperature else text
+        distinct = [(place, text) for place, counts in enumerate(times) for text in counts if text]
+        logps = rewrites_logp(
+            self.model, [encoded[place] or [] for place, _ in distinct], [text for _, text in distinct],
+            [pairs[place][1] for place, _ in distinct],
+        )  # fmt: skip
+        found: list[list[SampledRewrite]] = [[] for _ in pairs]
+        for (place, text), logp in zip(distinct, logps, strict=True):
+            queries = self.model.queries(text, pairs[place][1])
+            found[place].append(SampledRewrite(text, queries, logp, times[place][text], text == greedy[place]))
+        each_found = iter(
+            tuple(candidates) or (self._too_long if encoded[place] is None else EMPTY)
+            for place, candidates in enumerate(found)
+        )
+        return [{name: next(each_found) for name in strategies} for _ in questions]
+
+    @property
+    def _too_long(self) -> str:
+        return f"the question is longer than the {self.model.encode.max_tokens} tokens that the rewriter reads"
 
 
 def _name(serving: Path) -> str:

@@ -12,20 +12,19 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForTokenClassification, AutoTokenizer, PreTrainedModel
 
 from common.checks import Precision
-from common.errors import UserError
 from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
+from models.encoders import dropout_rates, new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, save_network
 from models.pair_export import pair_tokenizer
 from models.parallel_batches import each_batch
-from models.pretrained import resolve
 from models.sdpa import use_fp32_on_cpu
 from models.serving_manifest import read_manifest
 from models.token_count import CountsTokens
@@ -85,26 +84,33 @@ class WordSelector(CountsTokens, nn.Module):
             MissingInputError: If the model is not on this machine.
             UserError: If it is no encoder, or max_tokens exceeds its positions.
         """
-        folder = str(resolve(pretrained))
-        config = AutoConfig.from_pretrained(folder)
-        if type(config) not in AutoModelForTokenClassification._model_mapping or config.is_encoder_decoder:
-            raise UserError(
-                f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
-            )
-        room = getattr(config, "max_position_embeddings", None)
-        if room is not None and config.pad_token_id and config.model_type in ("roberta", "xlm-roberta", "camembert"):
-            room -= config.pad_token_id + 1  # their positions begin after the padding token's
-        if room is not None and max_tokens > room:
-            raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
-        encode = WordPairEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
-        rates = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
-        options: dict[str, Any] = {} if dropout is None else dict.fromkeys(rates, dropout)
-        options |= {"num_labels": 2, "id2label": LABELS, "label2id": {name: i for i, name in LABELS.items()}}
-        network = load_network(AutoModelForTokenClassification, folder, new_head=True, dtype=torch.float32, **options)
+        network, tokenizer = new_classifier(AutoModelForTokenClassification, pretrained, LABELS, max_tokens, dropout)
+        encode = WordPairEncoder(tokenizer, max_tokens)
         head = network.get_submodule("classifier")
         with torch.no_grad():  # an optimizer moves a bias by its learning rate per step: too slowly for rare words
             head.bias.copy_(torch.tensor([math.log(PRIOR[each] / (1 - PRIOR[each])) for each in LABELS]))
         return cls(network, encode)
+
+    @classmethod
+    def start(cls, serving: Path, dropout: float | None = None) -> Self:
+        """A trained selector to train further, with its head and its maximum length.
+
+        Args:
+            serving: Folder that training exported.
+            dropout: Rate for hidden states and attention; the folder's when None.
+
+        Raises:
+            MissingInputError: If the folder does not exist.
+            ArtifactError: If it is corrupt, of another kind or text format.
+        """
+        return cls._read(serving, **dropout_rates(dropout))
+
+    @classmethod
+    def _read(cls, serving: Path, **options: Any) -> Self:
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        folder = str(Path(serving) / PART)
+        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32, **options)
+        return cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
 
     @classmethod
     def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
@@ -122,10 +128,7 @@ class WordSelector(CountsTokens, nn.Module):
         """
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
-        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
-        folder = str(Path(serving) / PART)
-        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
-        selector = cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
+        selector = cls._read(serving)
         selector.inference_dtype = dtype
         return selector.to(where).eval()
 
@@ -157,7 +160,7 @@ class WordSelector(CountsTokens, nn.Module):
             ids_PT, types_PT, attention_PT = (each.to(device, non_blocking=True) for each in self.encode.pad(chosen))
             with autocast(device, self.inference_dtype):
                 logits_PTL = self(ids_PT, types_PT, attention_PT)
-            return [_scores(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
+            return [scored_words(*pair) for pair in zip(chosen, logits_PTL.tolist(), strict=True)]
 
         found: list[WordScores | None] = [None] * len(pairs)
         batches = length_batches([len(each.ids) for each in sequences if each], TOKENS_PER_BATCH[device.type])
@@ -167,7 +170,8 @@ class WordSelector(CountsTokens, nn.Module):
         return found
 
 
-def _scores(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+def scored_words(pair: WordPair, logits_TL: list[list[float]]) -> WordScores:
+    """The words of a pair with the log-odds of its tokens, as `WordSelector.forward` gives them."""
     own = {each.word.text for each in pair.question_words}
     best: dict[str, ScoredWord] = {}
     for placed in pair.passage_words:

@@ -211,14 +211,21 @@ class ContextEncoder:
     def _plain(self, text: str) -> list[int]:
         return list(self.tokenizer(self._clean(text))["input_ids"])
 
+    def fits(self, question: str) -> bool:
+        """Whether a question leaves room for a passage."""
+        return self._tokens_of_too_long(self._clean(question)) is None
+
     def _check_lengths(self, questions: Sequence[str]) -> None:
-        room = self.max_tokens - MIN_PASSAGE_TOKENS
         for question in set(questions):
-            if (
-                len((self.prefix + question).encode()) + 3 > room
-            ):  # a token has at least one byte, except special tokens
-                tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
-                if tokens > room:
-                    raise UserError(
-                        f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise max_tokens."
-                    )
+            if (tokens := self._tokens_of_too_long(question)) is not None:
+                raise UserError(
+                    f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise max_tokens."
+                )
+
+    def _tokens_of_too_long(self, question: str) -> int | None:
+        """Tokens of a cleaned question that leaves no room for a passage; None for any other."""
+        room = self.max_tokens - MIN_PASSAGE_TOKENS
+        if len((self.prefix + question).encode()) + 3 <= room:  # a token has at least one byte, except special tokens
+            return None
+        tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
+        return tokens if tokens > room else None

@@ -108,7 +108,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
         parse("infer", ["ask", *system, "--question", "x"])
         parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
         parse("infer", ["plan", *system])
-    elif config.stem.startswith(("mine_", "label_")):
+    elif config.stem.startswith(("mine_", "label_", "feedback_")):
         parse("infer", [config.stem.partition("_")[0], "--config", str(config)])
     else:
         parse("infer", ["evaluate", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])

@@ -12,14 +12,20 @@ import pytest
 
 import infer
 from datamodules.dmqr import RewriteData
+from datamodules.dmqr_choice import ChoiceData
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
+from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_choice import ChoiceTrainer
+from trainers.dmqr_feedback import RewriterFeedbackTrainer
 from trainers.dmqr_words import WordSelectorTrainer
+from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.t5 import SpanCorruptionTrainer
@@ -30,8 +36,26 @@ FOLDERS = ("common", "models", "datamodules", "trainers", "harness")
 KEPT = ("benchmarks", "configs", "docs", "scripts", "tests", *FOLDERS)  # folders whose files are in git
 CLASS = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
 OPTIONS = {
-    "model": {DrRagTrainer, ReRagTrainer, RewriterTrainer, SpanCorruptionTrainer, WordSelectorTrainer},
-    "data": {DrRagData, ReRagData, RewriteData, SpanCorruptionData, WordData},
+    "model": {
+        ChoiceTrainer,
+        DrRagTrainer,
+        ReRagTrainer,
+        RewriterFeedbackTrainer,
+        RewriterTrainer,
+        SpanCorruptionTrainer,
+        WordFeedbackTrainer,
+        WordSelectorTrainer,
+    },
+    "data": {
+        ChoiceData,
+        DrRagData,
+        ReRagData,
+        RewriteData,
+        RewriteFeedbackData,
+        SpanCorruptionData,
+        WordData,
+        WordFeedbackData,
+    },
     "selection": {SelectionOptions},
 }
 STUDIES = [

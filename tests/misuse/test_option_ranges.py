@@ -10,7 +10,10 @@ import pytest
 
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
+from datamodules.dmqr_choice import ChoiceData
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
+from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
@@ -18,6 +21,8 @@ from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
 from harness.choice.estimator import EstimatedRelevance
+from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
+from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
@@ -26,6 +31,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
+from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.prompted import PromptRewriter
@@ -41,14 +47,22 @@ from models.t5.from_scratch import Sizes
 from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_choice import ChoiceTrainer
+from trainers.dmqr_feedback import RewriterFeedbackTrainer
+from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_words import WordSelectorTrainer
+from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
+from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
+from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
 
 NOWHERE = Path("no/such/folder")
 FILES = [Source("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
+    CollapseGuard: {},
+    FeedbackObjective: {"name": "dpo"},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
@@ -71,11 +85,19 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     ContextReader: {"serving": NOWHERE},
     LlmReader: {"llm": None},
     RewriterTrainer: {"pretrained": str(NOWHERE)},
+    RewriterModule: {"pretrained": str(NOWHERE)},
+    RewriterFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    RewriteFeedbackData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
     RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
+    ChoiceTrainer: {"strategies": ["kwr"], "pretrained": str(NOWHERE)},
+    ChoiceData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
+    WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
+    WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
+    AdaptiveRewriter: {"rewriter": None, "serving": NOWHERE},
     LlmRewriter: {"llm": None},
     PromptRewriter: {"llm": None, "prompt": "hyde"},
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
@@ -85,11 +107,17 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     GeneratedContext: {"llm": None},
     IndexedFacts: {"retriever": None},
     EstimatedRelevance: {"serving": NOWHERE},
+    GoldRank: {},
+    GoldRecall: {},
+    HasAnswer: {},
+    AnswerQuality: {"reader": None},
+    AnswerProbability: {"serving": NOWHERE},
 }
 ANY_NUMBER = {"seed", "sampling_seed"}
 SHARES = {  # 7 is refused
     "validation_fraction", "warmup_fraction", "dropout", "noise_share", "substitution", "word_swaps", "mixed_share",
-    "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share",
+    "mined_share", "threshold", "unhelpful_share", "stay_probability", "join_probability", "core_share", "kept_gain",
+    "most_unchanged_share", "most_empty_share",
 }  # fmt: skip
 BUILDERS = (
     "trainers",
@@ -100,6 +128,7 @@ BUILDERS = (
     "harness.rewriters",
     "harness.sources",
     "harness.choice",
+    "harness.feedback",
 )  # what configs name
 
 
@@ -139,9 +168,11 @@ def test_the_list_of_classes_is_complete() -> None:
                 missing.append(f"{module}.{each.__name__}")
     # built by the project's own classes, from numbers that are checked there
     assert set(missing) <= {
+        "datamodules.dmqr_rewards.GreedyReward",
         "datamodules.dmqr_substitution.WordSubstitution",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
+        "harness.feedback.collecting.Collector",
         "harness.rewriters.word_labels.WordLabeler",
     }
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from models.dmqr.choice import PART as PART_OF_CHOOSER
+from models.dmqr.choice import StrategyChooser
 from models.dmqr.rewriter import ADAPTER, Rewriter
 from models.dmqr.rewriter import PART as PART_OF_REWRITER
 from models.dmqr.word_selector import PART as PART_OF_SELECTOR
@@ -176,6 +178,21 @@ with torch.inference_mode():
 parts = batch.sequence_ids(0)  # 0: the question, 1: the passage
 stays = [(question[start:end], stay) for (start, end), (stay, _), part in zip(spans, probabilities, parts) if part == 0]
 joins = [(text[start:end], join) for (start, end), (_, join), part in zip(spans, probabilities, parts) if part == 1]
+```"""
+
+
+def chooser_usage(chooser: StrategyChooser) -> str:
+    """Markdown with the calls that choose strategies for a question."""
+    return f"""{CLEAN}
+
+```python
+{IMPORTS.format(kind="AutoModelForSequenceClassification", part=PART_OF_CHOOSER)}
+
+{QUESTION}
+batch = tokenizer(question, return_tensors="pt")
+with torch.inference_mode():
+    probabilities = network(**batch).logits[0].sigmoid().tolist()
+chosen = [network.config.id2label[label] for label, p in enumerate(probabilities) if p >= {chooser.threshold!r}]
 ```"""
 
 

@@ -19,8 +19,10 @@ from torch.distributed.tensor import DTensor
 
 from common.checks import check_at_least
 from common.errors import UserError
+from trainers.run.collapse import collapse_of
 from trainers.run.resume import in_folder
 from trainers.run.stop_signals import PREEMPTED, RunStoppedError, StopSignals
+from trainers.run.validation_now import validate_now
 
 LAST = "last.ckpt"
 VALIDATION_DUE = "validation_due"  # key in a checkpoint
@@ -124,22 +126,16 @@ class RunCheckpoint(ModelCheckpoint):
         self.signals.install()
 
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Run the validation that was due, and end a run that early stopping had ended."""
+        """Run the validation that was due, and end a run that early stopping or a guard had ended."""
         super().on_train_start(trainer, module)
         self.signals.install()
         self._saved_at = time.monotonic()
         trainer.should_stop = any(  # patience 0 allows no validation without improvement; a new run has had none
             stopping.wait_count >= max(1, stopping.patience) for stopping in trainer.early_stopping_callbacks
-        )
+        ) or bool(collapse_of(trainer))
         if self._resumed[VALIDATION_DUE]:
             # Lightning's own loop then skips it, as after a checkpoint that was written when a validation had ended.
-            validation = trainer.fit_loop.epoch_loop.val_loop
-            validation.restarting = False
-            validation.batch_progress.reset()
-            trainer.validating = True
-            validation.run()
-            validation._has_run = False
-            trainer.training = True
+            validate_now(trainer)
         if self._max_steps is not None:
             trainer.fit_loop.epoch_loop.max_steps = self._max_steps
 

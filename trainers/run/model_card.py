@@ -67,17 +67,14 @@ RERAG_CARD = Card(
 """,
 )
 
-DMQR_CARD = Card(
-    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
-    ("pretrained",),
-    """# DMQR-RAG query rewriter: {strategies}
+_REWRITER = """# DMQR-RAG query rewriter: {strategies}
 
 Rewrites a question into search queries, by the strategy that the input names, with the earlier turns of a dialogue if there are any.
 
 - Input: format `{text_format}`, at most {max_tokens} tokens; the oldest words of the history are left out first, the question never.
 - Output: at most {max_rewrite_tokens} tokens; several queries of a decomposition are separated by semicolons.
-- Trained: {trained}, from `{pretrained}`, on given rewrites.
-- Validation (dialogues held out by hash, or the file that the config names; exact match and token F1 in percent): {validation}.
+- Trained: {trained}, from `{pretrained}`, TRAINED_ON.
+- Validation (dialogues held out by hash, or the file that the config names; SCORES): {validation}.
 - Data: {data}.
 
 ## Usage
@@ -85,19 +82,27 @@ Rewrites a question into search queries, by the strategy that the input names, w
 {usage}
 
 `models.dmqr.rewriter.Rewriter.load(folder)` of Lightning RAG writes the same queries and adds the history.
-""",
+"""
+
+
+def _rewriter_card(trained_on: str, scores: str) -> Card:
+    tags = "retrieval-augmented-generation", "dmqr-rag", "query-rewriting"
+    return Card(tags, ("pretrained",), _REWRITER.replace("TRAINED_ON", trained_on).replace("SCORES", scores))
+
+
+DMQR_CARD = _rewriter_card("on given rewrites", "exact match and token F1 in percent")
+DMQR_FEEDBACK_CARD = _rewriter_card(
+    "on the rewards of sampled rewrites, by the objective {objective}",
+    "rewards in the units of the feedback, KL in nats",
 )
 
-WORDS_CARD = Card(
-    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
-    ("pretrained",),
-    """# DMQR-RAG extractive rewriter
+_WORDS = """# DMQR-RAG extractive rewriter
 
 Decides which words of a question stay in a search query, and which words of a passage that the question has found join it.
 
 - Input: `{text_format}`, at most {max_tokens} tokens; the passage is truncated, never the question.
 - Output: two logits per token, log-odds in nats: 0 "stays" (words of the question), 1 "joins" (words of the passage).
-- Trained: all weights, from `{pretrained}`, on how retrieval changes with and without each word.
+- Trained: all weights, from `{pretrained}`, on TRAINED_ON.
 - Validation (questions held out by hash, or the file that the config names): {validation}.
 - Data: {data}.
 
@@ -106,6 +111,36 @@ Decides which words of a question stay in a search query, and which words of a p
 {usage}
 
 `harness.rewriters.extractive.ExtractiveRewriter` of Lightning RAG makes queries of them.
+"""
+
+
+def _words_card(trained_on: str) -> Card:
+    tags = "retrieval-augmented-generation", "dmqr-rag", "query-rewriting"
+    return Card(tags, ("pretrained",), _WORDS.replace("TRAINED_ON", trained_on))
+
+
+WORDS_CARD = _words_card("how retrieval changes with and without each word")
+WORDS_FEEDBACK_CARD = _words_card("the rewards of sampled choices of words, by the objective {objective}")
+
+CHOICE_CARD = Card(
+    ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),
+    ("pretrained",),
+    """# DMQR-RAG adaptive choice: {names}
+
+Predicts for a question by which rewriting strategies a rewrite will add relevant passages to what the question finds.
+
+- Input: `{text_format}`, at most {max_tokens} tokens; the oldest words of earlier turns are left out first, the question never.
+- Output: one logit per strategy, log-odds in nats.  A strategy is chosen if its probability is at least {threshold:.4f}: the highest
+  threshold that keeps {kept_gain:.0%} of the validation questions' best gains.
+- Trained: from `{pretrained}`, on how retrieval changed with each strategy's rewrite.  It holds for that rewriter and that retriever.
+- Validation (questions held out by hash, or the folder that the config names): {validation}.
+- Data: {data}.
+
+## Usage
+
+{usage}
+
+`harness.rewriters.adaptive.AdaptiveRewriter` of Lightning RAG asks a rewriter for the chosen strategies only.
 """,
 )
 

@@ -19,7 +19,8 @@ OWN = "DMQR-RAG"
 JUDGED_BY = ", judged by "  # before the strategy whose rewrite takes the question's place in reranking
 FUSED = ", rrf"  # ending of the row that fuses by reciprocal ranks where the others rerank
 OWN_REWRITER = ""  # the name of the configured system's rewriter and retriever among those of the study
-BASELINES = (OQR, OQR_DEEP)  # always measured: differences are to them
+ALL_STRATEGIES = "all strategies"  # a system whose rewriter chooses strategies for each question, without the choice
+BASELINES = (OQR, OQR_DEEP, ALL_STRATEGIES)  # measured wherever they are defined: differences are to them
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def methods_of(
 
     Args:
         own: Of the configured system.
-        further: Other rewriters by name.
+        further: Other rewriters by name; of ALL_STRATEGIES there is only one row.
         rm3: Whether there is a BM25 retriever for RM3's feedback.
         deep: Passages of the deep baselines, which are left out where that is not more than the system's `per_query`; as many as
             all queries of the system with the most retrieve when None.
@@ -107,6 +108,7 @@ def methods_of(
         fusion: MultiQueryFusion = "rerank" if own.fusion == each.fusion == "rerank" else "rrf"
         all_of = (name, each.strategies)
         alone = [(f"{name}, {one}", (one,)) for one in each.strategies if len(each.strategies) > 1]
+        alone = [] if name == ALL_STRATEGIES else alone
         rewriter = None if each.rewriter is None else name
         rows += [
             Method(
@@ -163,7 +165,7 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
     Raises:
         UserError: Names the first one.
     """
-    taken = {OQR, OQR_DEEP, RM3, RM3_DEEP, OWN, *own}
+    taken = {OQR, OQR_DEEP, RM3, RM3_DEEP, OWN, ALL_STRATEGIES, *own}
     for name in further:
         if name in taken or not name.strip() or name.startswith("w/o ") or name.endswith(FUSED) or JUDGED_BY in name:
             raise UserError(f"study.rewriters: {name!r} is the name of another row: choose another one.")

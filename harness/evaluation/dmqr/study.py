@@ -19,9 +19,11 @@ from harness.evaluation.answer_scores import score_answers
 from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr.answers import method_answers
 from harness.evaluation.dmqr.cases import chosen_cases, query_case
+from harness.evaluation.dmqr.choice import choice_table, plot_choice, without_choice
 from harness.evaluation.dmqr.further import FurtherRewriter, parts_of, retriever_of
 from harness.evaluation.dmqr.judged import judge_methods, judged_columns
 from harness.evaluation.dmqr.methods import (
+    ALL_STRATEGIES,
     FUSED,
     OQR,
     OWN_REWRITER,
@@ -67,7 +69,7 @@ class Study:
     """Measures the system, each of its strategies alone, all but each, and its baselines on the same questions.
 
     Args:
-        rows: Methods to measure besides OQR, OQR deep and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
+        rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
             An empty list measures the system alone.
         rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and init_args of a
             rewriter.  Each has a row of its name with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
@@ -101,6 +103,7 @@ class Study:
         own = Rewriting.of(strategy)
         check_names((*own.strategies, word_of(strategy)), rewriters or ())
         further = {name: FurtherRewriter(name, given).rewriting(own) for name, given in (rewriters or {}).items()}
+        further |= without_choice(own)
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
         methods = methods_of(own, further, bm25 is not None or bool(_feedback(strategy.retriever)), deep)
@@ -168,7 +171,7 @@ class Study:
             place, retrievers[place] = retriever_of(entry, strategy.retriever)
             further[name] = replace(entry.rewriting(own), retriever=place)
         check_same_corpus([*retrievers.values()])
-        return retrievers, further
+        return retrievers, further | without_choice(own)
 
     def _rewrites(
         self,
@@ -188,8 +191,9 @@ class Study:
             rewrites[OWN_REWRITER] = rewrite_all(strategy.search, questions, folder / "rewrites.jsonl", spent)
         for number, (name, options) in enumerate(further.items(), 1):
             if name in used:
-                known = [*parts_of(strategy.retriever), strategy.rewriter]
-                rewriter = self.further[name].build("rewriter", known)
+                known: list[Any] = [*parts_of(strategy.retriever), strategy.rewriter]
+                all_of = name == ALL_STRATEGIES
+                rewriter = known[-1].without_choice() if all_of else self.further[name].build("rewriter", known)
                 search = MultiQueryRetriever(
                     retrievers[options.retriever], rewriter, options.strategies, options.per_query, "rrf",
                     original=options.original,
@@ -260,6 +264,9 @@ def _add_tables(
     if shown:
         findings.tables.append(rewrites_table(shown))
         findings.plots["rewrites.png"] = partial(plot_rewrites, findings.tables[-1])
+    if ALL_STRATEGIES in found:
+        findings.tables.append(choice_table(found, scored, own.method.name, columns, settings.bootstrap))
+        findings.plots["choice.png"] = partial(plot_choice, findings.tables[-1])
     if own.method.rewriter is not None:
         findings.tables.append(overlap_table(own, relevance, settings.bootstrap))
         findings.plots["overlap.png"] = partial(plot_overlap, findings.tables[-1])

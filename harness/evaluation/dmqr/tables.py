@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.dmqr.methods import FUSED, OQR, OQR_DEEP, RM3, Method
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, FUSED, OQR, OQR_DEEP, RM3, Method
 from harness.evaluation.dmqr.scores import Relevance
 from harness.evaluation.dmqr.search import Found
 from harness.evaluation.paper_figures import Paper, dmqr
@@ -20,7 +20,7 @@ from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Cell, Cells, Table
 
 RECALLS = ("recall", "recall before reranking")  # names of the tables that are plotted
-COMPARED_TO = (OQR, OQR_DEEP, RM3)  # rows to which the others are compared
+COMPARED_TO = (OQR, OQR_DEEP, RM3, ALL_STRATEGIES)  # rows to which the others are compared
 _BEFORE = ", before"  # ending of a value that is measured before reranking
 _RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"

@@ -90,6 +90,19 @@ def test_its_own_choice_comes_with_its_reason(place: Path) -> None:
     assert [each["made_by"] for each in record["notes"]["queries"]] == [["question"], ["kwr"], ["par"]]
 
 
+def test_a_report_compares_a_model_s_choice_with_all_strategies(place: Path) -> None:
+    """Figures 2 and 3, with the prompts of Tables 1 and 5."""
+    for name in ("adaptive", "dmqr"):
+        options = ["--config", f"{name}.yaml", "--questions", "dev.json", "--out", f"choice-{name}"]
+        run(place, "evaluate", *options, "--resamples", "50", "--study.rows", "[kwr]")
+    chosen, every = (measured_cells(place / f"choice-{name}") for name in ("adaptive", "dmqr"))
+    own = {key[2]: cell for key, cell in chosen.items() if key[:2] == ("methods", "all strategies")}
+    assert own
+    assert own == {key[2]: cell for key, cell in every.items() if key[:2] == ("methods", "DMQR-RAG")}
+    assert not [key for key in every if key[0] == "choice"]
+    assert (place / "choice-adaptive" / "choice.png").is_file()
+
+
 def test_evaluate_counts_fallbacks_and_names_model_and_prompt(place: Path) -> None:
     ended = run(
         place, "evaluate", "--config", "dmqr.yaml", "--questions", "dev.json", "--out", "out", "--resamples", "50"

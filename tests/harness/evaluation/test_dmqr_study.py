@@ -415,3 +415,66 @@ def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_pat
     asked = [chat for call in llm.asked for chat in call]
     assert len({repr(chat) for chat in asked}) == len(asked)
     assert value(found, "judge costs of the methods", "all", "verdicts") == len(asked)
+
+
+class ChoosesByLength:
+    """A rewriter that chooses strategies by the number of letters of the question."""
+
+    adaptive, name = True, "by length"
+
+    def __init__(self) -> None:
+        self.inner = TableRewriter(TABLE)
+
+    def without_choice(self) -> TableRewriter:
+        return self.inner
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """One record per question."""
+        return [
+            restricted(made, strategies[: len(question.text) % 4])
+            for question, made in zip(questions, self.inner.rewrite(questions, strategies), strict=True)
+        ]
+
+
+def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    options = {"strategies": STRATEGIES, "judged_by": "kwr", "reader": Titles()}
+    strategy = system(bm25, WordScorer(), rewriter=ChoosesByLength(), **options)
+    found = measured(strategy, tmp_path, rows=["RM3"])
+    assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "RM3", "all strategies", "DMQR-RAG"]
+    for name, rewriter in {"dmqr": ChoosesByLength(), "all strategies": TableRewriter(TABLE)}.items():
+        expected = system(bm25, WordScorer(), rewriter=rewriter, **options).answer(ASKED)
+        for one, other in zip(found.systems[name], expected, strict=True):
+            assert (one.evidence, one.text) == (other.evidence, other.text)
+            assert counted(one) == counted(other)
+    choice, methods = table(found, "choice"), table(found, "methods")
+    assert choice.columns == ("rewrites", "different queries", "H@4 %", "P@4 %", "EM %", "F1 %")
+    chosen = [len(each.text) % 4 for each in ASKED]
+    assert value(found, "choice", "with choice", "rewrites") == pytest.approx(np.mean(chosen))
+    assert value(found, "choice", "all strategies", "rewrites") == 3
+    assert value(found, "choice", "difference", "rewrites") == pytest.approx(np.mean(chosen) - 3)
+    for row, of in (("with choice", "DMQR-RAG"), ("all strategies", "all strategies")):
+        for column in choice.columns[2:]:
+            assert value(found, "choice", row, column) == value(found, "methods", of, column)
+        queries = methods.rows[of][methods.columns.index("queries")]
+        assert queries is not None
+        assert value(found, "choice", row, "different queries") == pytest.approx(queries.value - 1)
+    differences = table(found, "methods - all strategies")
+    for column in choice.columns[2:]:
+        own, name = choice.rows["difference"][choice.columns.index(column)], f"{column[:-2]}, points"
+        assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
+    fewer = 100 * (1 - np.mean(chosen) / 3)
+    assert f"{fewer:.0f}% fewer rewrites" in choice.note
+    assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
+    found.findings.plots["choice.png"](tmp_path / "choice.png")
+    found.findings.plots["rewrites.png"](tmp_path / "rewrites.png")
+    assert (tmp_path / "choice.png").stat().st_size > 5000
+    with pytest.raises(UserError, match="'all strategies' is the name of another row"):
+        Study.check_options(strategy, None, {"all strategies": {"class_path": "x"}}, None, None, None)
+    alone = measured(strategy, tmp_path / "alone", rows=[])
+    assert list(alone.systems) == ["dmqr"]
+    assert not any(each.name == "choice" for each in alone.findings.tables)
+
+
+def test_the_cost_of_the_choice_is_not_divided_among_the_strategies() -> None:
+    each = Rewrites({name: (name,) for name in STRATEGIES}, {}, "", {"model_calls": 3.0, "choice_calls": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "choice_calls": 1.0}

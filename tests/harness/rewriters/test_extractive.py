@@ -16,12 +16,9 @@ from harness.rewriters.extractive import (
     NOTHING_JOINS,
     NOTHING_STAYS,
     ExtractiveRewriter,
-    core,
-    joining,
-    staying,
-    written,
 )
 from harness.runtime.memory_needs import GIB, RAM, Load, Machine
+from models.dmqr.word_choices import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest

@@ -1,0 +1,87 @@
+"""Candidate rewrites of a question, tokenized: their choice, and batches of groups of them.
+
+Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), P inputs, T tokens, C candidates of all
+groups, A tokens of a candidate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from common.feedback import Candidate, RewriteFeedback
+from datamodules.examples.candidate_table import CandidateTable, candidate_table
+
+
+@dataclass
+class FeedbackBatch:
+    """G groups of candidates on one rank."""
+
+    ids_PT: Tensor  # of an encoder-decoder one input per group, else one per candidate
+    attention_PT: Tensor
+    labels_CA: Tensor  # tokens of the candidates; IGNORE where there is none
+    input_C: Tensor  # row of each candidate's input
+    there_GN: Tensor  # bool: where the candidates stand, row by row
+    candidates: CandidateTable
+    reference_GN: Tensor  # log-probabilities by the model that training starts from, nats; 0 for padding
+    step_candidates: CandidateTable  # of the optimizer step, over all ranks and accumulated batches
+    rows_G: Tensor  # index of each group in the training or the validation groups
+    strategies: list[str]  # of each candidate
+    step_strategies: list[str]  # of the optimizer step; sorted
+
+    @property
+    def examples(self) -> int:
+        """Number of candidates."""
+        return len(self.labels_CA)
+
+    @property
+    def tokens(self) -> int:
+        """Number of input tokens, padding included."""
+        return self.ids_PT.numel()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, tokens of an input, and tokens of a rewrite: a bound, since an encoder-decoder reads fewer inputs than it has rows."""
+        return self.examples, self.ids_PT.shape[1], self.labels_CA.shape[1]
+
+
+@dataclass
+class CandidateGroup:
+    """A question and strategy with its candidates, tokenized."""
+
+    example: RewriteFeedback
+    input: list[int]
+    targets: list[list[int]]
+    reference: list[float]  # log-probabilities by the model that training starts from, nats; zeros until computed
+
+    @property
+    def length(self) -> int:
+        """Tokens that are computed."""
+        return len(self.input) + sum(map(len, self.targets))
+
+    @property
+    def varied(self) -> bool:
+        """Whether the rewards of its candidates differ: else there is nothing to learn."""
+        return len({each.reward for each in self.example.candidates}) > 1
+
+
+def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
+    """At most `most` candidates, best first: the best, the worst, the greedy one, then those that were sampled most often.
+
+    Of equal rewards the greedy one comes first, then the one that was sampled more often, then by the text: the best of a group does not
+    depend on the order in the file.
+    """
+    ordered = sorted(candidates, key=lambda each: (-each.reward, not each.greedy, -each.times, each.rewrite))
+    if len(ordered) <= most:
+        return tuple(ordered)
+    kept = {ordered[0], ordered[-1], *(each for each in ordered if each.greedy)}
+    for each in sorted(ordered, key=lambda one: -one.times):
+        if len(kept) < most:
+            kept.add(each)
+    return tuple(each for each in ordered if each in kept)
+
+
+def table_of(groups: Sequence[CandidateGroup]) -> CandidateTable:
+    """What is known of the candidates of some groups."""
+    tokens = [[len(target) for target in each.targets] for each in groups]
+    return candidate_table([each.example.candidates for each in groups], tokens)

@@ -1,0 +1,87 @@
+"""Rewards of the rewrites that a model in training writes: finds the questions' gold data, searches, and rewards."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from common.errors import DataError
+from common.feedback import Reward
+from common.progress import track
+from common.records import Question, Ranked, clean
+from common.retrieval import Retriever, reciprocal_rank_fusion
+from datamodules.dmqr_recall import asked
+from datamodules.examples.splits import Source
+from datamodules.formats.reading import read_questions
+
+
+@dataclass(frozen=True)
+class GreedyReward:
+    """Searches with rewrites and rewards what they find, as `infer.py feedback` does.
+
+    Args:
+        retriever: Searches; None if the reward looks at no passages.
+        reward: Rewards.
+        fused: Whether the question's list is fused with those of the rewrite's queries.
+        depth: Passages per query.
+    """
+
+    retriever: Retriever | None
+    reward: Reward
+    fused: bool
+    depth: int
+
+    def __call__(self, questions: Sequence[Question], queries: Sequence[Sequence[str]]) -> list[float]:
+        """The reward of every question's queries, at least one each; all are one search, equal ones are searched once."""
+        lists = [
+            list(dict.fromkeys([clean(question.text), *each] if self.fused else each))
+            for question, each in zip(questions, queries, strict=True)
+        ]
+        return self.reward(questions, queries, self._found(lists))
+
+    def _found(self, lists: Sequence[Sequence[str]]) -> list[Sequence[Ranked]]:
+        if self.retriever is None or not self.reward.depth:
+            return [()] * len(lists)
+        distinct = list(dict.fromkeys(query for queries in lists for query in queries))
+        hits = dict(zip(distinct, self.retriever.search(distinct, self.depth) if distinct else [], strict=True))
+        ranked = [[hits[query] for query in queries] for queries in lists]
+        fused = [reciprocal_rank_fusion(each, [1.0] * len(each)) if len(each) > 1 else each[0] for each in ranked]
+        return [each[: self.reward.depth] for each in fused]
+
+
+def read_asked(
+    sources: Sequence[Source], wanted: Mapping[int, tuple[str, Sequence[str]]], reward: Reward
+) -> dict[int, Question]:
+    """The questions of these files that are wanted, compared by their text and the turns before it, and for which the reward is defined.
+
+    Args:
+        sources: Question files.
+        wanted: Row -> question and the turns of the dialogue before it, oldest first.
+        reward: Says what a question must have.
+
+    Returns:
+        Row -> question, in the order of the rows.
+
+    Raises:
+        DataError: If there is none.
+    """
+    rows: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for row, each in wanted.items():
+        rows.setdefault(asked(*each), []).append(row)
+    found: dict[int, Question] = {}
+    reasons: set[str] = set()
+    for source in sources:
+        questions = read_questions(source.layout, source.path, source.limit)
+        for question in track(questions, None, f"reading questions from {source.path}"):
+            key = asked(question.text, question.history)
+            if key not in rows or rows[key][0] in found:
+                continue
+            if reason := reward.missing(question):
+                reasons.add(reason)
+            else:
+                found.update(dict.fromkeys(rows[key], question))
+    if not found:
+        raise DataError(
+            f"data.gold_questions {[source.path for source in sources]} has none of the {len(rows):,} validation questions, such as "
+            f"{min(rows)[0][:80]!r}{', with what the reward needs' * bool(reasons)}{''.join(f' ({each})' for each in sorted(reasons))}: "
+            "name the question files that the feedback was made of."
+        )
+    return {row: found[row] for row in sorted(found)}

@@ -1,0 +1,166 @@
+"""`infer.py feedback`: reward the rewrites of questions by what they find, as training data of rewriters."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.checks import check_above, check_at_least
+from common.errors import DataError, UserError
+from common.feedback import Reward
+from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
+
+if TYPE_CHECKING:
+    from common.records import Question
+
+QUESTIONS_AT_ONCE = 64  # one search with all their queries; also the unit in which an interrupted run resumes
+
+
+def feedback(
+    rewriter: Rewriter,
+    strategies: tuple[str, ...],
+    reward: Reward,
+    questions: list[str] | str,
+    out: Path,
+    retriever: Retriever | None = None,
+    layout: str = "hotpotqa",
+    samples: int = 16,
+    temperature: float | None = None,
+    seed: int = 0,
+    fused: bool = True,
+    depth: int | None = None,
+    limit: int | None = None,
+) -> None:
+    """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
+
+    The candidates are the rewrite that would be used, and samples of the rewriter.  Of an extractive rewriter one sample is a choice of
+    words, which makes the queries of all strategies; of any other one each strategy has candidates of its own.  OUT receives
+    feedback.jsonl and feedback.json.  A stopped run resumes: type it again.
+
+    Args:
+        rewriter: Whose rewrites are rewarded, e.g. harness.rewriters.extractive.ExtractiveRewriter.
+        strategies: Of the rewriter.
+        reward: E.g. harness.feedback.rewards.GoldRecall.
+        questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
+        out: Folder to write; an earlier one of this command is replaced.
+        retriever: Searches with the queries, e.g. harness.retrievers.bm25.Bm25Retriever.
+        layout: Layout of the files: which data set's official format they have.
+        samples: Samples per question; 0: only the rewrite that would be used, of any rewriter.
+        temperature: Of the samples: greater values make them more different; when omitted 0.2 for choices of words, 1 for texts.
+        seed: Of the samples; those of a question do not depend on the other questions.
+        fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that searches with both;
+            false: the rewrite's own list.
+        depth: Passages per query; as many as the reward looks at when omitted.
+        limit: Use only this many questions, from the beginning.
+    """
+    check_feedback(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit)
+    import time
+
+    from common.files import whole_folder
+    from common.progress import say
+    from harness.evaluation.serialization import digest
+    from harness.feedback.collecting import Collector
+    from harness.feedback.drafts import drafter
+    from harness.feedback.report import OUTPUT, counts_of, counts_text, from_rows, sampler_facts, write_folder
+    from harness.runtime.journal import remove_saved
+    from harness.runtime.provenance import configuration, hardware
+    from harness.runtime.resumable import ResumableBatches
+
+    partial = out.parent / f"{out.name}.partial"
+    began = time.perf_counter()
+    with OUTPUT.locked(out):
+        first = rewriter.feedback if isinstance(rewriter, FeedbackRewriter) else 0
+        if retriever is None and (reward.depth or first):
+            raise UserError(
+                "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
+            )
+        drafts = drafter(rewriter, strategies, samples, temperature, seed)
+        asked, skipped = _asked(
+            [questions] if isinstance(questions, str) else questions, layout, limit, reward, retriever
+        )
+        depth = depth or max(1, reward.depth)
+        facts = {
+            **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
+            "strategies": list(strategies), "samples": samples, "seed": seed, "fused": fused, "depth": depth,
+            "questions": digest(asked),
+        }  # fmt: skip
+        parts = [configuration(rewriter), configuration(reward), configuration(retriever) if retriever else {}]
+        depends_on = {**facts, "configured": parts, "hardware": hardware()}
+        saved = ResumableBatches(None if None in parts else partial / "feedback.jsonl", depends_on)
+        collect = Collector(drafts, reward, retriever, fused, depth, first)
+        batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
+        results = [*saved.run(batches, lambda batch: collect(batch).saved, "rewarding rewrites, batches")]
+        rows = from_rows([row for result in results for row in result["rows"]])
+        for result in results:
+            skipped.update(result["skipped"])
+        if not rows:
+            raise DataError(f"None of the {len(asked):,} questions has a rewrite: {'; '.join(skipped)}.")
+        counts = counts_of(rows, skipped)
+        seconds = {name: round(sum(result["seconds"][name] for result in results), 1) for name in results[0]["seconds"]}
+        seconds["in_all"] = round(time.perf_counter() - began + saved.seconds, 1)
+        with whole_folder(out) as folder:
+            write_folder(folder, rows, {**facts, "counts": counts, "seconds": seconds})
+        remove_saved(partial)
+    say(f"{out}: {counts_text(counts)}")
+
+
+def _asked(
+    sources: Sequence[str], layout: str, limit: int | None, reward: Reward, retriever: Retriever | None
+) -> "tuple[list[Question], Counter[str]]":
+    """The different questions that the reward is defined for, and how many others there are, by reason.
+
+    Raises:
+        DataError: If there is none.
+        ArtifactError: If the reward searches gold passages and the index is of another corpus.
+    """
+    from itertools import islice
+
+    from common.records import clean
+    from datamodules.formats.reading import read_questions
+    from harness.retrievers.corpora import with_gold_in_index
+
+    read = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
+    distinct: dict[str, Question] = {}
+    for question in read:
+        distinct.setdefault(clean(question.text), question)
+    skipped = Counter({"repeated": len(read) - len(distinct)})
+    asked = []
+    for question in distinct.values():
+        if why := reward.missing(question):
+            skipped[why] += 1
+        else:
+            asked.append(question)
+    if not asked:
+        why = "; ".join(name for name, count in skipped.items() if count)
+        raise DataError(f"The reward is defined for none of the {len(read):,} questions: {why}.")
+    if retriever is not None and getattr(reward, "searches_gold", False):
+        known = with_gold_in_index(retriever, asked)
+        skipped["no gold passage in the index"] = len(asked) - len(known)
+        asked = known
+    return asked, +skipped
+
+
+def check_feedback(
+    rewriter: Rewriter,
+    strategies: Sequence[str],
+    questions: list[str] | str,
+    out: Path,
+    layout: str,
+    samples: int,
+    temperature: float | None,
+    depth: int | None,
+    limit: int | None,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from datamodules.formats.reading import check_questions
+    from harness.feedback.report import OUTPUT
+    from harness.rewriters.chosen_strategies import check_strategies
+
+    check_at_least(0, samples=samples)
+    check_at_least(1, depth=depth, limit=limit)
+    check_above(0, temperature=temperature)
+    check_strategies(rewriter, strategies)
+    if not questions:
+        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
+    check_questions(layout, [questions] if isinstance(questions, str) else questions)
+    OUTPUT.check_writable(out)

@@ -1,0 +1,199 @@
+"""Candidate rewrites that have no reward yet: greedy ones of any rewriter, and samples of the trained ones."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from common.errors import UserError
+from common.feedback import Candidate, RewriteFeedback, WordCandidate, WordFeedback
+from common.records import Question, Ranked, clean
+from common.rewrites import Rewrites
+from harness.interfaces import FeedbackRewriter, Rewriter
+from harness.rewriters.extractive import ExtractiveRewriter
+from harness.rewriters.trained import TrainedRewriter
+from models.dmqr.strategies import SEPARATOR
+
+Found = Sequence[Sequence[Ranked]]  # what the first search found for each question, best first
+Row = RewriteFeedback | WordFeedback
+FAILED = "the call of the language model failed"
+TEXT_TEMPERATURE = 1.0
+WORD_TEMPERATURE = 0.2  # at 1, about twenty words of the passages join that the rewriter would not use
+_DECIMALS = 6  # of rewards and log-probabilities: the last bits depend on the batch
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """The candidates of one question (and strategy)."""
+
+    place: int  # of the question in its batch
+    row: Row  # with rewards of 0
+    queries: tuple[tuple[str, ...], ...]  # of each candidate; the question itself where it makes none
+
+    def rewarded(self, question_reward: float, rewards: Sequence[float]) -> Row:
+        """The row with the rewards of the question and of every candidate."""
+        rounded = [round(reward, _DECIMALS) for reward in rewards]
+        if isinstance(self.row, RewriteFeedback):
+            texts = tuple(replace(c, reward=r) for c, r in zip(self.row.candidates, rounded, strict=True))
+            return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=texts)
+        choices = tuple(replace(c, reward=r) for c, r in zip(self.row.candidates, rounded, strict=True))
+        return replace(self.row, question_reward=round(question_reward, _DECIMALS), candidates=choices)
+
+
+class Drafter(Protocol):
+    """Makes the candidates of questions."""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For the manifest: how they are sampled."""
+
+    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
+        """The candidates, in order, and how many questions (and strategies) have none, by reason."""
+
+
+def drafter(
+    rewriter: Rewriter, strategies: Sequence[str], samples: int, temperature: float | None, seed: int
+) -> Drafter:
+    """What makes the candidates.
+
+    Args:
+        rewriter: The rewriter.
+        strategies: Of the rewriter.
+        samples: Per question (and strategy); 0: only the greedy rewrite.
+        temperature: Of the samples; the kind's own when None.
+        seed: Of the samples.
+
+    Raises:
+        UserError: If the rewriter cannot sample, or samples with other options.
+    """
+    if not samples:
+        return Greedy(rewriter, strategies)
+    if isinstance(rewriter, ExtractiveRewriter):
+        return WordSamples(
+            rewriter, strategies, samples, WORD_TEMPERATURE if temperature is None else temperature, seed
+        )
+    if isinstance(rewriter, TrainedRewriter):
+        return TextSamples(
+            rewriter, strategies, samples, TEXT_TEMPERATURE if temperature is None else temperature, seed
+        )
+    raise UserError(
+        f"{rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give an ExtractiveRewriter or a TrainedRewriter."
+    )
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The one rewrite that a rewriter makes by each strategy; a strategy that falls back has the question itself."""
+
+    rewriter: Rewriter | FeedbackRewriter
+    strategies: Sequence[str]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        return {}
+
+    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
+        """See `Drafter`.  Questions whose call failed are left out."""
+        if isinstance(self.rewriter, FeedbackRewriter):
+            made = self.rewriter.rewrite(questions, self.strategies, found)
+        else:
+            made = self.rewriter.rewrite(questions, self.strategies)
+        drafts, skipped = [], Counter[str]()
+        for place, (question, rewrites) in enumerate(zip(questions, made, strict=True)):
+            if _failed(rewrites):
+                skipped[FAILED] += 1
+                continue
+            for strategy, queries in rewrites.queries.items():
+                candidate = Candidate(SEPARATOR.join(queries), 0.0, None, 0, True)
+                drafts.append(_drafts(place, question, strategy, [candidate], [queries]))
+        return drafts, skipped
+
+
+def _failed(rewrites: Rewrites) -> bool:
+    return bool(rewrites.fallbacks and rewrites.costs.get("failed_calls"))
+
+
+def _drafts(
+    place: int,
+    question: Question,
+    strategy: str,
+    candidates: Sequence[Candidate],
+    queries: Sequence[tuple[str, ...]],
+) -> Drafts:
+    row = RewriteFeedback(question.id, clean(question.text), strategy, 0.0, tuple(candidates), question.history)
+    return Drafts(place, row, tuple(queries))
+
+
+@dataclass(frozen=True)
+class TextSamples:
+    """Samples of a generative rewriter, by strategy."""
+
+    rewriter: TrainedRewriter
+    strategies: Sequence[str]
+    samples: int
+    temperature: float
+    seed: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        return {"temperature": self.temperature}
+
+    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
+        """See `Drafter`."""
+        made = self.rewriter.sample(questions, self.strategies, self.samples, self.temperature, self.seed)
+        drafts, skipped = [], Counter[str]()
+        for place, (question, by_strategy) in enumerate(zip(questions, made, strict=True)):
+            for strategy, sampled in by_strategy.items():
+                if isinstance(sampled, str):
+                    skipped[sampled] += 1
+                    continue
+                candidates = [
+                    Candidate(each.rewrite, 0.0, round(each.log_probability, _DECIMALS), each.times, each.greedy)
+                    for each in sampled
+                ]
+                queries = [each.queries or (clean(question.text),) for each in sampled]
+                drafts.append(_drafts(place, question, strategy, candidates, queries))
+        return drafts, skipped
+
+
+@dataclass(frozen=True)
+class WordSamples:
+    """Samples of an extractive rewriter's policy."""
+
+    rewriter: ExtractiveRewriter
+    strategies: Sequence[str]
+    samples: int
+    temperature: float
+    seed: int
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """See `Drafter`."""
+        policy = self.rewriter.policy(self.strategies, self.temperature)
+        return {"temperature": self.temperature, "policy": policy.facts}
+
+    def __call__(self, questions: Sequence[Question], found: Found) -> tuple[list[Drafts], Counter[str]]:
+        """See `Drafter`."""
+        made = self.rewriter.sample(questions, self.strategies, found, self.samples, self.temperature, self.seed)
+        drafts, skipped = [], Counter[str]()
+        for place, (question, each) in enumerate(zip(questions, made, strict=True)):
+            if not each.choices:
+                skipped[each.reason] += 1
+                continue
+            candidates = [
+                WordCandidate(
+                    choice.left_out,
+                    choice.joins,
+                    0.0,
+                    round(choice.log_probability, _DECIMALS),
+                    choice.times,
+                    choice.greedy,
+                )
+                for choice in each.choices
+            ]
+            queries = tuple(choice.queries or (clean(question.text),) for choice in each.choices)
+            row = WordFeedback(question.id, each.question, each.passages, 0.0, tuple(candidates))
+            drafts.append(Drafts(place, row, queries))
+        return drafts, skipped

@@ -1,0 +1,196 @@
+"""Adaptive choice for any rewriter (DMQR-RAG, Section 2.2.2, which asks an LLM): a trained encoder predicts for each question which
+strategies' rewrites will add relevant passages, and only these are made."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from common.checks import Precision, check_share
+from common.command_line import call_with_known
+from common.errors import UserError
+from common.records import Question, Ranked
+from common.rewrites import Rewrites
+from harness.interfaces import FeedbackRewriter, Rewriter
+from harness.rewriters.fallbacks import told_together
+from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.runtime.provenance import computed_in
+
+
+class AdaptiveRewriter:
+    """Asks a rewriter for those strategies alone that a model of `trainers.dmqr_choice` chooses for each question.
+
+    It makes no rewrite of a question for which no strategy is chosen: the question then searches alone.  A question that is too long
+    for the model gets all strategies.  Questions with the same choice are rewritten in one call.  The costs of a question are those of the rewriter,
+    one call of the model (choice_calls), and the tokens of both.
+
+    Args:
+        rewriter: Makes the rewrites; any rewriter, also one that reads what a first search found.
+        serving: Folder that training exported, e.g. checkpoints/dmqr-choice-world/serving.
+        threshold: Least probability of a strategy that is chosen; as training chose it when null.
+        always: Strategies that are asked for every question, such as the one that `judged_by` names; the model need not know them.
+        device: Of the model: auto, cpu or cuda.
+        precision: Of the model: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If a value is not allowed, or the device is not possible here.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format.
+    """
+
+    adaptive = True
+
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        serving: Path,
+        threshold: float | None = None,
+        always: tuple[str, ...] = (),
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(threshold)
+        from models.dmqr.choice import StrategyChooser
+
+        self.rewriter, self.always = rewriter, tuple(always)
+        self.model = StrategyChooser.load(Path(serving), device, precision)
+        self.threshold = self.model.threshold if threshold is None else threshold
+        self.name = f"{rewriter.name}, adaptive"
+        self._choice = f"choice {serving}"
+        if isinstance(rewriter, FeedbackRewriter):
+            self.feedback = rewriter.feedback  # makes this one a `FeedbackRewriter`, too
+
+    @staticmethod
+    def check_options(threshold: float | None) -> None:
+        """Raise UserError if the threshold is no probability."""
+        check_share(threshold=threshold)
+
+    @staticmethod
+    def check_strategies(strategies: Sequence[str], rewriter: Any, serving: Path, always: Sequence[str] = ()) -> None:
+        """Raise UserError if the model or the rewriter does not know a strategy, or `always` names another one; called before anything is
+        loaded."""
+        if other := [name for name in always if name not in strategies]:
+            raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
+        from models.dmqr.choice import read_choice_manifest
+
+        known = read_choice_manifest(Path(serving), check_files=False)["strategies"]
+        _check_known(f"choice {serving}", known, always, strategies)
+        check = getattr(getattr(rewriter, "class_type", type(rewriter)), "check_strategies", None)
+        options = getattr(rewriter, "init_args", None)
+        if check and options is not None:
+            call_with_known(check, {**options, "strategies": strategies})
+
+    @staticmethod
+    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
+        """The choosing network; its rewriter may get every question."""
+        from models.dmqr.choice import choice_memory
+
+        needs = machine.networks(
+            serving,
+            device,
+            precision,
+            lambda compute: {"choice": choice_memory(Path(serving), load.questions, compute)},
+        )
+        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), load)
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Names of the strategies that it chooses from."""
+        return tuple(dict.fromkeys([*self.always, *self.model.strategies]))
+
+    @property
+    def facts(self) -> list[str]:
+        """The rewriter and the model, for reports."""
+        always = f", always {', '.join(self.always)}" if self.always else ""
+        return [
+            *getattr(self.rewriter, "facts", [f"rewriter: {self.rewriter.name}"]),
+            f"{self._choice}: strategies with P {self.threshold:.3f} or more{always}, computed in {computed_in(self.model)}",
+        ]
+
+    @property
+    def recipe(self) -> dict[str, Any] | None:
+        """What the rewrites depend on besides the options: what those of the rewriter do."""
+        recipe: dict[str, Any] | None = getattr(self.rewriter, "recipe", None)
+        return recipe
+
+    def without_choice(self) -> Rewriter:
+        """The rewriter that makes the rewrites by all strategies."""
+        return self.rewriter
+
+    def rewrite(
+        self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()
+    ) -> list[Rewrites]:
+        """The queries of every question by the strategies that are chosen for it, in order; the reason names all probabilities.
+
+        Args:
+            questions: The questions.
+            strategies: To choose from.
+            found: What the first search found for each question, best first, for a rewriter that reads it.
+
+        Raises:
+            UserError: If the model or the rewriter does not know a strategy, or what the first search found is missing.
+        """
+        _check_known(self._choice, self.model.strategies, self.always, strategies)
+        tokens = self.model.tokens_read
+        scored = self.model.probabilities([(each.text, each.history) for each in questions])
+        tokens_each = (self.model.tokens_read - tokens) / max(1, len(questions))
+        choices = [self._choose(each, strategies) for each in scored]
+        result: dict[int, Rewrites] = {}
+        with told_together(self.name):
+            for chosen in dict.fromkeys(names for names, _ in choices):
+                places = [place for place, (names, _) in enumerate(choices) if names == chosen]
+                result |= zip(places, self._rewritten(chosen, places, questions, found), strict=True)
+        made = []
+        for place, (_, why) in enumerate(choices):
+            costs, reason = result[place].costs, result[place].reason
+            own = {"choice_calls": 1.0, "tokens": costs.get("tokens", 0.0) + tokens_each}
+            made.append(replace(result[place], reason="; ".join(filter(None, (why, reason))), costs={**costs, **own}))
+        return made
+
+    def _choose(self, scored: Sequence[float] | None, strategies: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """The chosen strategies of one question in their order, and why.
+
+        Args:
+            scored: Probabilities by strategy of the model; None for a question that is too long.
+            strategies: To choose from.
+        """
+        if scored is None:
+            most = self.model.encode.max_tokens
+            return tuple(
+                strategies
+            ), f"all strategies: the question is longer than the {most} tokens that the choice reads"
+        probabilities = dict(zip(self.model.strategies, scored, strict=True))
+        chosen = tuple(name for name in strategies if name in self.always or probabilities[name] >= self.threshold)
+        shown = ", ".join(
+            f"{name} always" if name in self.always else f"{name} {probabilities[name]:.2f}" for name in strategies
+        )
+        return chosen, f"{', '.join(chosen) or 'no strategy'} by P of at least {self.threshold:.2f}: {shown}"
+
+    def _rewritten(
+        self,
+        chosen: tuple[str, ...],
+        places: Sequence[int],
+        questions: Sequence[Question],
+        found: Sequence[Sequence[Ranked]],
+    ) -> list[Rewrites]:
+        """The rewrites of the questions at some places by the strategies that were chosen for all of them."""
+        if not chosen:
+            return [Rewrites({}) for _ in places]
+        asked = [questions[place] for place in places]
+        if not isinstance(self.rewriter, FeedbackRewriter):
+            return self.rewriter.rewrite(asked, chosen)
+        if len(found) != len(questions):
+            raise UserError(
+                f"{self.rewriter.name} reads what a first search found: use it in harness.retrievers.multi_query.MultiQueryRetriever or "
+                "harness.strategies.dmqr.Dmqr, which give it."
+            )
+        return self.rewriter.rewrite(asked, chosen, [found[place] for place in places])
+
+
+def _check_known(name: str, known: Sequence[str], always: Sequence[str], strategies: Sequence[str]) -> None:
+    """Raise UserError if a model of this name cannot choose one of the strategies."""
+    unknown = [each for each in strategies if each not in known and each not in always]
+    if unknown:
+        raise UserError(
+            f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}. Leave it out, or name it in always."
+        )

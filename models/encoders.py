@@ -1,0 +1,55 @@
+"""Encoders such as MiniLM with a new classification head, to be trained as token or sequence classifiers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from common.errors import UserError
+from models.loading import load_network
+from models.pretrained import resolve
+
+_OFFSET_POSITIONS = ("roberta", "xlm-roberta", "camembert")  # their positions begin after the padding token's
+_RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+
+
+def new_classifier(
+    family: Any, pretrained: str, labels: Mapping[int, str], max_tokens: int, dropout: float | None, **options: Any
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """An encoder with a new head, in fp32, and its tokenizer.
+
+    Args:
+        family: Such as `AutoModelForTokenClassification`.
+        pretrained: Folder or hub id of an encoder such as MiniLM or a BERT.
+        labels: Names of the head's labels.
+        max_tokens: Maximum length of an input, in tokens.
+        dropout: Rate for hidden states and attention; the checkpoint's when None.
+        options: Further values of the configuration.
+
+    Raises:
+        MissingInputError: If the model is not on this machine.
+        UserError: If it is no encoder, or max_tokens exceeds its positions.
+    """
+    folder = str(resolve(pretrained))
+    config = AutoConfig.from_pretrained(folder)
+    if type(config) not in family._model_mapping or config.is_encoder_decoder:
+        raise UserError(
+            f"{pretrained} is a {config.model_type!r}, not an encoder: name a MiniLM, BERT, RoBERTa or DeBERTa."
+        )
+    room = getattr(config, "max_position_embeddings", None)
+    if room is not None and config.pad_token_id and config.model_type in _OFFSET_POSITIONS:
+        room -= config.pad_token_id + 1
+    if room is not None and max_tokens > room:
+        raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    named = {"num_labels": len(labels), "id2label": dict(labels), "label2id": {name: i for i, name in labels.items()}}
+    network = load_network(
+        family, folder, new_head=True, dtype=torch.float32, **dropout_rates(dropout), **named, **options
+    )
+    return network, tokenizer
+
+
+def dropout_rates(rate: float | None) -> dict[str, Any]:
+    """Values of a configuration for a dropout rate of hidden states and attention; none for None: the checkpoint's stay."""
+    return {} if rate is None else dict.fromkeys(_RATES, rate)

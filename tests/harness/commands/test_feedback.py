@@ -1,0 +1,245 @@
+"""`infer.py feedback` on a small BM25 index: files, rounds, resuming after kill -9, rewards by models."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from common.files import digests, sha256
+from common.records import Passage, Question
+from datamodules.formats.feedback import read_manifest, read_rewrite_feedback, read_word_feedback
+from harness.evaluation.serialization import digest
+from harness.feedback.rewards import GoldRecall
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from models.dmqr.rewriter import Rewriter
+from models.dmqr.strategies import POOL
+from models.dmqr.word_policy import WordPolicy
+from models.dmqr.word_selector import KIND, WordSelector
+from models.dmqr.word_tokenizer import TEXT_FORMAT
+from models.serving_manifest import write_manifest
+from tests.helpers.commands import Ended, command
+from tests.helpers.killing_retriever import KILLED_AT, KillingRetriever
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.runs import ROOT, SAME_THREADS
+
+BM25 = "harness.retrievers.bm25.Bm25Retriever"
+WORDS = "harness.rewriters.extractive.ExtractiveRewriter"
+REWARDS = "harness.feedback.rewards."
+PASSAGES = [
+    Passage.of("south", "kiln kiln"), Passage.of("north", "kiln amber"), Passage.of("east", "amber jetty"),
+    Passage.of("far", "delta glade"),
+]  # fmt: skip
+ASKED = ["The kiln?", "Which amber kiln", "the delta kiln", "Where is the jetty"]
+SEARCHED = {"--retriever": BM25, "--retriever.index": "index"}
+
+
+def row(id_: str, question: str, gold: int = 1) -> dict[str, Any]:
+    """A question with one gold passage."""
+    title, text = PASSAGES[gold].title, PASSAGES[gold].text
+    return {
+        "_id": id_, "question": question, "answer": "amber", "type": "bridge", "level": "hard",
+        "supporting_facts": [[title, 0]], "context": [[title, [text]], ["elsewhere", ["orchard"]]],
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models(checkpoints: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index and untrained models: `words`, `writer`."""
+    folder = tmp_path_factory.mktemp("models")
+    build_bm25(PASSAGES, folder / "index")
+    torch.manual_seed(1)
+    WordSelector.build(str(checkpoints["bert"]), 64).save(folder / "words")
+    write_manifest(folder / "words", KIND, TEXT_FORMAT, 64)
+    (folder / "writer").mkdir()
+    Rewriter.build(str(checkpoints["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
+    return folder
+
+
+@pytest.fixture
+def place(models: Path, tmp_path: Path) -> Path:
+    """The same, with `train.json` of four questions."""
+    for each in models.iterdir():
+        shutil.copytree(each, tmp_path / each.name)
+    (tmp_path / "train.json").write_text(json.dumps([row(f"q{n}", text) for n, text in enumerate(ASKED)]))
+    return tmp_path
+
+
+def arguments(**more: str) -> list[str]:
+    given = {
+        "--rewriter": WORDS, "--rewriter.serving": "words", "--strategies": "[par, hop]", "--reward": f"{REWARDS}GoldRecall",
+        **SEARCHED, "--questions": "train.json", "--out": "data/feedback", "--samples": "6",
+    }  # fmt: skip
+    given |= {f"--{name.replace('__', '.')}": value for name, value in more.items()}
+    return ["feedback", *(each for pair in given.items() if pair[1] for each in pair)]
+
+
+def feedback(place: Path, **more: str) -> Ended:
+    ended = command(place, "infer.py", *arguments(**more))
+    assert ended.code == 0, ended.err
+    return ended
+
+
+def lines(place: Path, out: str = "data/feedback") -> bytes:
+    return (place / out / "feedback.jsonl").read_bytes()
+
+
+def test_choices_of_words_and_what_they_came_from(place: Path) -> None:
+    ended = feedback(place, temperature="1")
+    folder = str(place / "data/feedback")
+    rows, manifest = read_word_feedback(folder), read_manifest(folder)
+    assert [each.question_id for each in rows] == ["q0", "q1", "q2", "q3"]
+    assert all(sum(c.times for c in each.candidates) == 6 for each in rows)
+    assert WordPolicy.of(manifest) == WordPolicy(3, 0.4, 0.1, 1.0, ("par", "hop"))
+    assert (manifest["layout"], manifest["round"], manifest["samples"], manifest["temperature"]) == (
+        "word_feedback",
+        1,
+        6,
+        1,
+    )
+    assert manifest["sampler"]["serving"] == "words"
+    assert manifest["sampler"]["sha256"] == sha256(place / "words/serving.json")
+    assert manifest["reward"] == GoldRecall().facts
+    assert manifest["retriever"]["index"] == {"index.json": sha256(place / "index/index.json")}
+    assert (manifest["fused"], manifest["depth"], manifest["seed"], manifest["strategies"]) == (
+        True,
+        100,
+        0,
+        ["par", "hop"],
+    )
+    known = [Question(f"q{n}", t, ("amber",), (PASSAGES[1], Passage.of("elsewhere", "orchard")), (PASSAGES[1].id,), kind="bridge")
+             for n, t in enumerate(ASKED)]  # fmt: skip
+    assert manifest["questions"] == digest(known)
+    assert manifest["sha256"] == {"feedback.jsonl": digests(Path(folder))["feedback.jsonl"]}
+    counts = manifest["counts"]
+    assert counts["reward"]["question"] == pytest.approx(sum(each.question_reward for each in rows) / 4, abs=1e-6)
+    assert set(manifest["seconds"]) == {"searching", "rewriting", "rewarding", "in_all"}
+    assert ended.err.splitlines()[-1].startswith(
+        f"data/feedback: 4 questions, {counts['candidates']} candidates; mean reward: question {counts['reward']['question']:.4f}, greedy"
+    )
+    assert [path.name for path in (place / "data").iterdir()] == ["feedback"]
+    (first,) = Bm25Retriever(place / "index").search([ASKED[0]], 100)
+    assert rows[0].question_reward == pytest.approx(GoldRecall()(known[:1], [[]], [first])[0], abs=1e-6)
+
+
+def test_samples_depend_on_the_seed_and_not_on_the_other_questions(place: Path) -> None:
+    feedback(place, temperature="1")
+    whole = lines(place)
+    feedback(place, temperature="1", out="data/again")
+    assert lines(place, "data/again") == whole
+    feedback(place, temperature="1", out="data/first", limit="2")
+    for one, other in zip(
+        read_word_feedback(str(place / "data/first")), read_word_feedback(str(place / "data/feedback")), strict=False
+    ):
+        assert [(c.left_out, c.joins, c.times, c.reward) for c in one.candidates] == [
+            (c.left_out, c.joins, c.times, c.reward) for c in other.candidates
+        ]
+    feedback(place, temperature="1", seed="1")
+    assert lines(place) != whole
+
+
+def test_a_second_round_counts_on_from_the_model_s(place: Path) -> None:
+    (place / "words/serving.json").unlink()
+    write_manifest(place / "words", KIND, TEXT_FORMAT, 64, round=2, feedback=[])
+    feedback(place)
+    assert read_manifest(str(place / "data/feedback"))["round"] == 3
+
+
+def test_texts_by_strategy(place: Path) -> None:
+    trained = {
+        "rewriter": "harness.rewriters.trained.TrainedRewriter",
+        "rewriter__serving": "writer",
+        "strategies": "[gqr, kwr]",
+    }
+    feedback(place, **trained, reward=f"{REWARDS}GoldRank", fused="false", depth="3")
+    rows = read_rewrite_feedback(str(place / "data/feedback"))
+    assert {(each.question_id, each.strategy) for each in rows} == {
+        (f"q{n}", s) for n in range(4) for s in ("gqr", "kwr")
+    }
+    assert all(c.log_probability is not None and c.log_probability < 0 for each in rows for c in each.candidates)
+    manifest = read_manifest(str(place / "data/feedback"))
+    assert (manifest["temperature"], manifest["fused"], manifest["depth"]) == (1.0, False, 3)
+    assert "policy" not in manifest
+
+
+@pytest.mark.parametrize(("rewriter", "serving", "strategies"), [
+    (WORDS, "words", "[par, hop]"), ("harness.rewriters.trained.TrainedRewriter", "writer", "[gqr]"),
+])  # fmt: skip
+def test_without_samples_any_rewriter_has_its_one_rewrite(
+    place: Path, rewriter: str, serving: str, strategies: str
+) -> None:
+    feedback(place, rewriter=rewriter, rewriter__serving=serving, strategies=strategies, samples="0")
+    rows = read_rewrite_feedback(str(place / "data/feedback"))
+    assert len(rows) == 4 * len(strategies.split(","))
+    assert all(len(each.candidates) == 1 and each.candidates[0].greedy for each in rows)
+
+
+def test_a_reward_without_search_needs_no_retriever(place: Path, encoder_folder: str) -> None:
+    trained = {
+        "rewriter": "harness.rewriters.trained.TrainedRewriter",
+        "rewriter__serving": "writer",
+        "strategies": "[gqr]",
+    }
+    cosine = {"reward": "harness.feedback.model_rewards.CosineGain", "reward__encoder": encoder_folder}
+    feedback(place, **trained, **cosine, retriever="", retriever__index="")
+    rows = read_rewrite_feedback(str(place / "data/feedback"))
+    assert {each.question_reward for each in rows} == {0.0}
+    assert any(c.reward for each in rows for c in each.candidates)
+
+
+def test_the_answer_s_probability_by_a_trained_reader(place: Path, checkpoints: dict[str, Path]) -> None:
+    write_serving(checkpoints["t5"], place / "rerag")
+    probability = {"reward": "harness.feedback.model_rewards.AnswerProbability", "reward__serving": "rerag"}
+    feedback(place, **probability, reward__k="2")
+    assert all(0 < each.question_reward < 1 for each in read_word_feedback(str(place / "data/feedback")))
+    assert read_manifest(str(place / "data/feedback"))["depth"] == 2
+
+
+def test_questions_without_feedback_are_skipped_and_counted(place: Path) -> None:
+    unknown = {**row("q7", "glade"), "supporting_facts": [["elsewhere", 0]]}  # not in the index
+    bare = {**row("q8", "delta"), "supporting_facts": []}
+    rows = [
+        row("q0", "The kiln?"),
+        row("q5", "the kiln?  "),
+        row("q6", "The  kiln?"),
+        unknown,
+        bare,
+        row("q9", "xylophone"),
+    ]
+    (place / "train.json").write_text(json.dumps(rows))
+    ended = feedback(place)
+    assert read_manifest(str(place / "data/feedback"))["counts"]["skipped"] == {
+        "repeated": 1, "no gold passage": 1, "no gold passage in the index": 1, "the first search found nothing": 1,
+    }  # fmt: skip
+    assert "1 skipped (repeated)" in ended.err
+    assert [each.question_id for each in read_word_feedback(str(place / "data/feedback"))] == ["q0", "q5"]
+
+
+@pytest.mark.whole_run
+def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{text} {n}" for n in range(40) for text in ASKED]  # three batches, two searches each
+    (place / "train.json").write_text(json.dumps([row(f"q{n}", text) for n, text in enumerate(texts)]))
+    killing = "tests.helpers.killing_retriever.KillingRetriever"
+    environment = {**os.environ, **SAME_THREADS, KILLED_AT: "4", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "infer.py"), *arguments(retriever=killing)],
+        cwd=place, env=environment, capture_output=True, text=True, timeout=200,
+    )  # fmt: skip
+    assert run.returncode == -signal.SIGKILL, run.stderr[-3000:]
+    assert [path.name for path in (place / "data").iterdir() if path.suffix != ".lock"] == ["feedback.partial"]
+
+    before = KillingRetriever.searches
+    ended = feedback(place, retriever=killing)
+    assert "reusing 2 of 3 batches" in ended.err
+    assert KillingRetriever.searches == before + 2
+    assert not (place / "data/feedback.partial").exists()
+    resumed = lines(place)
+    feedback(place, retriever=killing)
+    assert lines(place) == resumed
+    assert len(resumed.splitlines()) == 160

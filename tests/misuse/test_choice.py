@@ -1,0 +1,108 @@
+"""Mistakes in the options of the adaptive choice: one line, before anything is loaded, and nothing is written."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.conftest import hotpot_rows
+from tests.helpers.choosers import save_chooser
+from tests.helpers.commands import Ended, command, refused
+from tests.helpers.feedback_files import greedy_feedback, write_feedback
+from tests.helpers.river_corpus import write_index
+
+REWRITER = {"class_path": "harness.rewriters.file.FileRewriter", "init_args": {"rewrites": "made.jsonl"}}
+KEY = "--strategy.init_args.rewriter.init_args."
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    root = tmp_path_factory.mktemp("choice")
+    write_index(root)
+    (root / "bert").symlink_to(checkpoints["bert"])
+    (root / "dev.json").write_text(json.dumps(hotpot_rows(2)))
+    made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
+    (root / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    save_chooser(checkpoints["bert"], root / "serving", ("kwr", "par"), threshold=0.0)
+    write_feedback(
+        root / "feedback", [row for n in range(20) for row in greedy_feedback(f"who is name{n}", {"kwr": 0.5})]
+    )
+    options = {
+        "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
+        "rewriter": {
+            "class_path": "harness.rewriters.adaptive.AdaptiveRewriter",
+            "init_args": {"rewriter": REWRITER, "serving": "serving"},
+        },
+        "strategies": ["kwr"],
+        "fusion": "rrf",
+    }
+    config = {"strategy": {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": options}}
+    (root / "config.yaml").write_text(yaml.safe_dump(config))
+    return root
+
+
+def run(place: Path, name: str, *more: str) -> Ended:
+    own = {"ask": ("--question", "alba river"), "evaluate": ("--questions", "dev.json", "--out", "out"), "plan": ()}
+    return command(place, "infer.py", name, "--config", "config.yaml", *own[name], *more)
+
+
+@pytest.mark.parametrize("name", ["ask", "evaluate", "plan"])
+def test_strategies_folders_and_thresholds_are_checked(place: Path, name: str) -> None:
+    strategies = "--strategy.init_args.strategies"
+    refused(
+        run(place, name, strategies, "[kwr,gqr]"),
+        2,
+        "choice serving was not trained on the strategy 'gqr'; it knows: kwr, par.",
+    )
+    refused(
+        run(place, name, strategies, "[kwr,par]"),
+        2,
+        "made.jsonl has no rewrites by the strategy 'par'; it has: gqr, kwr.",
+    )
+    refused(run(place, name, f"{KEY}always", "[gqr]"), 2, "always names 'gqr', which is not among the strategies: kwr.")
+    refused(run(place, name, f"{KEY}serving", "nowhere"), 66, "nowhere does not exist: no serving folder there.")
+    refused(run(place, name, f"{KEY}threshold", "7"), 2, "threshold must lie in [0, 1], got 7.0.")
+    assert not (place / "out").exists()
+
+
+def test_a_choice_around_a_file_s_rewrites(place: Path) -> None:
+    """The same options without a mistake work: the strategy is chosen, and the reason is shown, also where nothing is chosen."""
+    chosen = run(place, "ask", "--width", "200")
+    assert chosen.code == 0, chosen.err
+    assert "kwr: kwr alba" in chosen.out
+    assert "Reason for these queries: kwr by P of at least 0.00: kwr 0." in chosen.out
+    nothing = run(place, "ask", "--width", "200", f"{KEY}threshold", "1")
+    assert "kwr alba" not in nothing.out
+    assert "Reason for these queries: no strategy by P of at least 1.00: kwr 0." in nothing.out
+    general = run(
+        place, "ask", "--strategy.init_args.strategies", "[kwr,gqr]", f"{KEY}always", "[gqr]", f"{KEY}threshold", "1"
+    )
+    assert "gqr: gqr alba" in general.out
+
+
+def test_training_on_feedback_without_a_strategy_is_refused(place: Path) -> None:
+    config = {
+        "name": "x",
+        "model": {
+            "class_path": "trainers.dmqr_choice.ChoiceTrainer",
+            "init_args": {"strategies": ["kwr", "par"], "pretrained": "bert", "max_tokens": 24},
+        },
+        "data": {
+            "class_path": "datamodules.dmqr_choice.ChoiceData",
+            "init_args": {"train": [{"layout": "rewrite_feedback", "path": "feedback"}]},
+        },
+        "trainer": {"accelerator": "cpu", "max_epochs": 1, "enable_progress_bar": False},
+        "checkpoint": {"monitor": "val/auc"},
+    }
+    (place / "train.yaml").write_text(yaml.safe_dump(config))
+    fit = ("fit", "--config", "train.yaml")
+    line = "feedback has no rewrites by the strategy 'par', which model.strategies names; it has: kwr."
+    refused(command(place, "train.py", *fit), 65, line)
+    refused(
+        command(place, "train.py", *fit, "--model.strategies", "[kwr,kwr]"), 2, "it must name at least one, each once."
+    )
+    refused(command(place, "train.py", *fit, "--model.kept_gain", "1.5"), 2, "kept_gain must lie in [0, 1], got 1.5.")
+    refused(command(place, "train.py", *fit, "--data.targets", "all"), 2, "targets")
+    missing = "[{layout: rewrite_feedback, path: nowhere}]"
+    refused(command(place, "train.py", *fit, "--data.train", missing), 66, "nowhere/feedback.json does not exist")

@@ -1,0 +1,279 @@
+"""Trains the adaptive choice of DMQR-RAG for local models: which strategies' rewrites will add relevant passages to a question's search
+(Section 2.2.2 asks an LLM instead).
+
+Shape legend: P questions, T tokens, S strategies.
+"""
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import PreTrainedModel
+
+from common.checks import check_above, check_at_least, check_dropout, check_share
+from common.errors import UserError
+from datamodules.dmqr_choice import ChoiceBatch
+from models.dmqr.choice import KIND, MIN_TOKENS, TEXT_FORMAT, StrategyChooser
+from models.metrics import auroc
+from models.serving_manifest import write_manifest
+from trainers.run.card_usage import chooser_usage
+from trainers.run.classification_metrics import average_precision
+from trainers.run.memory_estimate import check_memory
+from trainers.run.model_card import CHOICE_CARD
+from trainers.run.module import RunModule
+from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
+from trainers.run.throughput import flops_per_token
+
+LOWER = "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
+Floats = NDArray[np.float64]
+
+
+def choice_loss(log_odds_PS: Tensor, targets_PS: Tensor, weights_P: Tensor, step_targets: int) -> Tensor:
+    """Binary cross-entropy per (question, strategy): one rank's share of a step's loss, nats.
+
+    The sum over ranks and accumulated batches is the mean over the step's known targets, however the step was split.
+
+    Args:
+        log_odds_PS: Scores.
+        targets_PS: 1.0, 0.0, or NaN where there is no rewrite.
+        weights_P: 1.0, or 0.0 for a question to ignore.
+        step_targets: Known targets of the whole step.
+    """
+    known_PS = (~targets_PS.isnan()) * weights_P[:, None]
+    targets_PS = targets_PS.nan_to_num()
+    return F.binary_cross_entropy_with_logits(log_odds_PS, targets_PS, known_PS, reduction="sum") / max(1, step_targets)
+
+
+def kept_gains(chosen_PS: NDArray[np.bool_], gains_PS: Floats) -> Floats:
+    """What the chosen strategies gain for each question, (P,): the best of their gains, and 0 without one above 0.
+
+    Args:
+        chosen_PS: Whether a strategy is chosen.
+        gains_PS: NaN where there is no rewrite.
+    """
+    return np.where(chosen_PS & (gains_PS > 0), gains_PS, 0.0).max(axis=1)  # NaN > 0 is false
+
+
+def choose_threshold(probabilities_PS: Floats, gains_PS: Floats, kept_gain: float) -> float:
+    """The highest threshold whose choices keep a share of the questions' best gains.
+
+    It is the midpoint between the probability of the last chosen (question, strategy) and the next lower one, so that it does not
+    depend on a probability's last digit.
+
+    Args:
+        probabilities_PS: Of the model.
+        gains_PS: NaN where there is no rewrite; one must be above 0.
+        kept_gain: Share of the sum of the best gains, in [0, 1].
+    """
+    best = kept_gains(np.ones_like(gains_PS, dtype=bool), gains_PS).sum()
+    levels = np.unique(probabilities_PS)[::-1]  # from the highest down
+    low, high = 0, len(levels) - 1  # more are chosen at a lower level, so the kept gain never falls: bisection
+    while low < high:
+        middle = (low + high) // 2
+        kept = kept_gains(probabilities_PS >= levels[middle], gains_PS).sum()
+        low, high = (low, middle) if kept >= kept_gain * best - 1e-9 * best else (middle + 1, high)
+    below = levels[low + 1] if low + 1 < len(levels) else levels[low]
+    return float((levels[low] + below) / 2)
+
+
+def fixed_choice(gains_PS: Floats, kept_gain: float) -> int:
+    """The smallest number of strategies that keep a share of the best gains if every question gets the same ones.
+
+    Args:
+        gains_PS: NaN where there is no rewrite.
+        kept_gain: Share of the sum of the best gains, in [0, 1].
+    """
+    count = gains_PS.shape[1]
+    best = kept_gains(np.ones_like(gains_PS, dtype=bool), gains_PS).sum()
+    for size in range(count):
+        for places in combinations(range(count), size):
+            chosen_PS = np.zeros_like(gains_PS, dtype=bool)
+            chosen_PS[:, places] = True
+            if kept_gains(chosen_PS, gains_PS).sum() >= kept_gain * best - 1e-9 * best:
+                return size
+    return count
+
+
+class ChoiceTrainer(RunModule):
+    """Binary cross-entropy per strategy on whether its rewrite gained; AdamW with linear warm-up and decay; threshold from validation.
+
+    Args:
+        strategies: Names of the strategies to choose from; the feedback must have rewrites by each.
+        pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
+        max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated, never the question.
+        kept_gain: Share of the validation questions' best gains that the exported threshold must keep, in [0, 1]; the highest such
+            threshold is taken.
+        dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
+        learning_rate: Peak learning rate of the encoder, per optimizer step.
+        head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
+        weight_decay: Weight decay of AdamW, on matrices only.
+        warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
+        freeze_embeddings: Do not train the token embeddings: half of a small model's optimizer states are not needed.
+        gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
+
+    Raises:
+        MissingInputError: If the encoder is not on this machine.
+        UserError: If it is no encoder, a strategy stands twice, there is none, or a number is out of range.
+    """
+
+    shardable = True
+
+    def __init__(
+        self,
+        strategies: list[str],
+        pretrained: str = "sentence-transformers/all-MiniLM-L6-v2",
+        max_tokens: int = 256,
+        kept_gain: float = 0.95,
+        dropout: float | None = None,
+        learning_rate: float = 1e-4,
+        head_learning_rate: float = 1e-3,
+        weight_decay: float = 0.01,
+        warmup_fraction: float = 0.1,
+        freeze_embeddings: bool = False,
+        gradient_checkpointing: bool = False,
+    ) -> None:
+        self.check_options(
+            strategies, max_tokens, kept_gain, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction
+        )
+        super().__init__()
+        self.save_hyperparameters()
+        self.chooser = StrategyChooser.build(pretrained, strategies, max_tokens, dropout)
+        if freeze_embeddings:
+            self.chooser.network.get_input_embeddings().requires_grad_(False)
+        if gradient_checkpointing:
+            self.chooser.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token, _ = flops_per_token(self.chooser.network)
+        self.train()
+
+    @staticmethod
+    def check_options(
+        strategies: list[str], max_tokens: int, kept_gain: float, dropout: float | None, learning_rate: float,
+        head_learning_rate: float, weight_decay: float, warmup_fraction: float,
+    ) -> None:  # fmt: skip
+        """Raise UserError if a value is not allowed."""
+        if not strategies or len(set(strategies)) < len(strategies):
+            raise UserError(f"strategies is {list(strategies)}; it must name at least one, each once.")
+        check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
+        check_at_least(0, weight_decay=weight_decay)
+        check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
+        check_dropout(dropout=dropout)
+        check_share(warmup_fraction=warmup_fraction, kept_gain=kept_gain)
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """See `RunModule`."""
+        return self.chooser.network
+
+    def setup(self, stage: str) -> None:
+        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        super().setup(stage)
+        if stage == "fit":
+            check_memory(
+                self.trainer, {"choice": self.chooser.network}, [self.trainer.datamodule.largest_batch()], LOWER
+            )
+
+    def training_step(self, batch: ChoiceBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        log_odds_PS = self.chooser(batch.ids_PT, batch.attention_PT)
+        share = choice_loss(log_odds_PS, batch.targets_PS, batch.weights_P, batch.step_targets)
+        self.flops_per_batch = self.flops_per_token * batch.tokens
+        self.add_shares({"train/loss_nats": share})
+        return share * self.backward_passes
+
+    def validation_step(self, batch: ChoiceBatch, batch_index: int) -> None:
+        """Collect log-odds, targets and gains; `summarize` computes the metrics over all ranks."""
+        log_odds_PS = self.chooser(batch.ids_PT, batch.attention_PT)
+        results = zip(log_odds_PS.tolist(), batch.targets_PS.tolist(), batch.gains_PS.tolist(), strict=True)
+        self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`."""
+        return "average_precision", "auc", "loss_nats", "rewrites"
+
+    def summarize(self, results: list[tuple[list[float], list[float], list[float]]]) -> dict[str, float]:
+        """Average precision over all (question, strategy); AUC as the mean over the strategies; the threshold, with the share of the
+        best gains that it keeps and its number of rewrites per question, beside the number that the same strategies for all need.
+
+        Raises:
+            UserError: If validation saw rewrites that gain only, or none.
+        """
+        log_odds_PS, targets_PS, gains_PS = (np.array(column) for column in zip(*results, strict=True))
+        known_PS = ~np.isnan(targets_PS)
+        helps_N, log_odds_N = targets_PS[known_PS] > 0, log_odds_PS[known_PS]
+        best_P = kept_gains(known_PS, gains_PS)
+        if helps_N.all() or not helps_N.any() or not best_P.any():
+            raise UserError("validation saw rewrites of one kind only: raise --trainer.limit_val_batches.")
+        probabilities_PS = 1 / (1 + np.exp(-log_odds_PS))
+        threshold = choose_threshold(probabilities_PS, gains_PS, self.hparams.kept_gain)
+        self.chooser.threshold = threshold
+        chosen_PS = probabilities_PS >= threshold
+        areas = [
+            auroc(log_odds_PS[known, place], targets_PS[known, place] > 0) for place, known in enumerate(known_PS.T)
+            if 0 < np.nansum(targets_PS[:, place]) < known.sum()
+        ]  # fmt: skip
+        signs_N = np.where(helps_N, -log_odds_N, log_odds_N)
+        return {
+            "average_precision": average_precision(probabilities_PS[known_PS], helps_N.astype(float)),
+            **({"auc": float(np.mean(areas))} if areas else {}),
+            "loss_nats": float(np.logaddexp(0, signs_N).mean()),
+            "threshold": threshold,
+            "kept_gain": float(kept_gains(chosen_PS, gains_PS).sum() / best_P.sum()),
+            "rewrites": float(chosen_PS.sum(axis=1).mean()),
+            "fixed_rewrites": float(fixed_choice(gains_PS, self.hparams.kept_gain)),
+            "helping_share": float(helps_N.mean()),
+            "questions": float(len(gains_PS)),
+        }
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
+        groups = body_and_head_groups(
+            self.chooser, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
+        )
+        steps = total_steps(self.trainer)
+        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Restore the validation results and the threshold."""
+        super().on_load_checkpoint(checkpoint)
+        self.chooser.threshold = self.validation_metrics.get("threshold", 0.5)
+
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return (
+            "choose with it: in a config of harness.strategies.dmqr.Dmqr put the rewriter into the place `rewriter` of "
+            f"harness.rewriters.adaptive.AdaptiveRewriter, with serving {serving}"
+        )
+
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the network, a model card and the manifest into a serving folder.
+
+        Args:
+            folder: An empty folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        self.chooser.save(folder)
+        names = ", ".join(self.chooser.strategies)
+        values = {"text_format": TEXT_FORMAT, "threshold": self.chooser.threshold, "names": names}
+        self.write_card(
+            folder, CHOICE_CARD, "text-classification", {**values, "usage": chooser_usage(self.chooser)}, provenance
+        )
+        write_manifest(
+            folder, KIND, TEXT_FORMAT, self.chooser.encode.max_tokens,
+            strategies=list(self.chooser.strategies), threshold=self.chooser.threshold, kept_gain=self.hparams.kept_gain,
+            least_gain=self.trainer.datamodule.least_gain, targets=self.trainer.datamodule.kind, feedback=self.trainer.datamodule.manifests,
+            validation=self.validation_metrics, **provenance,
+        )  # fmt: skip
+
+    def export_difference(self, folder: Path, batch: ChoiceBatch) -> float:
+        """Largest difference in log-odds (nats) between this module and the model in `folder`, in fp32."""
+        loaded = StrategyChooser.load(folder, "cpu", "fp32")
+        with torch.inference_mode():
+            here_PS = self.chooser.eval().cpu().float()(batch.ids_PT, batch.attention_PT)
+            there_PS = loaded(batch.ids_PT, batch.attention_PT)
+        return float((here_PS - there_PS).abs().max())

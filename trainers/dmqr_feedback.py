@@ -1,0 +1,254 @@
+"""Trains DMQR-RAG's generative rewriters further, on the rewards of sampled rewrites: best-of-n, DPO, ranking or policy gradient.
+
+Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), C candidates of all groups.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from common.errors import UserError
+from common.progress import say, track
+from common.records import clean
+from datamodules.dmqr_feedback import CandidateGroup, FeedbackBatch
+from models.dmqr.candidates import candidates_logp
+from models.dmqr.rewriter import own_adapters, read_rewriter_manifest
+from models.serving_manifest import MANIFEST
+from trainers.dmqr_feedback_validation import Validated, Written, summary
+from trainers.dmqr_rewriter_module import LOWER, RewriterModule
+from trainers.feedback_losses import (
+    FeedbackObjective,
+    Groups,
+    Objective,
+    expected_reward,
+    forward_kl,
+    sampled_divergence,
+)
+from trainers.run.model_card import DMQR_FEEDBACK_CARD
+
+
+class RewriterFeedbackTrainer(RewriterModule):
+    """Learns from the rewards of sampled rewrites; starts from a trained rewriter, which is the reference.
+
+    The reference's log-probabilities are computed before the first step by the starting model itself, with new adapters that change nothing
+    yet; a resumed run computes the same.
+
+    Args:
+        pretrained: Model to start from, such as the folder `serving/rewriter` of the rewriter that the candidates were sampled from.
+        objective: best_of_n, dpo, ranking or policy_gradient: see `trainers.feedback_losses`.
+        beta: Of dpo: how strongly it holds to the reference.
+        least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
+        margin: Of ranking: margin per place in the order.
+        imitation_weight: Of ranking: weight of the imitation of the best candidate.
+        clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
+        kl_weight: Of policy_gradient: weight of the divergence from the reference.
+        lora_dropout: Dropout rate of the adapter's input.
+        dropout: Dropout rate of a T5.  Above 0 the first importance weights of policy_gradient are not 1.
+        learning_rate: Peak learning rate, per optimizer step.
+        options: The others of `RewriterModule`.
+
+    Raises:
+        MissingInputError: If the model is not on this machine.
+        UserError: If it generates no text, is the base of adapters for each strategy, a number is out of range, or an option does not fit
+            the model.
+    """
+
+    card: ClassVar = DMQR_FEEDBACK_CARD
+    lower: ClassVar = LOWER.format("data.candidates, data.groups_per_step")
+
+    def __init__(
+        self,
+        pretrained: str,
+        objective: Objective = "dpo",
+        beta: float = 0.1,
+        least_gap: float = 0.0,
+        margin: float = 0.1,
+        imitation_weight: float = 0.01,
+        clip: float = 0.2,
+        kl_weight: float = 0.01,
+        lora_dropout: float = 0.0,
+        dropout: float | None = 0.0,
+        learning_rate: float = 1e-4,
+        **options: Any,
+    ) -> None:
+        self.objective = FeedbackObjective(
+            objective, beta, least_gap, margin, imitation_weight, clip, kl_weight
+        )  # checks its numbers before anything is loaded
+        refuse_base_of_adapters(Path(pretrained))
+        super().__init__(
+            pretrained=pretrained, lora_dropout=lora_dropout, dropout=dropout, learning_rate=learning_rate, **options
+        )
+
+    def setup(self, stage: str) -> None:
+        """Also compute the reference's log-probabilities, before a checkpoint's weights replace those of `pretrained`.
+
+        Raises:
+            UserError: If policy_gradient is given candidates without log-probabilities.
+        """
+        super().setup(stage)
+        data = self.trainer.datamodule
+        groups: list[CandidateGroup] = [*data.groups, *data.held_out]
+        sampled = [each for group in groups for each in group.example.candidates if each.times]
+        if self.objective.name == "policy_gradient" and any(each.log_probability is None for each in sampled):
+            raise UserError(
+                "policy_gradient needs the log-probabilities of the candidates, which these were written without: set model.objective to "
+                "dpo, or sample them with a TrainedRewriter."
+            )
+        self._score_reference(groups)
+        differences = [
+            abs(reference - each.log_probability)
+            for group in groups
+            for reference, each in zip(group.reference, group.example.candidates, strict=True)
+            if each.times and each.log_probability is not None
+        ]
+        if differences and self.trainer.is_global_zero:
+            say(
+                f"log-probabilities of the candidates: the starting model's differ from the sampler's by "
+                f"{sum(differences) / len(differences):.3f} nats on average, {max(differences):.3f} at most",
+                sys.stdout,
+            )
+
+    def _score_reference(self, groups: Sequence[CandidateGroup]) -> None:
+        """Store the log-probability of every candidate by the present weights; the ranks divide the work.
+
+        The batches do not depend on the number of ranks, so that a rank's results are those of a single process.
+        """
+        data, strategy, size = (
+            self.trainer.datamodule,
+            self.trainer.strategy,
+            self.trainer.datamodule.groups_per_validation_batch,
+        )
+        order = sorted(range(len(groups)), key=lambda row: -groups[row].length)
+        batches = [order[start : start + size] for start in range(0, len(order), size)]
+        mine, training = batches[strategy.global_rank :: strategy.world_size], self.training
+        self.to(strategy.root_device).eval()
+        found: dict[int, list[float]] = {}
+        with torch.inference_mode(), strategy.precision_plugin.forward_context():
+            for rows in track(mine, len(mine), "scoring candidates with the starting model"):
+                batch = strategy.batch_to_device(data.batch(groups, rows))
+                logp = iter(self(batch).tolist())
+                found.update({row: [next(logp) for _ in groups[row].targets] for row in rows})
+        self.train(training)
+        ranks: list[Any] = [found]
+        if strategy.world_size > 1:
+            ranks = [None] * strategy.world_size
+            dist.all_gather_object(ranks, found)
+        for row, reference in (item for each in ranks for item in each.items()):
+            groups[row].reference = reference
+
+    def forward(self, batch: FeedbackBatch) -> Tensor:
+        """Log-probability (C,) of every candidate with its end, nats, fp32."""
+        return candidates_logp(
+            self.rewriter, batch.ids_PT, batch.attention_PT, batch.labels_CA, batch.input_C, batch.strategies
+        )
+
+    def scored(self, batch: FeedbackBatch) -> tuple[Tensor, Groups]:
+        """Log-probabilities (G, N) of the candidates, 0 for padding, and what is known of them."""
+        known = batch.candidates
+        logp_GN = torch.zeros_like(batch.reference_GN).masked_scatter(batch.there_GN, self(batch))
+        groups = Groups(
+            known.rewards_GN, known.known_GN, batch.reference_GN, known.sampled_GN, known.times_GN, known.tokens_GN
+        )
+        return logp_GN, groups
+
+    def training_step(self, batch: FeedbackBatch, batch_index: int) -> Tensor:
+        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        logp_GN, groups = self.scored(batch)
+        step = batch.step_candidates
+        whole = Groups(step.rewards_GN, step.known_GN, step.sampled_GN, step.sampled_GN, step.times_GN, step.tokens_GN)
+        divergence_G = sampled_divergence(logp_GN, groups)
+        share = self.objective(logp_GN, groups, float(self.objective.units(whole)), divergence_G)
+        per_input, per_target = self.flops_per_token
+        self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_CA.numel()
+        count, real_G = len(step.known_GN), groups.known_GN.any(dim=1)
+        outside_GN = (logp_GN.detach() - groups.sampled_GN).clamp(max=1).exp().sub(1).abs() > self.objective.clip
+        self.add_shares(
+            {
+                "train/loss": share,
+                "train/kl_nats": (forward_kl(logp_GN.detach(), groups) * real_G).sum() / count,
+                "train/expected_reward": (expected_reward(logp_GN.detach(), groups) * real_G).sum() / count,
+                "train/clipped_share": (outside_GN * groups.times_GN).sum() / step.times_GN.sum().clamp(min=1),
+            }
+        )
+        return self._scaled(share, batch.strategies, batch.step_strategies)
+
+    def validation_step(self, batch: FeedbackBatch, batch_index: int) -> None:
+        """Collect each group's results, and those of the greedy rewrites of the questions that are rewritten."""
+        logp_GN, groups = self.scored(batch)
+        expected_G, kl_G = expected_reward(logp_GN, groups), forward_kl(logp_GN, groups)
+        divergence_G = sampled_divergence(logp_GN, groups)
+        rows = batch.rows_G.tolist()
+        written = self._written([row for row in rows if row in self.trainer.datamodule.generated])
+        for place, row in enumerate(rows):
+            one = slice(place, place + 1)
+            alone = Groups(*(tensor[one] for tensor in vars(groups).values()))
+            self.validated[row] = Validated(
+                float(self.objective(logp_GN[one], alone, 1.0, divergence_G[one])), float(self.objective.units(alone)),
+                float(expected_G[place]), float(kl_G[place]), written.get(row),
+            )  # fmt: skip
+
+    def _written(self, rows: Sequence[int]) -> dict[int, Written]:
+        """The greedy rewrites of validation groups, and the rewards of those whose questions are known."""
+        if not rows:
+            return {}
+        data = self.trainer.datamodule
+        chosen = {row: data.held_out[row] for row in rows}
+        texts = self.rewriter.write(
+            [each.input for each in chosen.values()], [each.example.strategy for each in chosen.values()]
+        )
+        lengths = map(len, self.rewriter.encode.targets(texts))
+        queries = {
+            row: self.rewriter.queries(text, each.example.strategy)
+            for (row, each), text in zip(chosen.items(), texts, strict=True)
+        }
+        searched = [row for row in rows if row in data.gold]
+        rewards = {}
+        if searched:
+            asked = [queries[row] or (clean(chosen[row].example.question),) for row in searched]
+            rewards = dict(zip(searched, data.rewarded([data.gold[row] for row in searched], asked), strict=True))
+        return {
+            row: Written(
+                length, [*map(str.lower, queries[row])] == [clean(each.example.question).lower()], not queries[row],
+                rewards.get(row), each.example.question_reward,
+            )
+            for (row, each), length in zip(chosen.items(), lengths, strict=True)
+        }  # fmt: skip
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """See `RunModule`; the reward of greedy rewrites is measured where the data module has a reward."""
+        reward = ("reward",) if self.trainer.datamodule.gold else ()
+        return *reward, "expected_reward", "loss", "kl"
+
+    def summarize(self, results: list[Validated]) -> dict[str, float]:
+        """See `trainers.dmqr_feedback_validation.summary`."""
+        return summary(results)
+
+    @property
+    def learned_from(self) -> dict[str, Any]:
+        """The round and the feedback, for the manifest."""
+        manifests = self.trainer.datamodule.manifests
+        return {"round": max(each["round"] for each in manifests), "feedback": manifests}
+
+    def export_difference(self, folder: Path, batch: FeedbackBatch) -> float:
+        """Largest difference of a token's log-probability, nats, to the exported files; see `trainers.dmqr_export`."""
+        return self._difference(folder, self.trainer.datamodule.plain_batch(batch.rows_G.tolist()))
+
+
+def refuse_base_of_adapters(pretrained: Path) -> None:
+    """Refuse the model of a serving folder that needs an adapter for each strategy: it is the base, not what was trained.
+
+    Raises:
+        UserError: If it is one.
+    """
+    serving = pretrained.parent
+    if (serving / MANIFEST).is_file() and own_adapters(read_rewriter_manifest(serving, check_files=False)):
+        raise UserError(
+            f"{pretrained} is the base model of adapters for each strategy, without what they have learned: start from a rewriter with one "
+            "shared adapter, which its folder has merged."
+        )

@@ -1,0 +1,111 @@
+"""A guard of runs that learn from rewards: ends a run whose rewriter collapses, and keeps its best checkpoint."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import pytorch_lightning as pl
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.trainer.states import TrainerFn
+
+from common.checks import check_above, check_share
+from trainers.run.validation_now import validate_now
+
+KL, UNCHANGED, EMPTY = "val/kl", "val/unchanged_share", "val/empty_share"
+REWARDS = ("val/reward", "val/expected_reward")
+
+
+class CollapseGuard(Callback):
+    """Ends a run after a validation that a limit forbids; its state is never best.ckpt, which is exported as at any end.
+
+    Validates before the first step: this gives the rewards that later ones are compared with, and the starting model is best.ckpt until a
+    validation is better.  A measure that the run's validation lacks is not checked, nor is a share that is above its limit from the
+    start.  A run that has ended so ends again when it is resumed with the same limits.
+
+    Args:
+        most_kl_nats: Limit of val/kl, the divergence from the starting model; null for none.
+        most_reward_drop: By how much val/reward and val/expected_reward may fall below those of the starting model, in units of the
+            reward; null for none.
+        most_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null for none.
+        most_empty_share: Limit of val/empty_share, the share of rewrites without a query, in [0, 1]; null for none.
+
+    Raises:
+        UserError: If a limit is out of range.
+    """
+
+    def __init__(
+        self,
+        most_kl_nats: float | None = None,
+        most_reward_drop: float | None = 0.1,
+        most_unchanged_share: float | None = 0.95,
+        most_empty_share: float | None = 0.5,
+    ) -> None:
+        check_above(0, most_kl_nats=most_kl_nats, most_reward_drop=most_reward_drop)
+        check_share(most_unchanged_share=most_unchanged_share, most_empty_share=most_empty_share)
+        self.most_kl_nats, self.most_reward_drop = most_kl_nats, most_reward_drop
+        self.shares = {
+            UNCHANGED: ("most_unchanged_share", most_unchanged_share),
+            EMPTY: ("most_empty_share", most_empty_share),
+        }
+        self.start: dict[str, float] = {}  # measures of the first validation
+        self.last: dict[str, float] = {}  # of the newest one
+        self.step = 0  # at which it was made
+
+    def state_dict(self) -> dict[str, Any]:
+        """The measures of the first and the newest validation."""
+        return {"start": self.start, "last": self.last, "step": self.step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore them."""
+        self.start, self.last, self.step = state_dict["start"], state_dict["last"], state_dict["step"]
+
+    @property
+    def collapse(self) -> str:
+        """Which limit the newest validation has passed, by its name, value and limit; empty if none."""
+        kl = self.last.get(KL)
+        if self.most_kl_nats is not None and kl is not None and not kl <= self.most_kl_nats:
+            return self._passed(KL, "above most_kl_nats", self.most_kl_nats)
+        for name in REWARDS:
+            if self.most_reward_drop is not None and name in self.last and name in self.start:
+                least = self.start[name] - self.most_reward_drop
+                if not self.last[name] >= least:
+                    return self._passed(name, f"below the start's {self.start[name]:.4g} less most_reward_drop", least)
+        for name, (option, most) in self.shares.items():
+            if most is not None and name in self.last and self.start.get(name, 0.0) <= most < self.last[name]:
+                return self._passed(name, f"above {option}", most)
+        return ""
+
+    def _passed(self, name: str, how: str, limit: float) -> str:
+        return f"the rewriter has collapsed: {name} {self.last[name]:.4g} at step {self.step:,} is {how}, {limit:.4g}"
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Validate before the first step of the run; all callbacks and loggers have started by then."""
+        if not self.start and trainer.global_step == 0:
+            for chooser in trainer.checkpoint_callbacks:
+                if (chooser.monitor or "").startswith("val/"):
+                    chooser._last_global_step_saved = (
+                        -1
+                    )  # Lightning saves no state of the same step twice, and begins with 0
+            validate_now(trainer)
+
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Compare the measures with the limits; called before checkpoints are written."""
+        if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
+            return
+        self.last, self.step = self._measures(trainer.callback_metrics), trainer.global_step
+        self.start = self.start or self.last
+        if self.collapse:
+            trainer.should_stop = True
+            for chooser in trainer.checkpoint_callbacks:
+                chooser._last_global_step_saved = trainer.global_step  # its state is saved as last.ckpt alone
+
+    @staticmethod
+    def _measures(metrics: Mapping[str, Any]) -> dict[str, float]:
+        found = {name: float(metrics[name]) for name in (KL, *REWARDS, UNCHANGED, EMPTY) if name in metrics}
+        return {name: value if isfinite(value) else float("nan") for name, value in found.items()}
+
+
+def collapse_of(trainer: pl.Trainer) -> str:
+    """Why a guard has ended the run; empty if none has."""
+    guards = [callback for callback in trainer.callbacks if isinstance(callback, CollapseGuard)]
+    return next((guard.collapse for guard in guards if guard.collapse), "")
