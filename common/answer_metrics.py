@@ -90,6 +90,12 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
     return any(_occurs(_dpr_tokens(answer), tokens) for answer in answers)
 
 
+def yes_or_no(text: str) -> str:
+    """What a text answers to a question for yes or no, by its first word: `yes` for yes and true, `no` for no and false, else empty."""
+    first = squad(text).partition(" ")[0]
+    return {"yes": "yes", "true": "yes", "no": "no", "false": "no"}.get(first, "")
+
+
 def _not_empty(golds: Sequence[str]) -> Sequence[str]:
     if not golds:
         raise ValueError("no gold answer to compare with")

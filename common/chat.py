@@ -73,3 +73,13 @@ def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
         **{name: count for name, count in events.items() if count},
         **({"usd": sum(prices)} if prices else {}),
     }
+
+
+def named_calls(costs: dict[str, float], what: str) -> dict[str, float]:
+    """Costs of replies with the calls named after what they were for, so that a failed one is not taken for the reader's: model_calls
+    becomes WHAT_calls, failed_calls failed_WHAT_calls. Calls that already have a name of their own (choice_calls) keep it."""
+    generic = ("model_calls", "cached_calls", "failed_calls", "truncated_calls")  # as in reply_costs
+    return {
+        name.removeprefix("model_").replace("calls", f"{what}_calls") if name in generic else name: value
+        for name, value in costs.items()
+    }

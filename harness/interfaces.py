@@ -1,13 +1,14 @@
 """Interfaces of the harness: a retriever finds passages, a reader generates answers, a strategy is a complete system.
 All are batched.  Standard library only, so that the command line can show its help without loading a model."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from common.chat import Chat, Reply
 from common.records import Answer, Passage, Question, Ranked
 from common.retrieval import Retriever as Retriever
 from common.rewrites import Rewrites
+from common.sources import Chosen, SourceContext
 
 if TYPE_CHECKING:
     from models.rerag.calibration import Calibration
@@ -25,6 +26,14 @@ else:  # a strategy may accept more, such as texts; the command line would refus
 class Reader(Protocol):
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question, generated from its evidence (best first)."""
+
+
+@runtime_checkable
+class ClosedBookReader(Reader, Protocol):
+    """A reader that also answers from the question alone."""
+
+    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question, generated without any passage."""
 
 
 @runtime_checkable
@@ -105,6 +114,34 @@ class FeedbackRewriter(Protocol):
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]]
     ) -> list[Rewrites]:
         """As `Rewriter.rewrite`, with what the first search found for each question, best first."""
+
+
+@runtime_checkable
+class ContextSource(Protocol):
+    """Gives context for questions (MSRAG): searches, or lets a language model write what it knows."""
+
+    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
+        """One record per question, in order.  A question without context has the reason, and the others are not affected.
+
+        Raises:
+            UnavailableError: If the service behind the source cannot be reached.
+        """
+
+
+@runtime_checkable
+class AnswerSelector(Protocol):
+    """Chooses one of the answers that a question got from several sources (MSRAG)."""
+
+    name: str  # in notes and reports
+    uses_gold: bool  # whether it reads `Question.answers`; then its figures are an upper bound
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[Chosen]:
+        """The chosen source of every question.
+
+        Args:
+            questions: The questions.
+            answers: Of each question by source, in the order that decides ties; a text is empty where a source has no answer.
+        """
 
 
 @runtime_checkable

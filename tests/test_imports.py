@@ -12,22 +12,23 @@ import pytest
 ROOT = Path(__file__).parent.parent
 TRAINING = (  # from the ground floor up: a folder imports from itself and from folders before it
     "common",
-    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts", "datamodules.world", "datamodules.examples", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip
 SERVING = (
     "common",
-    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr",
+    "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm",
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
+    "harness.sources", "harness.choice",
     "harness.synthesis", "harness.feedback",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
-    "harness.evaluation.dmqr",
+    "harness.evaluation.dmqr", "harness.evaluation.msrag",
     "harness.commands",
     "infer",
 )  # fmt: skip

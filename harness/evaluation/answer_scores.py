@@ -16,7 +16,9 @@ from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
 from harness.evaluation.tables import Cell, Table, not_measured
 
-YES_NO_LAYOUTS = frozenset({"hotpotqa", "twowiki"})  # their official F1 gives no partial credit for yes and no
+YES_NO_LAYOUTS = frozenset(
+    {"hotpotqa", "twowiki", "strategyqa"}
+)  # their official F1 gives no partial credit for yes and no
 MEASURES = ("EM %", "F1 %", "Acc %")
 
 

@@ -7,7 +7,7 @@ from harness.evaluation.tables import Cell, Cells
 
 DrRagPaper = Literal["musique", "hotpotqa", "2wiki"]
 DmqrPaper = Literal["ambignq", "hotpotqa", "freshqa"]
-Paper = Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa", "ambignq", "freshqa"]
+Paper = Literal["musique", "hotpotqa", "2wiki", "nq", "triviaqa", "ambignq", "freshqa", "strategyqa"]
 DR_RAG: tuple[Paper, ...] = get_args(DrRagPaper)
 RE_RAG: tuple[Paper, ...] = ("nq", "triviaqa")
 DMQR: tuple[Paper, ...] = get_args(DmqrPaper)
@@ -170,7 +170,9 @@ _DMQR_4: dict[str, _DMQR_ROW] = {  # Llama3-8B
 
 
 def paper_name(paper: Paper) -> str:
-    """The name of the paper that reports results on this data set; DR-RAG for one that DMQR-RAG has, too."""
+    """The name of the paper that reports results on this data set; DR-RAG for one that other papers have, too."""
+    if paper == "strategyqa":
+        return "MSRAG"
     return "DR-RAG" if paper in DR_RAG else "RE-RAG" if paper in RE_RAG else "DMQR-RAG"
 
 

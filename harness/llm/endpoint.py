@@ -56,6 +56,8 @@ class ChatEndpoint:
         UserError: If an option is out of range, contradicts another or holds a secret.
     """
 
+    concurrent_calls = True  # several threads may call it
+
     def __init__(
         self,
         model: str,

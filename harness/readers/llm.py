@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MARGINALS = ("generated", "thorough", "fast")
 TOGETHER, ALONE = "drrag", "rerag_nq"  # prompts for all passages, and for one
+CLOSED_BOOK = "closed_book"  # for none
 NO_READER = "llm takes the place of the strategy's reader, and {strategy} has none: omit --llm."
 _SHOWN_FAILURES = 3  # different reasons that one line names
 
@@ -33,7 +34,7 @@ class LlmReader:
     """Answers with a language model.
 
     `read` shows it all passages of a question in one prompt.  A strategy that weighs passages by relevance uses `matrices`: one
-    prompt per passage.
+    prompt per passage.  `recall` asks the model without any passage.
 
     Args:
         llm: The language model.
@@ -49,6 +50,9 @@ class LlmReader:
         examples: Data-set file with answers and passages: further examples for the prompt.
         examples_layout: Its layout.
         shots: Number of examples in the prompt: its own ones, then those of the file.
+        closed_book: Prompt for a question without passages, by name or file; when omitted closed_book, or that of a model that knows
+            no other, with one empty passage.
+        sample: Number of the sample, with a temperature above 0: another number gives other replies.
 
     Raises:
         UserError: If a value is not allowed, or `thorough` is asked of a model that cannot score given texts.
@@ -68,14 +72,18 @@ class LlmReader:
         examples: str | None = None,
         examples_layout: str = "fid",
         shots: int | None = None,
+        closed_book: str | None = None,
+        sample: int = 0,
     ) -> None:
         self.check_options(
             llm, prompt, marginal, max_passages, passage_words, max_answer_tokens, temperature, examples,
-            examples_layout, shots,
+            examples_layout, shots, closed_book, sample,
         )  # fmt: skip
         self.llm, self.marginal, self.max_passages, self.passage_words = llm, marginal, max_passages, passage_words
         self.max_answer_tokens, self.temperature = max_answer_tokens, temperature
         self.together, self.alone = _prompts(prompt or getattr(llm, "prompt", None), examples, examples_layout, shots)
+        self.closed_book = Prompt.load(closed_book or getattr(llm, "prompt", None) or CLOSED_BOOK)
+        self.sample = sample
         self.spent: dict[str, float] = {}  # costs of all replies so far
 
     @staticmethod
@@ -90,11 +98,13 @@ class LlmReader:
         examples: str | None,
         examples_layout: str,
         shots: int | None,
+        closed_book: str | None = None,
+        sample: int = 0,
     ) -> None:
         """Check values and files.  Raises UserError or a subclass.  `llm` may stand for a model that is not built."""
         check_choice(MARGINALS, marginal=marginal)
         check_at_least(1, max_passages=max_passages, passage_words=passage_words, max_answer_tokens=max_answer_tokens)
-        check_at_least(0, temperature=temperature, shots=shots)
+        check_at_least(0, temperature=temperature, shots=shots, sample=sample)
         kind = getattr(llm, "class_type", type(llm))
         if marginal == "thorough" and not hasattr(kind, "logprobs"):
             raise UserError(
@@ -102,6 +112,7 @@ class LlmReader:
                 "use a local model."
             )
         _prompts(prompt, examples, examples_layout, shots)
+        Prompt.load(closed_book or CLOSED_BOOK)
 
     @staticmethod
     def memory(load: Load) -> Memory:
@@ -121,8 +132,8 @@ class LlmReader:
     @property
     def recipe(self) -> dict[str, str]:
         """What the replies depend on besides the options: the model, which the environment may choose, and the prompts' content."""
-        together, alone = (f"{each.hash}, {each.max_tokens} tokens" for each in (self.together, self.alone))
-        return {"llm": self.llm.name, "together": together, "alone": alone}
+        prompts = {"together": self.together, "alone": self.alone, "closed book": self.closed_book}
+        return {"llm": self.llm.name} | {n: f"{each.hash}, {each.max_tokens} tokens" for n, each in prompts.items()}
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question from all its passages in one prompt; empty without passages.
@@ -141,6 +152,18 @@ class LlmReader:
             text = self.together.answer(reply.text)
             answers[row] = Answer(questions[row].id, text, contexts[row], reply.logprob, reply_costs((reply,)), notes)
         return answers
+
+    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question without passages; empty where the call fails, as in `read`."""
+        asked: list[Passage] = [Passage.of("", "")] if self.closed_book.document else []
+        replies = self._ask([self._chat(self.closed_book, question.text, asked) for question in questions])
+        return [
+            Answer(
+                question.id, self.closed_book.answer(reply.text), (), reply.logprob, reply_costs((reply,)),
+                {"error": reply.error} if reply.error else {},
+            )
+            for question, reply in zip(questions, replies, strict=True)
+        ]  # fmt: skip
 
     def matrices(self, questions: Sequence[str], contexts: Sequence[Sequence[Passage]]) -> "list[Matrix]":
         """The answer generated from each context alone, and its log-probability, for every question in order.
@@ -201,7 +224,8 @@ class LlmReader:
 
     def _chat(self, prompt: Prompt, question: str, passages: Sequence[Passage], logprobs: bool = False) -> Chat:
         messages = prompt.messages([self._shortened(each) for each in passages], question=question)
-        return Chat(messages, self.max_answer_tokens or prompt.max_tokens, self.temperature, logprobs=logprobs)
+        limit = self.max_answer_tokens or prompt.max_tokens
+        return Chat(messages, limit, self.temperature, self.sample, logprobs)
 
     def _shortened(self, passage: Passage) -> Passage:
         if self.passage_words is None:

@@ -1,6 +1,6 @@
 """T5 readers: a trained RE-RAG generator that reads all evidence in one call, or one context per call.
 
-The answer to a question without evidence is an empty text without log-probability.
+The answer to a question without evidence is an empty text without log-probability; `recall` answers it from the question alone.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from common.checks import Precision, check_at_least, check_choice
 from common.errors import UserError
-from common.records import Answer, Question, Ranked
+from common.records import Answer, Passage, Question, Ranked
 from harness.interfaces import PerContextReader, RelevanceModel
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.token_count import tokens_read
@@ -94,6 +94,10 @@ class PackedReader:
                 answers[row] = Answer(questions[row].id, text, tuple(contexts[row]), logprob, dict(costs))
         return answers
 
+    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question from its text alone; see `recall_answers`."""
+        return recall_answers(self.generator, questions, self.max_answer_tokens)
+
 
 class ContextReader:
     """Reads one context per call and marginalizes over contexts, weighted by the estimator's relevance (RE-RAG, Eq. 5-6).
@@ -176,6 +180,29 @@ class ContextReader:
             )
             for question, hits, reading in zip(questions, ranked, readings, strict=True)
         ]
+
+    def recall(self, questions: Sequence[Question]) -> list[Answer]:
+        """One answer per question from its text alone; see `recall_answers`."""
+        assert self.model.generator is not None  # required in __init__
+        return recall_answers(self.model.generator, questions, self.model.max_answer_tokens)
+
+
+def recall_answers(generator: "Generator", questions: Sequence[Question], max_answer_tokens: int) -> list[Answer]:
+    """One answer per question without any passage, which no generator here was trained for: it answers from its weights.
+
+    The input is the generator's own text format: `question: Q` in `packed`; in a format of one passage, one whose title and text are
+    empty (`question: Q title:  context: ` in `fid`).
+    """
+    if not questions:
+        return []
+    empty = () if generator.encode.packed else (Passage.of("", ""),)
+    tokens = tokens_read(generator)
+    generated = generator.answers([(question.text, empty) for question in questions], max_answer_tokens)
+    costs = {"model_calls": 1.0, "tokens": (tokens_read(generator) - tokens) / len(questions)}
+    return [
+        Answer(question.id, text, (), logprob, dict(costs))
+        for question, (text, logprob) in zip(questions, generated, strict=True)
+    ]
 
 
 def read_contexts(

@@ -125,6 +125,7 @@ class MultiQueryRetriever:
         scorer: A loaded scorer, instead of `serving`.
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        most_queries: Only this many of a question's distinct queries search, the first ones; all when None.
 
     Raises:
         UserError: If a value is not allowed, or `rerank` has no scorer.
@@ -146,11 +147,15 @@ class MultiQueryRetriever:
         device: str = "auto",
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
+        most_queries: int | None = None,
     ) -> None:
-        self.check_options(rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by)
+        self.check_options(
+            rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by, most_queries
+        )
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
         self.rank_constant, self.scorer, self.judged_by = rank_constant, scorer, judged_by
+        self.most_queries = most_queries
         if serving is not None:
             from models.rerag.scorer import load_scorer
 
@@ -166,9 +171,11 @@ class MultiQueryRetriever:
         rank_constant: int,
         scorer: object,
         judged_by: str,
+        most_queries: int | None = None,
     ) -> None:
         """Raise UserError if a value is not allowed, or the scorer is missing, given twice or not used."""
         check_at_least(1, per_query=per_query)
+        check_at_least(1, ", or omitted for all", most_queries=most_queries)
         check_at_least(0, rank_constant=rank_constant)
         check_choice(get_args(MultiQueryFusion), fusion=fusion)
         given = (serving is not None) + (scorer is not None)
@@ -283,7 +290,7 @@ class MultiQueryRetriever:
                 if strategy not in makers:
                     makers.append(strategy)
         made = made or {clean(question.text): [ORIGINAL]}  # an adaptive rewriter may select nothing
-        return {query: tuple(makers) for query, makers in made.items()}
+        return {query: tuple(made[query]) for query in [*made][: self.most_queries]}
 
     def _search(
         self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]

@@ -12,6 +12,9 @@ What any strategy can put into an answer so that it is shown:
              `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found` (ids of
              passages) and `alone` (`id` and `title` of those that no other query found), shown unless it is the question alone without a `reason`;
              `fallbacks`: why by the name of what should have made a query; `reason`: for the choice of the queries.
+             `sources`: dictionaries with a `source` that was asked, its `answer` and `logprob`, `passages` (`title`, `link` or `links`) or
+             why it has none (`missing`, `error`), and the selector's `score`; with `chosen`, the name of the one whose answer is given,
+             `selector` and `why`; `lost`: why by the name of a source that failed.
     costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
 
@@ -50,8 +53,9 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
         if scores:
             reasons.append(f"score {hit.score:.3f}")
         lines += _passage_lines(f"{place}.", hit.passage, reasons, width, characters)
-    if not answer.evidence and answer.costs.get("retriever_calls", 1):
+    if not answer.evidence and answer.costs.get("retriever_calls", 1) and "sources" not in answer.notes:
         lines += ["No document was found.", ""]
+    lines += _source_lines(answer, width)
     for line in _answer_lines(question, answer):
         lines += _wrapped(line, width, "")
     if answer.costs:
@@ -106,6 +110,37 @@ def _query_lines(question: Question, answer: Answer, places: Mapping[str, int], 
         yield from _wrapped(f"{name}: the question itself, because {why}", width, "      ", first="  ")
     if answer.notes.get("reason"):
         yield from _wrapped(f"Reason for these queries: {answer.notes['reason']}", width, "      ", first="  ")
+    yield ""
+
+
+def _source_lines(answer: Answer, width: int) -> Iterator[str]:
+    """The answer of every source with what it rests on, and why one was chosen."""
+    noted = answer.notes.get("sources")
+    sources = [each for each in noted if isinstance(each, dict) and "source" in each] if isinstance(noted, list) else []
+    if not sources:
+        return
+    yield "Answers by source:"
+    for each in sources:
+        facts = ["chosen"] * (each["source"] == answer.notes.get("chosen"))
+        facts += [f"P {math.exp(each['logprob']):.3f}"] if each.get("logprob") is not None else []
+        facts += [f"score {each['score']:.3f}"] if each.get("score") is not None else []
+        told = f"{each['source']}: {each.get('answer') or '(no answer)'}"
+        if facts:
+            told += f"  ({'; '.join(facts)})"
+        yield from _wrapped(told, width, "      ", first="  ")
+        for why in ("missing", "error"):
+            if each.get(why):
+                yield from _wrapped(f"nothing: {each[why]}", width, "      ")
+        for passage in each.get("passages", ()):
+            links = passage.get("links") or [passage.get("link")]
+            named = " ".join([passage.get("title") or "(no title)", *(f"<{link}>" for link in links if link)])
+            yield from _wrapped(f"from {named}", width, "        ", first="      ")
+    if answer.notes.get("why"):
+        why = f"Chosen by {answer.notes.get('selector', 'the selector')}: {answer.notes.get('chosen')}, {answer.notes['why']}"
+        yield from _wrapped(why, width, "      ", first="  ")
+    lost = answer.notes.get("lost")
+    for name, reason in lost.items() if isinstance(lost, dict) else ():
+        yield from _wrapped(f"Lost: {name}, {reason}", width, "      ", first="  ")
     yield ""
 
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from common.checks import Precision, check_at_least
 from common.records import Answer, Asked, as_questions
 from harness.interfaces import Reader, Retriever, Rewriter
-from harness.readers.read_answers import read_answers, sum_costs
+from harness.readers.read_answers import read_answers
 from harness.retrievers.multi_query import (
     ORIGINAL,
     MultiQueryFusion,
-    MultiQueryHits,
     MultiQueryRetriever,
     multi_query_memory,
 )
+from harness.retrievers.multi_query_records import counts, explanation
 from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
 
@@ -139,41 +139,3 @@ class Dmqr:
                 questions[place] = replace(questions[place], text=found.question, history=())
                 answers[place].notes["standalone"] = found.question
         return read_answers(self.reader, questions, answers)
-
-
-def counts(found: MultiQueryHits, tokens: float) -> dict[str, float]:
-    """The costs of one question that are counted; calls of rewriting have names of their own, so that a failed one is not taken for the reader's."""
-    own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
-    rewriting = found.rewrites.costs if found.rewrites else {}
-    named = {
-        name if name == "choice_calls" else name.removeprefix("model_").replace("calls", "rewriter_calls"): value
-        for name, value in rewriting.items()
-    }
-    return sum_costs(own, named)
-
-
-def explanation(found: MultiQueryHits) -> dict[str, object]:
-    """The notes of one question's answer; see `Dmqr`."""
-    queries: list[dict[str, object]] = [
-        {
-            "query": search.query,
-            "made_by": list(search.made_by),
-            "found": [hit.passage.id for hit in search.hits],
-            "alone": [{"id": each.id, "title": each.title} for each in found.alone(place)],
-        }
-        for place, search in enumerate(found.searches)
-    ]
-    passages = []
-    for hit in found.ranked:
-        ranks = found.ranks(hit.passage.id)
-        own = next((rank for place, rank in ranks.items() if ORIGINAL in found.searches[place].made_by), None)
-        shown = {
-            "found_by": ", ".join(f"{'/'.join(found.searches[place].made_by)} {rank}" for place, rank in ranks.items())
-        }
-        passages.append({"id": hit.passage.id, "rank": own, **(shown if len(found.searches) > 1 else {})})
-    notes: dict[str, object] = {"queries": queries, "passages": passages}
-    if found.rewrites and found.rewrites.fallbacks:
-        notes["fallbacks"] = dict(found.rewrites.fallbacks)
-    if found.rewrites and found.rewrites.reason:
-        notes["reason"] = found.rewrites.reason
-    return notes

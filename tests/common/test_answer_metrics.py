@@ -7,9 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.answer_metrics import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa
+from common.answer_metrics import exact_match, f1, has_answer, inclusion, re_rag, squad, triviaqa, yes_or_no
 
 PROTOCOLS = pytest.mark.parametrize("normalize", [squad, triviaqa, re_rag])
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Yes.", "yes"),
+        ("no, it could not", "no"),
+        ("TRUE", "yes"),
+        ("False", "no"),
+        ("north", ""),
+        ("It is not.", ""),
+        ("", ""),
+    ],
+)
+def test_yes_or_no_is_the_first_word(text: str, answer: str) -> None:
+    assert yes_or_no(text) == answer
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,10 @@ FRESHQA = {
     "false_premise": "FALSE", "num_hops": "one-hop", "fact_type": "never-changing", "source": "https://example.org/a\nb",
     **{f"answer_{number}": None for number in range(10)}, "answer_0": "Shakespeare, a writer", "answer_1": "the \"Bard\"", "note": None,
 }  # fmt: skip
+STRATEGYQA = {
+    "qid": "s1", "term": "Hamlet", "description": "A play", "question": "Could Hamlet be read in a day?", "answer": True,
+    "facts": ["Hamlet takes four hours."], "decomposition": ["How long does Hamlet take?"], "evidence": [[[["Hamlet-1"]]]],
+}  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 ROWS = {
     "hotpotqa": HOTPOT,
@@ -101,6 +105,7 @@ ROWS = {
     "flashrag": FLASHRAG,
     "ambignq": AMBIGNQ,
     "freshqa": FRESHQA,
+    "strategyqa": STRATEGYQA,
     "jsonl": CORPUS,
 }
 

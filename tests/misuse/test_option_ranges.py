@@ -20,6 +20,7 @@ from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
+from harness.choice.estimator import EstimatedRelevance
 from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
 from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
@@ -35,6 +36,9 @@ from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.prompted import PromptRewriter
 from harness.selection.options import SelectionOptions
+from harness.sources.facts import IndexedFacts
+from harness.sources.generated import GeneratedContext
+from harness.sources.web import WebContext
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
 from harness.strategies.rerag import ReRag
@@ -99,6 +103,10 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
     Dmqr: {"retriever": None, "serving": NOWHERE},
+    WebContext: {"retriever": None},
+    GeneratedContext: {"llm": None},
+    IndexedFacts: {"retriever": None},
+    EstimatedRelevance: {"serving": NOWHERE},
     GoldRank: {},
     GoldRecall: {},
     HasAnswer: {},
@@ -118,6 +126,8 @@ BUILDERS = (
     "harness.retrievers",
     "harness.readers",
     "harness.rewriters",
+    "harness.sources",
+    "harness.choice",
     "harness.feedback",
 )  # what configs name
 
@@ -125,7 +135,8 @@ BUILDERS = (
 def numbers(class_type: type) -> Iterator[str]:
     """The constructor's parameters that are a number, or a list of numbers."""
     hints = typing.get_type_hints(
-        class_type.__init__, {**vars(inspect.getmodule(class_type)), "DType": str, "RelevanceEstimator": object}
+        class_type.__init__,
+        {**vars(inspect.getmodule(class_type)), "DType": str, "RelevanceEstimator": object, "AnswerEncoder": object},
     )
     for name, hint in hints.items():
         kinds = [hint, *typing.get_args(hint)]

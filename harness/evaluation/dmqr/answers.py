@@ -6,7 +6,7 @@ from dataclasses import replace
 from common.records import Answer, Question
 from harness.evaluation.dmqr.search import Found, Spent
 from harness.readers.read_answers import sum_costs
-from harness.strategies.dmqr import counts, explanation
+from harness.retrievers.multi_query_records import counts, explanation
 
 
 def method_answers(

@@ -24,6 +24,7 @@ from tests.helpers.layout_rows import (
     LONDON,
     MUSIQUE,
     ROWS,
+    STRATEGYQA,
     TWOWIKI,
     as_csv,
     as_lines,
@@ -207,6 +208,19 @@ def test_freshqa(tmp_path: Path) -> None:
     assert list(read_questions("freshqa", f"{file}:DEV")) == expected[1:]
     assert list(read_questions("freshqa", f"{file}:TEST", limit=5)) == expected[:1]
     assert list(read_questions("freshqa", f"{source(tmp_path, as_lines([FRESHQA, false]))}:DEV")) == expected[1:]
+
+
+def test_strategyqa_has_no_passages_so_that_its_facts_are_never_indexed(tmp_path: Path) -> None:
+    no = {**STRATEGYQA, "qid": "s2", "answer": False}
+    file = source(tmp_path, as_lines([STRATEGYQA, no]), "s.json")
+    text = "Could Hamlet be read in a day?"
+    assert list(read_questions("strategyqa", file)) == [Question("s1", text, ("yes",)), Question("s2", text, ("no",))]
+    with pytest.raises(DataError, match="questions without passages"):
+        list(read_passages("strategyqa", [file]))
+    test_file = source(tmp_path, as_lines([{n: v for n, v in no.items() if n != "answer"}]), "t.json")
+    assert list(read_questions("strategyqa", test_file)) == [Question("s2", text)]
+    with pytest.raises(DataError, match="field 'answer' is a string, not true or false"):
+        list(read_questions("strategyqa", source(tmp_path, as_lines([no | {"answer": "yes"}]), "b.json")))
 
 
 def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:

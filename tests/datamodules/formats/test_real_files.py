@@ -68,6 +68,8 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
         ("freshqa", "freshqa/freshqa.csv:TEST", 330, 0, FRESH),
         ("freshqa", "freshqa/freshqa.csv:DEV", 68, 0, FRESH),
         ("freshqa", "freshqa/freshqa.csv", 398, 0, FRESH),
+        ("strategyqa", "strategyqa/dev.json.gz", 115, 0, {""}),
+        ("strategyqa", "strategyqa/train.json.gz", 1_855, 0, {""}),
     ],
 )
 def test_real_files(layout: str, file: str, questions: int, with_all_gold: int | None, kinds: set[str] | None) -> None:

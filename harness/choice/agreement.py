@@ -1,0 +1,83 @@
+"""Agreement: the answer that is nearest to the others is chosen.  The gold-free default of MSRAG, whose paper chooses by the gold answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from common.checks import Precision
+from common.records import Answer, Question
+from common.sources import Chosen
+from harness.choice.answer_texts import answered
+from harness.runtime.memory_needs import Machine, Memory
+from models.pretrained import MINILM
+
+if TYPE_CHECKING:
+    from harness.choice.answer_encoder import AnswerEncoder
+
+NO_ANSWER = "no source has an answer"
+ONLY_ONE = "no other source has an answer"
+
+
+class Agreement:
+    """Chooses the answer with the greatest mean cosine to the other sources' answers; ties by the order of the sources.
+
+    Empty answers take no part, and refusals (`harness.choice.answer_texts.is_refusal`) only where all answers are refusals.
+
+    Args:
+        encoder: Folder or hub id of the encoder of answers.
+        device: auto, cpu or cuda.
+        precision: Of the encoder: fp32, bf16 or auto.
+        loaded: A loaded encoder, instead of `encoder`.
+
+    Raises:
+        MissingInputError: If the encoder is not found.
+    """
+
+    name = "agreement"
+    uses_gold = False
+
+    def __init__(
+        self,
+        encoder: str = MINILM,
+        device: str = "auto",
+        precision: Precision = "fp32",
+        loaded: "AnswerEncoder | None" = None,
+    ) -> None:
+        from harness.choice.answer_encoder import AnswerEncoder
+
+        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
+
+    @staticmethod
+    def memory(machine: Machine, encoder: str, device: str, precision: Precision) -> Memory:
+        """The encoder."""
+        from harness.choice.answer_encoder import answer_encoder_needs
+
+        return Memory(answer_encoder_needs(machine, encoder, device, precision), (("device", "cpu"),))
+
+    @property
+    def facts(self) -> list[str]:
+        """The encoder, for reports."""
+        return [f"selection: agreement, cosine by {self.encoder.name}"]
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[Chosen]:
+        """The chosen source of every question; scores are mean cosines."""
+        sources = [answered(each) for each in answers]
+        texts = [[each[source].text for source in known] for each, known in zip(answers, sources, strict=True)]
+        chosen = []
+        for known, each, cosines_AA in zip(sources, answers, self.encoder.cosines(texts), strict=True):
+            if len(known) < 2:
+                chosen.append(alone(known, each))
+                continue
+            sums = (cosines_AA.sum(axis=1) - cosines_AA.diagonal()) / (len(known) - 1)
+            scores = {source: round(float(score), 6) for source, score in zip(known, sums, strict=True)}
+            best = max(scores, key=lambda source: scores[source])  # the first of equal ones
+            others = " and ".join(source for source in known if source != best)
+            why = f"nearest to the answer{'s' * (len(known) > 2)} of {others}: mean cosine {scores[best]:.3f}"
+            if sum(score == scores[best] for score in scores.values()) > 1:
+                why += ", the first of equal ones"
+            chosen.append(Chosen(best, why, scores))
+        return chosen
+
+
+def alone(known: Sequence[str], answers: Mapping[str, Answer]) -> Chosen:
+    """The choice where at most one source has an answer."""
+    return Chosen(known[0], ONLY_ONE) if known else Chosen(next(iter(answers)), NO_ANSWER)

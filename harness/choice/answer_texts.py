@@ -1,0 +1,32 @@
+"""Facts about the answers from several sources: refusals, the estimator's probability that a reader noted.  Standard library only."""
+
+import re
+from collections.abc import Mapping
+
+from common.answer_metrics import squad
+from common.records import Answer
+
+_REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no articles
+    r"(?:unanswerable|unknown|none|na|no answer)|"
+    r"(?:not (?:known|given|mentioned|provided|specified|available|enough information)|no (?:answer is|information)|"
+    r"insufficient information|cannot be (?:determined|answered)|i (?:do not|dont|cannot|can not|cant) (?:know|answer|determine|find)|"
+    r"it is (?:not known|unknown))\b.*"
+)
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a text says that there is no answer: unanswerable, "I don't know", "not mentioned in the documents"."""
+    return bool(_REFUSAL.fullmatch(squad(text)))
+
+
+def answered(answers: Mapping[str, Answer]) -> list[str]:
+    """The sources with an answer, in order: refusals only if all are; empty if no source has a text."""
+    texts = [source for source, answer in answers.items() if answer.text]
+    return [source for source in texts if not is_refusal(answers[source].text)] or texts
+
+
+def noted_probability(answer: Answer) -> float | None:
+    """The greatest calibrated P(relevant) that a reader noted of its contexts (`harness.readers.t5.explanation`); None if it noted none."""
+    contexts = answer.notes.get("contexts")
+    found = [each.get("probability") for each in contexts] if isinstance(contexts, list) else []
+    return max((float(each) for each in found if each is not None), default=None)

@@ -1,0 +1,121 @@
+"""Selection by relevance: the source whose context the relevance estimator finds most probably relevant (RE-RAG's estimator in MSRAG)."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from common.checks import Precision, check_share
+from common.errors import UserError
+from common.records import Answer, Question
+from common.sources import NONE, Chosen
+from harness.choice.agreement import alone
+from harness.choice.answer_texts import answered, noted_probability
+from harness.retrievers.rerank import DEVICES, relevance, scorer_needs
+from harness.runtime.memory_needs import Load, Machine, Memory
+
+
+class ContextProbability:
+    """The calibrated probability that the best passage of a source's context is relevant.
+
+    Args:
+        serving: Folder with an estimator that RE-RAG's training exported; None: the probabilities that the reader has noted
+            (`harness.readers.t5.ContextReader`).
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+    """
+
+    def __init__(self, serving: Path | None, device: str = "auto", precision: Precision = "auto") -> None:
+        self.model = None
+        if serving is not None:
+            from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
+
+            self.model = ReRagModel.load(Path(serving), device, (ESTIMATOR,), precision, (GENERATOR,))
+
+    def __call__(
+        self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]
+    ) -> list[dict[str, float | None]]:
+        """By source: the probability; None for a source without a context, or where the reader has noted none."""
+        if self.model is None:
+            return [{source: noted_probability(answer) for source, answer in each.items()} for each in answers]
+        assert self.model.estimator is not None  # required in __init__
+        flat = [(q.text, each[source]) for q, each in zip(questions, answers, strict=True) for source in each]
+        passages = [[hit.passage for hit in answer.evidence] for _, answer in flat]
+        scores = iter(relevance(self.model.estimator, [text for text, _ in flat], passages))
+        calibrate = self.model.calibration
+        return [{source: max(map(calibrate, next(scores)), default=None) for source in each} for each in answers]
+
+
+class EstimatedRelevance:
+    """Chooses the source whose best passage has the greatest calibrated P(relevant).
+
+    `none` has no context: it is chosen if no other source reaches the threshold.  Ties by the order of the sources; empty answers and
+    refusals take no part, as in `harness.choice.agreement.Agreement`.
+
+    Args:
+        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving; None: the probabilities that
+            the reader has noted, as harness.readers.t5.ContextReader does.
+        threshold: Least P(relevant) of a context.
+        device: auto, cpu or cuda.
+        precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If the threshold is not in [0, 1].
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
+    """
+
+    name = "estimator"
+    uses_gold = False
+
+    def __init__(
+        self,
+        serving: Path | None = None,
+        threshold: float = 0.5,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(threshold)
+        self.threshold, self.serving = threshold, serving
+        self.probability = ContextProbability(serving, device, precision)
+
+    @staticmethod
+    def check_options(threshold: float) -> None:
+        """Raise UserError if a value is out of range."""
+        check_share(threshold=threshold)
+
+    @staticmethod
+    def memory(machine: Machine, load: Load, serving: Path | None, device: str, precision: Precision) -> Memory:
+        """The estimator; nothing without a folder."""
+        if serving is None:
+            return Memory()
+        return Memory(scorer_needs(machine, serving, device, precision, load.questions, 2 * load.passages), DEVICES)
+
+    @property
+    def facts(self) -> list[str]:
+        """Where the probabilities come from, for reports."""
+        return [f"selection: estimator of {self.serving or 'the reader'}, threshold {self.threshold:g}"]
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[Chosen]:
+        """The chosen source of every question; scores are probabilities, the threshold for `none`.
+
+        Raises:
+            UserError: If no probability is known of a source with passages.
+        """
+        return [
+            self._chosen(each, known) for each, known in zip(answers, self.probability(questions, answers), strict=True)
+        ]
+
+    def _chosen(self, answers: Mapping[str, Answer], known: Mapping[str, float | None]) -> Chosen:
+        sources = answered(answers)
+        for source in sources:
+            if known[source] is None and answers[source].evidence:
+                raise UserError(
+                    "the selector needs P(relevant) of every context, and the reader notes none: name an estimator by "
+                    "--strategy.init_args.selector.init_args.serving, or read with harness.readers.t5.ContextReader."
+                )
+        if len(sources) < 2:
+            return alone(sources, answers)
+        scores = {source: self.threshold if source == NONE else known[source] or 0.0 for source in sources}
+        best = max(scores, key=lambda source: scores[source])
+        if best == NONE:
+            return Chosen(best, f"no context reaches P(relevant) {self.threshold:.3f}", scores)
+        return Chosen(best, f"its context is the most relevant: P(relevant) {scores[best]:.3f}", scores)

@@ -1,0 +1,175 @@
+"""Learned selection: the answer that a logistic model, fitted on validation questions, finds most probably right."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.checks import Precision
+from common.errors import ArtifactError, UserError
+from common.records import Answer, Question
+from common.sources import Chosen
+from harness.choice.agreement import NO_ANSWER
+from harness.choice.estimator import ContextProbability
+from harness.choice.features import FEATURES, answer_features
+from harness.retrievers.rerank import scorer_needs
+from harness.runtime.memory_needs import Load, Machine, Memory
+from models.msrag.answer_model import AnswerModel
+
+if TYPE_CHECKING:
+    from harness.choice.answer_encoder import AnswerEncoder
+
+FOLDS = 5
+
+
+class Learned:
+    """Chooses the answer with the greatest P(right); ties by the order of the sources.
+
+    The model was fitted by `infer.py evaluate ... --study.fit FILE` on validation questions.  Its features (`harness.choice.features`)
+    are agreement, relevance, the reader's log-probabilities, lengths, refusals and the source; none reads a gold answer.
+
+    Args:
+        file: The fitted model, such as checkpoints/msrag-world/selector.json.
+        encoder: Folder or hub id of the encoder of answers; that of the model when omitted, and no other one.
+        serving: Folder with the relevance estimator that it was fitted with; None: the probabilities that the reader has noted.
+        device: auto, cpu or cuda.
+        precision: Of the encoder and the estimator: fp32, bf16 or auto.
+
+    Raises:
+        MissingInputError: If the file, the encoder or the serving folder is missing.
+        ArtifactError: If one is corrupt, or the encoder is another one than that of the model.
+    """
+
+    name = "learned"
+    uses_gold = False
+
+    def __init__(
+        self,
+        file: Path,
+        encoder: str | None = None,
+        serving: Path | None = None,
+        device: str = "auto",
+        precision: Precision = "fp32",
+    ) -> None:
+        self.check_options(file)
+        from harness.choice.answer_encoder import AnswerEncoder
+
+        model = AnswerModel.load(Path(file))
+        found = AnswerEncoder(encoder or model.encoder, device, precision)
+        if found.recipe != model.encoder_sha256:
+            raise ArtifactError(
+                f"{file} was fitted with the encoder {model.encoder}, and {found.name} is another one or has other files: omit encoder, "
+                "or fit the selector again by --study.fit."
+            )
+        self.model, self.encoder = model, found
+        self.probability = ContextProbability(serving, device, precision)
+
+    @classmethod
+    def of(cls, model: AnswerModel, encoder: "AnswerEncoder", probability: ContextProbability) -> Self:
+        """With loaded parts, which are those that the model was fitted with."""
+        found = cls.__new__(cls)
+        found.model, found.encoder, found.probability = model, encoder, probability
+        return found
+
+    @staticmethod
+    def check_options(file: Path) -> None:
+        """Check the fitted model's file.  Raises MissingInputError or ArtifactError."""
+        model = AnswerModel.load(Path(file))
+        if model.features != FEATURES:
+            raise ArtifactError(f"{file} was fitted on other features by another release: fit it again by --study.fit.")
+
+    @staticmethod
+    def memory(
+        machine: Machine, load: Load, file: Path, encoder: str | None, serving: Path | None, device: str,
+        precision: Precision,
+    ) -> Memory:  # fmt: skip
+        """The encoder and the estimator."""
+        from harness.choice.answer_encoder import answer_encoder_needs
+
+        needs = answer_encoder_needs(machine, encoder or AnswerModel.load(Path(file)).encoder, device, precision)
+        if serving is not None:
+            needs += scorer_needs(machine, serving, device, precision, load.questions, 2 * load.passages)
+        return Memory(needs, (("device", "cpu"),))
+
+    @property
+    def facts(self) -> list[str]:
+        """What it was fitted on, for reports."""
+        fitted = ", ".join(f"{name} {value}" for name, value in self.model.fitted.items())
+        return [f"selection: learned, fitted on {fitted or 'unknown questions'}; cosine by {self.encoder.name}"]
+
+    def choose(self, questions: Sequence[Question], answers: Sequence[Mapping[str, Answer]]) -> list[Chosen]:
+        """The chosen source of every question; scores are P(right)."""
+        return choices(self.model, answers, answer_features(questions, answers, self.encoder, self.probability))
+
+
+def choices(
+    model: AnswerModel,
+    answers: Sequence[Mapping[str, Answer]],
+    features: Sequence[Mapping[str, NDArray[np.float64]]],
+) -> list[Chosen]:
+    """The source with the greatest P(right) of every question."""
+    found = []
+    for each, own in zip(answers, features, strict=True):
+        if not own:
+            found.append(Chosen(next(iter(each)), NO_ANSWER))
+            continue
+        p = model.probabilities(np.stack([*own.values()]))
+        scores = {source: float(value) for source, value in zip(own, p, strict=True)}
+        best = max(scores, key=lambda source: scores[source])
+        found.append(Chosen(best, f"most probably right: P {scores[best]:.3f}", scores))
+    return found
+
+
+def fit(
+    features: Sequence[Mapping[str, NDArray[np.float64]]],
+    right: Sequence[Mapping[str, bool]],
+    penalty: float = 1.0,
+) -> AnswerModel:
+    """The model of P(right) over all answers of all questions.
+
+    Args:
+        features: By source, for every question.
+        right: Whether each source's answer is right.
+        penalty: L2.
+
+    Raises:
+        UserError: If all answers are right or all are wrong.
+    """
+    rows = [(own[source], correct[source]) for own, correct in zip(features, right, strict=True) for source in own]
+    try:
+        return AnswerModel.fit(
+            FEATURES, np.array([values for values, _ in rows]), np.array([label for _, label in rows]), penalty
+        )
+    except (ValueError, IndexError) as error:
+        raise UserError(f"the selection cannot be learned from these answers: {error}. Give more questions.") from error
+
+
+def out_of_fold(
+    questions: Sequence[Question],
+    answers: Sequence[Mapping[str, Answer]],
+    features: Sequence[Mapping[str, NDArray[np.float64]]],
+    right: Sequence[Mapping[str, bool]],
+    penalty: float = 1.0,
+) -> list[Chosen]:
+    """The choices for every question by a model that was fitted on the other folds: what the fit reaches on questions it has not seen.
+
+    The fold of a question depends on its text alone, so that repeated questions share one.
+    """
+    folds = [_fold(question) for question in questions]
+    found: list[Chosen | None] = [None] * len(questions)
+    for fold in sorted(set(folds)):
+        inside = [place for place, each in enumerate(folds) if each == fold]
+        outside = [place for place, each in enumerate(folds) if each != fold]
+        model = fit([features[place] for place in outside], [right[place] for place in outside], penalty)
+        chosen = choices(model, [answers[place] for place in inside], [features[place] for place in inside])
+        for place, each in zip(inside, chosen, strict=True):
+            found[place] = each
+    return [each for each in found if each is not None]
+
+
+def _fold(question: Question) -> int:
+    from hashlib import sha256
+
+    return int.from_bytes(sha256(question.text.encode(errors="surrogatepass")).digest()[:4], "big") % FOLDS

@@ -1,0 +1,61 @@
+"""An index of facts in the place of a language model's knowledge: the stand-in for Information-GPT where no language model is configured."""
+
+import time
+from collections.abc import Sequence
+
+from common.checks import check_at_least
+from common.records import Question
+from common.sources import SourceContext
+from harness.interfaces import Retriever
+from harness.llm.conversation import with_turns
+from harness.runtime.memory_needs import Load, Memory
+from harness.sources.budget import of_source, within_words
+
+FACTS = "facts"  # `Passage.source` of what it finds
+NOTHING_FOUND = "no fact was found"
+
+
+class IndexedFacts:
+    """Searches an index of facts, some of which may be wrong, with the question; the facts are read as a context.
+
+    Args:
+        retriever: Over the facts.
+        passages: Facts per question, at most.
+        most_words: Words of these together, at most.
+
+    Raises:
+        UserError: If a value is out of range.
+    """
+
+    def __init__(self, retriever: Retriever, passages: int = 3, most_words: int = 300) -> None:
+        self.check_options(passages, most_words)
+        self.retriever, self.passages, self.most_words = retriever, passages, most_words
+
+    @staticmethod
+    def check_options(passages: int, most_words: int) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, passages=passages, most_words=most_words)
+
+    @staticmethod
+    def memory(load: Load, passages: int) -> Memory:
+        """Nothing but its retriever."""
+        return Memory(parts=Load(load.questions, load.questions, passages))
+
+    @property
+    def facts(self) -> list[str]:
+        """What stands for a language model's knowledge, for reports."""
+        return [f"generated context: {self.passages} facts of an index, in the place of a language model's knowledge"]
+
+    def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
+        """The facts on every question.
+
+        Raises:
+            UnavailableError: If the retriever cannot be reached.
+        """
+        if not questions:
+            return []
+        started = time.perf_counter()
+        found = self.retriever.search([with_turns(question).text for question in questions], self.passages)
+        costs = {"retriever_calls": 1.0, "seconds/search": (time.perf_counter() - started) / len(questions)}
+        kept = [of_source(within_words(hits, self.most_words), FACTS) for hits in found]
+        return [SourceContext(hits, "" if hits else NOTHING_FOUND, costs=dict(costs)) for hits in kept]

@@ -1,0 +1,161 @@
+"""MSRAG's study through the command line: rows, figures by hand, sources, the fitted selection, StrategyQA, resuming."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.records import Answer, Question
+from harness.choice.agreement import Agreement
+from harness.choice.answer_encoder import AnswerEncoder
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.msrag.paper import published
+from harness.evaluation.msrag.study import Study
+from harness.evaluation.study import Settings
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.sources.facts import IndexedFacts
+from harness.sources.web import WebContext
+from harness.strategies.msrag import Msrag
+from models.msrag.answer_model import AnswerModel
+from tests.harness.strategies.test_msrag import WordReader
+from tests.helpers.commands import command, refused
+from tests.helpers.rerag_world import write_serving
+from tests.helpers.river_corpus import write_index, write_questions
+from tests.helpers.table_rewriter import TableRewriter
+
+QUESTIONS = [
+    Question("1", "alba river", ("brune",)),  # web: its sub-question finds Brune, which ends in the ocean
+    Question("2", "elbe mountain", ("mountain",)),
+    Question("3", "calder river", ("dorn",)),
+    Question("4", "zzz", ("lake",)),  # found nowhere
+]
+TABLE = {question.text: {"decomposition": [question.text]} for question in QUESTIONS} | {
+    "alba river": {"decomposition": ["brune ends"]}
+}
+
+
+@pytest.fixture(scope="module")
+def strategy(tmp_path_factory: pytest.TempPathFactory, encoder_folder: str) -> Msrag:
+    bm25 = Bm25Retriever(write_index(tmp_path_factory.mktemp("index")))
+    selector = Agreement(loaded=AnswerEncoder(encoder_folder, "cpu"))
+    return Msrag(WordReader("lake"), selector, WebContext(bm25, TableRewriter(TABLE)), IndexedFacts(bm25))
+
+
+def settings(folder: Path, layout: str = "hotpotqa", paper=None) -> Settings:
+    return Settings(layout, "squad", (1,), paper, Bootstrap(100, 0), folder / "partial")
+
+
+def cells(findings, table: str) -> dict[str, list]:
+    (found,) = [each for each in findings.tables if each.name == table]
+    return {row: [None if cell is None else cell.value for cell in values] for row, values in found.rows.items()}
+
+
+def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+    findings = Study(encoder=encoder_folder).measure(strategy, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
+    # alone: the web ends in the ocean, mountain, dorn and finds nothing; the facts: brune, mountain, dorn, nothing; memory: lake
+    one, two, three = (cells(findings, f"table {number}") for number in (1, 2, 3))
+    assert (one["No-RAG"][0], one["SR-RAG"][0], two["No-RAG"][0], two["GPT-Retrieval"][0]) == (25.0, 75.0, 25.0, 75.0)
+    assert one["MSRAG, agreement"] == three["MSRAG, agreement"]
+    assert {"w/o GPT, agreement", "w/o Web, agreement"} < three.keys()
+    assert three["w/o GPT, agreement"][0] == 75.0  # of two answers the web's; without it that from memory
+    assert three["w/o Web, agreement"][0] == 100.0  # those of the facts, and for the last question that from memory
+    assert cells(findings, "segmentation")["web alone"][0] == 50.0
+    sources = cells(findings, "sources")
+    assert [sources[name][2] for name in ("web", "generated", "none", "any source")] == [50.0, 75.0, 25.0, 100.0]
+    assert [sources[name][3] for name in ("web", "generated", "none")] == [0.0, 25.0, 25.0]
+    assert sum(sources[name][4] for name in ("web", "generated", "none")) == 100.0
+    ours = strategy.answer(QUESTIONS)
+    assert [answer.text for answer in findings.answers] == [answer.text for answer in ours]
+    gold = [name for name in findings.variants if "oracle" in name]
+    assert gold
+    assert all("uses the gold answer" in name for name in gold)
+    own = next(table for table in findings.tables if table.name == "table 1")
+    assert own.paper["FLARE"][0].value == 14.9
+    costs = cells(findings, "costs of the rows")
+    assert costs["MSRAG, agreement"][0] == costs["web alone"][0] + costs["GPT-Retrieval"][0]
+    assert findings.paper == "MSRAG"
+
+
+def test_without_segmentation_there_is_one_search_less(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
+    findings = Study(segmentation=False, encoder=encoder_folder).measure(strategy, QUESTIONS, settings(tmp_path))
+    assert "SR-RAG" not in findings.variants
+    assert not [table for table in findings.tables if table.name == "segmentation"]
+
+
+def test_yes_and_no_are_scored_by_the_first_word_beside_the_majority(tmp_path: Path, encoder_folder: str) -> None:
+    system = Msrag(WordReader("No, never"), Agreement(loaded=AnswerEncoder(encoder_folder, "cpu")), sources=("none",))
+    questions = [Question("1", "a?", ("no",)), Question("2", "b?", ("yes",)), Question("3", "c?", ("no",))]
+    findings = Study(encoder=encoder_folder).measure(system, questions, settings(tmp_path, "strategyqa", "strategyqa"))
+    table = cells(findings, "table 1")
+    assert table["No-RAG"][2] == pytest.approx(200 / 3)
+    assert table["No-RAG"][0] == 0
+    assert table["always 'no' (majority)"][2] == pytest.approx(200 / 3)
+    own = next(table for table in findings.tables if table.name == "table 1")
+    assert [None if cell is None else cell.value for cell in own.paper["SR-RAG"]] == [None, None, 65.4]
+
+
+def test_the_paper_has_figures_for_three_data_sets() -> None:
+    assert [cell and cell.value for cell in published("2wiki", 3, 0)["w/o GPT (selection uses the gold answer)"]] == [
+        20.1,
+        20.13,
+        None,
+    ]
+    assert published("nq", 1, 0) == {}
+    assert published(None, 1, 0) == {}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path], encoder_folder: str) -> Path:
+    folder = tmp_path_factory.mktemp("msrag-study")
+    write_questions(folder)
+    index = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": str(write_index(folder))}}
+    serving = str(write_serving(checkpoints["t5"], folder / "serving"))
+    system = {
+        "reader": {"class_path": "harness.readers.t5.ContextReader", "init_args": {"serving": serving}},
+        "selector": {"class_path": "harness.choice.agreement.Agreement", "init_args": {"encoder": encoder_folder}},
+        "web": {"class_path": "harness.sources.web.WebContext", "init_args": {"retriever": index}},
+        "knowledge": {"class_path": "harness.sources.facts.IndexedFacts", "init_args": {"retriever": index}},
+    }
+    config = {"strategy": {"class_path": "harness.strategies.msrag.Msrag", "init_args": system}}
+    (folder / "msrag.yaml").write_text(json.dumps(config))
+    return folder
+
+
+def evaluate(place: Path, out: str, *more: str):
+    options = ("--config", "msrag.yaml", "--questions", "questions.json", "--resamples", "50", "--out", out)
+    return command(place, "infer.py", "evaluate", *options, *more)
+
+
+def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, encoder_folder: str) -> None:
+    ended = evaluate(place, "report", "--study.encoder", encoder_folder)
+    assert ended.code == 0, ended.err
+    assert "Table 1: methods, squad" in ended.out
+    assert "which uses the GOLD answer" in ended.out
+    assert "| MSRAG, estimator |" in ended.out  # the reader notes P(relevant)
+    record = json.loads((place / "report/questions.jsonl").read_text().splitlines()[0])
+    assert [each["source"] for each in record["notes"]["sources"]] == ["web", "generated", "none"]
+    shown = command(place, "infer.py", "ask", "--config", "msrag.yaml", "--question", "alba river")
+    assert shown.code == 0, shown.err
+    assert "Answers by source:" in shown.out
+    assert "Chosen by agreement" in shown.out
+    line = refused(evaluate(place, "x", "--study.fit", "msrag.yaml"), 2)
+    assert (
+        line == "infer.py: study.fit: msrag.yaml exists and is no fitted selector: not replaced. Choose another file."
+    )
+    assert "must be above 0" in refused(evaluate(place, "x", "--study.penalty", "0"), 2)
+    wrong = ("--strategy.init_args.sources", "[web,gpt]")
+    assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
+    assert not (place / "x").exists()
+
+
+def test_the_fit_writes_a_selection_that_a_config_can_name(
+    strategy: Msrag, tmp_path: Path, encoder_folder: str
+) -> None:
+    file = tmp_path / "selector.json"
+    study = Study(segmentation=False, encoder=encoder_folder, fit=file)
+    findings = study.measure(strategy, QUESTIONS, settings(tmp_path))
+    model = AnswerModel.load(file)
+    assert model.encoder == encoder_folder
+    assert model.fitted["questions"] == 4
+    assert "learned, out of fold" in findings.variants
+    assert isinstance(findings.variants["learned, out of fold"][0], Answer)

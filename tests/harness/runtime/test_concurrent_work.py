@@ -1,0 +1,73 @@
+"""Calls at the same time: they overlap unless they share a part, errors and lost services come back by name."""
+
+import threading
+
+import pytest
+
+from common.errors import UnavailableError, UserError
+from harness.runtime.concurrent_work import run_together
+
+
+class Part:
+    """An object of the project that may hold another one."""
+
+    def __init__(self, inner: object = None) -> None:
+        self.inner = inner
+
+
+class Shareable(Part):
+    concurrent_calls = True
+
+
+def run(calls, parts, **options):
+    return run_together({name: (each, ()) for name, each in calls.items()}, parts, **options)
+
+
+def meets(barrier: threading.Barrier):
+    """Ends only when the others are at work, too."""
+
+    def call() -> str:
+        barrier.wait(timeout=20)
+        return threading.current_thread().name
+
+    return call
+
+
+def test_calls_of_different_parts_are_at_work_together() -> None:
+    barrier = threading.Barrier(3)
+    done = run({name: meets(barrier) for name in "abc"}, {name: Part(Part()) for name in "abc"})
+    assert len({each.value for each in done.values()}) == 3
+
+
+def test_calls_that_share_a_part_are_not() -> None:
+    shared, lock = Part(), threading.Lock()
+    parts = {"a": Part(shared), "b": Part(Part([shared])), "c": Part()}
+
+    def exclusive() -> int:
+        assert lock.acquire(blocking=False)  # fails if another one holds it
+        threading.Event().wait(0.05)
+        lock.release()
+        return threading.get_ident()
+
+    done = run({"a": exclusive, "b": exclusive, "c": threading.get_ident}, parts)
+    assert done["a"].value == done["b"].value != done["c"].value
+    everyone = run({name: exclusive for name in "ab"}, {"a": Part(), "b": Part()}, together=False)
+    assert {each.value for each in everyone.values()} == {threading.get_ident()}
+
+
+def test_a_part_that_several_threads_may_call_can_be_shared() -> None:
+    barrier, shared = threading.Barrier(2), Shareable()
+    run({name: meets(barrier) for name in "ab"}, {"a": Part(shared), "b": Part(Part(shared))})
+
+
+def test_a_service_that_is_down_is_a_result_and_any_other_error_is_raised() -> None:
+    def down() -> None:
+        raise UnavailableError("no server")
+
+    def wrong() -> None:
+        raise UserError("wrong key")
+
+    done = run({"a": down, "b": lambda: 1}, {"a": Part(), "b": Part()})
+    assert (done["a"].unavailable, done["a"].value, done["b"].value) == ("no server", None, 1)
+    with pytest.raises(UserError, match="wrong key"):
+        run({"a": down, "b": wrong}, {"a": Part(), "b": Part()})
