@@ -7,7 +7,7 @@ from common.errors import DataError
 from common.feedback import Reward
 from common.progress import track
 from common.records import Question, Ranked, clean
-from common.retrieval import Retriever, reciprocal_rank_fusion
+from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
 from datamodules.examples.splits import Source
 from datamodules.formats.reading import read_questions
@@ -40,11 +40,7 @@ class GreedyReward:
     def _found(self, lists: Sequence[Sequence[str]]) -> list[Sequence[Ranked]]:
         if self.retriever is None or not self.reward.depth:
             return [()] * len(lists)
-        distinct = list(dict.fromkeys(query for queries in lists for query in queries))
-        hits = dict(zip(distinct, self.retriever.search(distinct, self.depth) if distinct else [], strict=True))
-        ranked = [[hits[query] for query in queries] for queries in lists]
-        fused = [reciprocal_rank_fusion(each, [1.0] * len(each)) if len(each) > 1 else each[0] for each in ranked]
-        return [each[: self.reward.depth] for each in fused]
+        return [each[: self.reward.depth] for each in search_fused(self.retriever, lists, self.depth)]
 
 
 def read_asked(
