@@ -1,17 +1,20 @@
 """Rewarded rewrites for training and validation: the split, what is skipped, and what is refused."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from common.errors import DataError
+from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.examples.splits import Source
-from datamodules.formats.feedback import read_rewrite_feedback
+from datamodules.formats.feedback import MANIFEST, read_rewrite_feedback
 from harness.feedback.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
 from tests.helpers.rewrite_feedback import model_of, write_feedback
 from tests.helpers.rewrite_feedback_runs import data_of, write_gold
+from tests.helpers.tiny_runs import set_up
 from trainers.dmqr_feedback import RewriterFeedbackTrainer
 
 
@@ -60,3 +63,34 @@ def test_questions_without_gold_data_are_refused(
             gold_questions=[Source("hotpotqa", str(tmp_path / "gold.json"))],
             **options,
         )
+
+
+def test_folders_that_were_searched_differently_are_not_rewarded_together(
+    rewrite_toy: Path, module: RewriterFeedbackTrainer, tmp_path: Path
+) -> None:
+    """Their rewards on validation would be those of one of them."""
+    write_gold(tmp_path)
+    made = read_rewrite_feedback(str(rewrite_toy / "feedback"))
+    own, others = (
+        write_feedback(tmp_path / name, made[40 * place :][:40]) for place, name in enumerate(("own", "others"))
+    )
+    (own / MANIFEST).write_text(json.dumps({"layout": "rewrite_feedback", "round": 1, "fused": False, "depth": 5}))
+    validation = [Source("rewrite_feedback", str(others))]
+    options = {"retriever": Bm25Retriever(tmp_path / "index"), "reward": GoldRecall(depth=5)}
+    gold = [Source("hotpotqa", str(tmp_path / "gold.json"))]
+    message = (
+        r"others was rewarded with fused true and depth 5, .*own with fused false and depth 5: give folders of one way"
+    )
+    with pytest.raises(DataError, match=message):
+        data_of(module, own, validation=validation, gold_questions=gold, **options)
+    assert data_of(module, own, validation=validation).rewarded is None
+
+
+def test_a_limit_counts_questions_with_the_rewrites_by_all_strategies(
+    rewrite_toy: Path, module: RewriterFeedbackTrainer
+) -> None:
+    source = Source("rewrite_feedback", str(rewrite_toy / "feedback"), limit=30)
+    data = set_up(RewriteFeedbackData([source], validation_fraction=0.2), module)
+    asked = [each.example.question for each in (*data.groups, *data.held_out)]
+    assert len(set(asked)) == 30
+    assert len(asked) == 60  # by gqr and kwr
