@@ -13,7 +13,7 @@ from common.errors import DataError
 from common.feedback import WordFeedback
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
 from datamodules.examples.step_loader import TokenBatch
-from models.dmqr.word_policy import Decisions, WordPolicy, decisions_of
+from models.dmqr.word_policy import Decisions, WordPolicy, choice_logp, decisions_of
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 
 
@@ -60,6 +60,12 @@ class WordGroup:
     def varied(self) -> bool:
         """Whether the rewards of its candidates differ: else there is nothing to learn."""
         return len({each.reward for each in self.feedback.candidates}) > 1
+
+    def reference_logp(self, policy: WordPolicy) -> list[float]:
+        """Log-probability of each candidate by the starting model, nats."""
+        joins_D = torch.arange(len(self.decisions)) >= self.decisions.question_words
+        logp: list[float] = choice_logp(policy.logits(self.reference_D, joins_D), self.chosen_ND).tolist()
+        return logp
 
 
 def word_group(feedback: WordFeedback, pairs: list[WordPair], policy: WordPolicy) -> WordGroup:

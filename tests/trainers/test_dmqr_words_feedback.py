@@ -96,6 +96,8 @@ def test_a_round_starts_where_the_candidates_were_sampled(module: WordFeedbackTr
     importance weight for a choice and with one for each word."""
     data = data_of(module, word_toy / "feedback")
     module._score_reference(data.groups)
+    for group in data.groups:
+        assert group.reference_logp(data.policy) == [model_close(e.log_probability) for e in group.feedback.candidates]
     for batch in data.train_dataloader():
         gradients = []
         for kind in ("words", "choice"):
