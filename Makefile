@@ -62,5 +62,8 @@ format: install  ## Format the code and fix what can be fixed automatically
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## Remove what the quickstarts and tests wrote; the environment stays
-	@rm -rf data/world data/mined/world.jsonl indexes/world-* data/labels/world.jsonl checkpoints/{drrag,reader,rerag,t5,packed,dmqr,dmqr-words}-world reports/{world,world.partial,dmqr-world,dmqr-world.partial,rerag-world,rerag-world.partial,rerag-world-open.partial,rerag-world-open,rerag-world-open.log} .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## Remove what the quickstarts, the world's configurations and tests wrote; the environment stays
+	@rm -rf data/world data/mined/world.jsonl{,.partial} data/labels/world.jsonl{,.partial} data/feedback/{,words-,choice-}world{,.partial} indexes/world-*
+	rm -rf checkpoints/{drrag,reader,rerag,t5,packed,question-writer}-world checkpoints/dmqr{,-words,-feedback,-words-feedback,-choice}-world
+	rm -rf reports/{world,dmqr-world,dmqr-adaptive-world,rerag-world,rerag-world-open}{,.partial} reports/rerag-world-open.log
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
-"""What training and serving share of retrieval: the interface of retrievers, and reciprocal rank fusion.  Standard library only."""
+"""What training and serving share of retrieval: the interface of retrievers, reciprocal rank fusion, and batched searches with several
+queries per question.  Standard library only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from common.records import Passage, Ranked
@@ -15,6 +16,43 @@ class Retriever(Protocol):
 
         An empty query returns an empty list.  `k` must be at least 1.
         """
+
+
+def search_once(
+    retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
+) -> dict[str, Sequence[Ranked]]:
+    """What each query finds, with one batched search in which every distinct query stands once, in the order of first appearance.
+
+    Args:
+        retriever: Searches; it is not called if all queries are known.
+        queries: Of each question.
+        k: Passages of each query.
+        known: Query -> what it finds, at least k passages where there are as many; these queries are not searched again.
+
+    Returns:
+        Query -> its k best passages, best first.
+    """
+    known = known or {}
+    distinct = list(dict.fromkeys(query for each in queries for query in each))
+    new = [query for query in distinct if query not in known]
+    hits = {**known, **dict(zip(new, retriever.search(new, k) if new else [], strict=True))}
+    return {query: hits[query][:k] for query in distinct}
+
+
+def search_fused(
+    retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
+) -> list[Sequence[Ranked]]:
+    """What the queries of each question find together, best first: the lists of several queries are fused by reciprocal ranks.
+
+    Args:
+        retriever: Searches.
+        queries: Of each question, distinct, at least one; the list of a single query keeps the retriever's scores.
+        k: Passages of each query, as in `search_once`.
+        known: As in `search_once`.
+    """
+    hits = search_once(retriever, queries, k, known)
+    lists = [[hits[query] for query in each] for each in queries]
+    return [reciprocal_rank_fusion(each, [1.0] * len(each)) if len(each) > 1 else each[0] for each in lists]
 
 
 def reciprocal_rank_fusion(

@@ -25,8 +25,8 @@ from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, TokenBatch, chunks, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
+from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import Rewriter
-from models.dmqr.strategies import SEPARATOR
 
 
 @dataclass

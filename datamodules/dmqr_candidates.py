@@ -11,10 +11,11 @@ from torch import Tensor
 
 from common.feedback import Candidate, RewriteFeedback
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
+from datamodules.examples.step_loader import TokenBatch
 
 
 @dataclass
-class FeedbackBatch:
+class FeedbackBatch(TokenBatch):
     """G groups of candidates on one rank."""
 
     ids_PT: Tensor  # of an encoder-decoder one input per group, else one per candidate
@@ -31,13 +32,8 @@ class FeedbackBatch:
 
     @property
     def examples(self) -> int:
-        """Number of candidates."""
+        """Number of candidates; an encoder-decoder reads one input for all of a group."""
         return len(self.labels_CA)
-
-    @property
-    def tokens(self) -> int:
-        """Number of input tokens, padding included."""
-        return self.ids_PT.numel()
 
     @property
     def shape(self) -> tuple[int, int, int]:

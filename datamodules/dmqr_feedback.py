@@ -22,7 +22,7 @@ from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of
-from datamodules.dmqr_rewards import GreedyReward, read_asked
+from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.feedback import MANIFEST, REWRITE, ROWS, read_manifest, read_rewrite_feedback
@@ -89,10 +89,7 @@ class RewriteFeedbackData(StepData):
                     f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such a folder with "
                     "`python infer.py feedback` and a TrainedRewriter."
                 )
-        if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
-            raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
-        if reward is not None and reward.depth and retriever is None:
-            raise UserError("data.reward looks at passages: give data.retriever, too, the one of the feedback.")
+        check_reward(retriever, reward, gold_questions)
         self.validation_fraction, self.groups_per_step = validation_fraction, groups_per_step
         self.groups_per_validation_batch, self.most = groups_per_validation_batch, candidates
         self.generated_rewrites, self.sampling_seed = generated_rewrites, sampling_seed
@@ -116,7 +113,8 @@ class RewriteFeedbackData(StepData):
 
         Raises:
             MissingInputError: If a folder is missing.
-            DataError: If a folder is invalid, there is nothing to learn or to validate, or no written question has what the reward needs.
+            DataError: If a folder is invalid, there is nothing to learn or to validate, no written question has what the reward needs, or
+                folders that are rewarded were searched differently.
             UserError: If a strategy is not in the pool.
         """
         if self.groups:
@@ -153,8 +151,7 @@ class RewriteFeedbackData(StepData):
         self.print_audit()
 
     def _find_gold(self, reward: Reward) -> None:
-        facts = self.manifests[-1]
-        self.rewarded = GreedyReward(self.retriever, reward, facts.get("fused", True), facts.get("depth", reward.depth))
+        self.rewarded = greedy_reward(self.retriever, reward, self.sources, self.manifests)
         asked = {
             row: (self.held_out[row].example.question, self.held_out[row].example.history) for row in self.generated
         }
@@ -269,7 +266,14 @@ class RewriteFeedbackData(StepData):
 
 
 def _read(sources: Sequence[Source]) -> list[RewriteFeedback]:
-    return [each for source in sources for each in read_rewrite_feedback(source.path)[: source.limit]]
+    """The rows of all strategies of the first `limit` questions of each folder."""
+    found = []
+    for source in sources:
+        rows = read_rewrite_feedback(source.path)
+        asked = list(dict.fromkeys((each.question, each.history) for each in rows))
+        within = set(asked[: source.limit])
+        found += [each for each in rows if (each.question, each.history) in within]
+    return found
 
 
 def _digest(example: RewriteFeedback) -> bytes:

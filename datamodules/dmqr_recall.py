@@ -6,7 +6,7 @@ from typing import NamedTuple
 from common.errors import DataError
 from common.progress import track
 from common.records import Passage, clean, passage_text
-from common.retrieval import Retriever, reciprocal_rank_fusion
+from common.retrieval import Retriever, search_fused
 from datamodules.examples.splits import Source
 from datamodules.formats.reading import read_questions
 
@@ -84,12 +84,9 @@ def recalls(
         queries: Of each question: itself, then its rewrites, all distinct.
         gold: Ids of each question's gold passages, at least one.
     """
-    distinct = list(dict.fromkeys(query for each in queries for query in each))
-    hits = dict(zip(distinct, retriever.search(distinct, k) if distinct else [], strict=True))
-    found = []
-    for each, ids in zip(queries, gold, strict=True):
-        lists = [hits[query] for query in each]
-        fused = reciprocal_rank_fusion(lists, [1.0] * len(lists))
-        shares = [len({hit.passage.id for hit in ranked[:k]} & set(ids)) / len(ids) for ranked in (fused, lists[0])]
-        found.append(Recall(*shares))
-    return found
+    lists = search_fused(retriever, [*queries, *(each[:1] for each in queries)], k)
+    together, alone = lists[: len(queries)], lists[len(queries) :]
+    return [
+        Recall(*(len({hit.passage.id for hit in found[:k]} & set(ids)) / len(ids) for found in pair))
+        for *pair, ids in zip(together, alone, gold, strict=True)
+    ]

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from common.errors import DataError
+from common.errors import DataError, UserError
 from common.feedback import Reward
 from common.progress import track
 from common.records import Question, Ranked, clean
-from common.retrieval import Retriever, reciprocal_rank_fusion
+from common.retrieval import Retriever, search_fused
 from datamodules.dmqr_recall import asked
 from datamodules.examples.splits import Source
 from datamodules.formats.reading import read_questions
@@ -40,11 +41,38 @@ class GreedyReward:
     def _found(self, lists: Sequence[Sequence[str]]) -> list[Sequence[Ranked]]:
         if self.retriever is None or not self.reward.depth:
             return [()] * len(lists)
-        distinct = list(dict.fromkeys(query for queries in lists for query in queries))
-        hits = dict(zip(distinct, self.retriever.search(distinct, self.depth) if distinct else [], strict=True))
-        ranked = [[hits[query] for query in queries] for queries in lists]
-        fused = [reciprocal_rank_fusion(each, [1.0] * len(each)) if len(each) > 1 else each[0] for each in ranked]
-        return [each[: self.reward.depth] for each in fused]
+        return [each[: self.reward.depth] for each in search_fused(self.retriever, lists, self.depth)]
+
+
+def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questions: Sequence[Source] | None) -> None:
+    """Check that what rewards validation rewrites is given together.
+
+    Raises:
+        UserError: If some of it is missing.
+    """
+    if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
+        raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
+    if reward is not None and reward.depth and retriever is None:
+        raise UserError("data.reward looks at passages: give data.retriever, too, the one of the feedback.")
+
+
+def greedy_reward(
+    retriever: Retriever | None, reward: Reward, sources: Sequence[Source], manifests: Sequence[Mapping[str, Any]]
+) -> GreedyReward:
+    """Searches as `infer.py feedback` did for these folders, whose manifests say `fused` and `depth`.
+
+    Raises:
+        DataError: If it searched differently for two of them.
+    """
+    ways = [(each.get("fused", True), each.get("depth", reward.depth)) for each in manifests]
+    for source, way in zip(sources, ways, strict=True):
+        if way != ways[0]:
+            shown = [f"fused {str(fused).lower()} and depth {depth}" for fused, depth in (way, ways[0])]
+            raise DataError(
+                f"{source.path} was rewarded with {shown[0]}, {sources[0].path} with {shown[1]}: give folders of one way to search, or omit "
+                "data.reward, data.retriever and data.gold_questions."
+            )
+    return GreedyReward(retriever, reward, *ways[0])
 
 
 def read_asked(

@@ -12,7 +12,7 @@ from common.feedback import Reward, WordFeedback
 from common.progress import track
 from common.records import Question, clean
 from common.retrieval import Retriever
-from datamodules.dmqr_rewards import GreedyReward, read_asked
+from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
 from datamodules.examples.splits import Source, check_split, validation_share
 from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup, feedback_batch, word_group
@@ -83,10 +83,7 @@ class WordFeedbackData(StepData):
                     f"{source.path}: the layout is {source.layout!r}, but this data module reads {WORD}: write such a folder with "
                     "`python infer.py feedback` and an extractive rewriter."
                 )
-        if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
-            raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
-        if reward is not None and reward.depth and retriever is None:
-            raise UserError("data.reward looks at passages: give data.retriever, too, the one of the feedback.")
+        check_reward(retriever, reward, gold_questions)
         self.retriever, self.reward, self.gold_questions = retriever, reward, gold_questions or []
         self.rewarded_questions, self.join_words, self.core_share = rewarded_questions, join_words, core_share
         self.gold: dict[int, Question] = {}  # rows of `held_out` whose greedy rewrites are rewarded
@@ -109,7 +106,8 @@ class WordFeedbackData(StepData):
 
         Raises:
             MissingInputError: If a folder is missing.
-            DataError: If a folder is invalid, two folders have other policies, or there is nothing to learn or to validate.
+            DataError: If a folder is invalid, two folders have other policies, there is nothing to learn or to validate, no validation
+                question has what the reward needs, or folders that are rewarded were searched differently.
         """
         if self.groups:
             return
@@ -135,8 +133,7 @@ class WordFeedbackData(StepData):
         self.print_audit()
 
     def _find_gold(self, reward: Reward) -> None:
-        facts = self.manifests[-1]
-        self.rewarded = GreedyReward(self.retriever, reward, facts.get("fused", True), facts.get("depth", reward.depth))
+        self.rewarded = greedy_reward(self.retriever, reward, self.sources, self.manifests)
         shares = {row: validation_share(Question("", each.feedback.question)) for row, each in enumerate(self.held_out)}
         drawn = sorted(shares, key=lambda row: (shares[row], row))[: self.rewarded_questions]
         self.gold = read_asked(

@@ -13,7 +13,7 @@ from common.checks import check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
 from common.records import Passage, passage_text
 from datamodules.examples.splits import Source
-from datamodules.examples.step_loader import StepData, chunks
+from datamodules.examples.step_loader import StepData, TokenBatch, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import check_lengths, corrupt, random_mask, span_counts, text_length
@@ -24,7 +24,7 @@ MIN_TOKENS = 8  # of the last validation sequence; a shorter one is dropped
 
 
 @dataclass
-class SpanBatch:
+class SpanBatch(TokenBatch):
     """P corrupted sequences on one rank."""
 
     ids_PT: Tensor
@@ -35,14 +35,9 @@ class SpanBatch:
     rows_P: Tensor  # index of each sequence in the stream or the validation set
 
     @property
-    def examples(self) -> int:
-        """Number of sequences."""
-        return len(self.ids_PT)
-
-    @property
     def tokens(self) -> int:
         """Number of input and target tokens, padding included."""
-        return self.ids_PT.numel() + self.labels_PA.numel()
+        return super().tokens + self.labels_PA.numel()
 
 
 class SpanCorruptionData(StepData):

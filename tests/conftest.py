@@ -202,3 +202,25 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 def encoder(encoder_folder: str) -> SentenceEncoder:
     """The same, loaded on the CPU."""
     return SentenceEncoder(encoder_folder, "cpu")
+
+
+@pytest.fixture(scope="session")
+def rewrite_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """A folder with a rewriter that writes any of four texts (`start`), and with feedback on them (`feedback`)."""
+    from tests.helpers.rewrite_feedback import sampled, save_start, write_feedback  # it imports this file
+
+    root = tmp_path_factory.mktemp("feedback")
+    write_feedback(root / "feedback", sampled(save_start(root / "start", checkpoints["t5"]), 40))
+    return root
+
+
+@pytest.fixture(scope="session")
+def word_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
+    """A folder with an untrained selector of words (`start`), and with feedback that was sampled from it (`feedback`)."""
+    from models.dmqr.word_selector import WordSelector
+    from tests.helpers.word_feedback import sampled, save_selector, write_feedback  # it imports this file
+
+    root = tmp_path_factory.mktemp("feedback")
+    start = WordSelector.load(save_selector(root / "start", checkpoints["bert"]), "cpu", "fp32")
+    write_feedback(root / "feedback", sampled(start, 60, 12))
+    return root

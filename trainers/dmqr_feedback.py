@@ -3,19 +3,17 @@
 Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), C candidates of all groups.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from common.errors import UserError
-from common.progress import say, track
 from common.records import clean
-from datamodules.dmqr_feedback import CandidateGroup, FeedbackBatch
+from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch
+from datamodules.examples.step_loader import chunks
 from models.dmqr.candidates import candidates_logp
 from models.dmqr.rewriter import own_adapters, read_rewriter_manifest
 from models.serving_manifest import MANIFEST
@@ -29,6 +27,7 @@ from trainers.feedback_losses import (
     forward_kl,
     sampled_divergence,
 )
+from trainers.feedback_reference import scored_by_ranks, tell_difference
 from trainers.run.model_card import DMQR_FEEDBACK_CARD
 
 
@@ -100,45 +99,28 @@ class RewriterFeedbackTrainer(RewriterModule):
                 "dpo, or sample them with a TrainedRewriter."
             )
         self._score_reference(groups)
-        differences = [
-            abs(reference - each.log_probability)
-            for group in groups
-            for reference, each in zip(group.reference, group.example.candidates, strict=True)
-            if each.times and each.log_probability is not None
-        ]
-        if differences and self.trainer.is_global_zero:
-            say(
-                f"log-probabilities of the candidates: the starting model's differ from the sampler's by "
-                f"{sum(differences) / len(differences):.3f} nats on average, {max(differences):.3f} at most",
-                sys.stdout,
-            )
+        tell_difference(
+            self.trainer,
+            [
+                (reference, each.log_probability, each.times)
+                for group in groups
+                for reference, each in zip(group.reference, group.example.candidates, strict=True)
+            ],
+        )
 
     def _score_reference(self, groups: Sequence[CandidateGroup]) -> None:
-        """Store the log-probability of every candidate by the present weights; the ranks divide the work.
-
-        The batches do not depend on the number of ranks, so that a rank's results are those of a single process.
-        """
-        data, strategy, size = (
-            self.trainer.datamodule,
-            self.trainer.strategy,
-            self.trainer.datamodule.groups_per_validation_batch,
-        )
+        """Store the log-probability of every candidate by the present weights."""
+        data = self.trainer.datamodule
         order = sorted(range(len(groups)), key=lambda row: -groups[row].length)
-        batches = [order[start : start + size] for start in range(0, len(order), size)]
-        mine, training = batches[strategy.global_rank :: strategy.world_size], self.training
-        self.to(strategy.root_device).eval()
-        found: dict[int, list[float]] = {}
-        with torch.inference_mode(), strategy.precision_plugin.forward_context():
-            for rows in track(mine, len(mine), "scoring candidates with the starting model"):
-                batch = strategy.batch_to_device(data.batch(groups, rows))
-                logp = iter(self(batch).tolist())
-                found.update({row: [next(logp) for _ in groups[row].targets] for row in rows})
-        self.train(training)
-        ranks: list[Any] = [found]
-        if strategy.world_size > 1:
-            ranks = [None] * strategy.world_size
-            dist.all_gather_object(ranks, found)
-        for row, reference in (item for each in ranks for item in each.items()):
+        batches = [[order[place] for place in each] for each in chunks(len(order), data.groups_per_validation_batch)]
+
+        def score(rows: list[int]) -> dict[int, list[float]]:
+            logp = iter(self(self.trainer.strategy.batch_to_device(data.batch(groups, rows))).tolist())
+            return {row: [next(logp) for _ in groups[row].targets] for row in rows}
+
+        for row, reference in scored_by_ranks(
+            self, batches, score, "scoring candidates with the starting model"
+        ).items():
             groups[row].reference = reference
 
     def forward(self, batch: FeedbackBatch) -> Tensor:

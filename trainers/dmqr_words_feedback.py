@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from common.checks import check_above, check_at_least, check_choice, check_dropout, check_share
-from common.progress import track
 from common.words import words_of
 from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup
 from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
@@ -22,6 +19,7 @@ from models.dmqr.word_selector import WordSelector, scored_words
 from trainers.dmqr_feedback_validation import Validated, Written, summary
 from trainers.dmqr_selector_module import SelectorModule
 from trainers.feedback_losses import FeedbackObjective, Groups, Objective, expected_reward
+from trainers.feedback_reference import scored_by_ranks, tell_difference
 from trainers.run.model_card import WORDS_FEEDBACK_CARD
 
 
@@ -122,29 +120,28 @@ class WordFeedbackTrainer(SelectorModule):
         """Also compute the scores of the reference, before a checkpoint's weights replace those of `pretrained`."""
         super().setup(stage)
         data = self.trainer.datamodule
-        self._score_reference([*data.groups, *data.held_out])
+        groups: list[WordGroup] = [*data.groups, *data.held_out]
+        self._score_reference(groups)
+        tell_difference(
+            self.trainer,
+            [
+                (reference, each.log_probability, each.times)
+                for group in groups
+                for reference, each in zip(group.reference_logp(data.policy), group.feedback.candidates, strict=True)
+            ],
+        )
 
     def _score_reference(self, groups: Sequence[WordGroup]) -> None:
-        """Store z of every decision by the present weights; the ranks divide the work.
+        """Store z of every decision by the present weights."""
+        data = self.trainer.datamodule
 
-        The batches do not depend on the number of ranks, so that a rank's results are those of a single process.
-        """
-        data, strategy = self.trainer.datamodule, self.trainer.strategy
-        batches = data.batches_of(groups)
-        mine, training = batches[strategy.global_rank :: strategy.world_size], self.training
-        self.to(strategy.root_device).eval()
-        found: dict[int, Tensor] = {}
-        with torch.inference_mode(), strategy.precision_plugin.forward_context():
-            for rows in track(mine, len(mine), "scoring words with the starting model"):
-                batch = strategy.batch_to_device(data.batch(groups, rows))
-                z_GD, _, _ = pooled(self(batch), batch.groups.decisions, batch.groups.pairs)
-                found.update(zip(rows, z_GD.cpu(), strict=True))
-        self.train(training)
-        ranks: list[Any] = [found]
-        if strategy.world_size > 1:
-            ranks = [None] * strategy.world_size
-            dist.all_gather_object(ranks, found)
-        for row, z_D in (item for each in ranks for item in each.items()):
+        def score(rows: list[int]) -> dict[int, Tensor]:
+            batch = self.trainer.strategy.batch_to_device(data.batch(groups, rows))
+            z_GD, _, _ = pooled(self(batch), batch.groups.decisions, batch.groups.pairs)
+            return dict(zip(rows, z_GD.cpu(), strict=True))
+
+        found = scored_by_ranks(self, data.batches_of(groups), score, "scoring words with the starting model")
+        for row, z_D in found.items():
             groups[row].reference_D = z_D[: len(groups[row].decisions)].clone()
 
     def policies(self, batch: WordFeedbackBatch, log_odds_PTL: Tensor) -> Policies:

@@ -26,7 +26,7 @@ class TokenBatch:
 
     @property
     def examples(self) -> int:
-        """Number of sequences: triples, pairs, rewrites."""
+        """Number of sequences: triples, pairs, rewrites, questions."""
         return len(self.ids_PT)
 
     @property

@@ -12,7 +12,8 @@ from torch import Tensor
 from common.errors import DataError
 from common.feedback import WordFeedback
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
-from models.dmqr.word_policy import Decisions, WordPolicy, decisions_of
+from datamodules.examples.step_loader import TokenBatch
+from models.dmqr.word_policy import Decisions, WordPolicy, choice_logp, decisions_of
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 
 
@@ -25,7 +26,7 @@ class BatchGroups:
 
 
 @dataclass
-class WordFeedbackBatch:
+class WordFeedbackBatch(TokenBatch):
     """The groups of one rank, with their P pairs of at most T tokens."""
 
     ids_PT: Tensor
@@ -38,16 +39,6 @@ class WordFeedbackBatch:
     step_candidates: CandidateTable  # of the optimizer step, over all ranks and accumulated batches
     weights_G: Tensor  # 1.0; 0.0 for a dummy group on a rank without data
     rows_G: Tensor  # index of each group in the training or the validation set
-
-    @property
-    def examples(self) -> int:
-        """Number of (question, passage) pairs."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included."""
-        return self.ids_PT.numel()
 
 
 @dataclass
@@ -69,6 +60,12 @@ class WordGroup:
     def varied(self) -> bool:
         """Whether the rewards of its candidates differ: else there is nothing to learn."""
         return len({each.reward for each in self.feedback.candidates}) > 1
+
+    def reference_logp(self, policy: WordPolicy) -> list[float]:
+        """Log-probability of each candidate by the starting model, nats."""
+        joins_D = torch.arange(len(self.decisions)) >= self.decisions.question_words
+        logp: list[float] = choice_logp(policy.logits(self.reference_D, joins_D), self.chosen_ND).tolist()
+        return logp
 
 
 def word_group(feedback: WordFeedback, pairs: list[WordPair], policy: WordPolicy) -> WordGroup:

@@ -60,6 +60,8 @@ def read_manifest(folder: str) -> dict[str, Any]:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         if manifest["layout"] not in FEEDBACK_LAYOUTS:
             raise ValueError(f"the layout {manifest['layout']!r} is unknown")
+        if type(manifest["round"]) is not int or manifest["round"] < 1:
+            raise ValueError(f"round is {manifest['round']!r}, not a whole number from 1")
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path} is not a file of this command ({error}). {_CURE}") from error
     return manifest

@@ -20,7 +20,7 @@ from datamodules.world.frames import FRAMES, KIND_NOUNS, MENTIONS, NAMESAKE_MENT
 from datamodules.world.passages import tidy
 from datamodules.world.phrases import Phrases
 from datamodules.world.questions import GeneratedQuestion, contains
-from models.dmqr.strategies import SEPARATOR
+from models.dmqr.rewrite_outputs import SEPARATOR
 
 NAMED = {"person": "a person", "city": "a city", "company": "a company", "year": "a year", "river": "a river"}
 APPEARED = Phrases(  # the fact that compares films, books and bands

@@ -9,7 +9,7 @@ from typing import Any
 
 from common.feedback import Reward
 from common.records import Question, Ranked, clean
-from common.retrieval import Retriever, reciprocal_rank_fusion
+from common.retrieval import Retriever, search_fused
 from datamodules.formats.feedback import to_row
 from harness.feedback.drafts import Drafter, Row
 
@@ -93,14 +93,7 @@ class Collector:
         if self.retriever is None or not self.reward.depth:
             return [()] * len(wanted)
         lists = [self._queries(clean(questions[place].text), queries) for place, queries in wanted]
-        todo = list(dict.fromkeys(query for queries in lists for query in queries if query not in first))
-        hits = {**first, **dict(zip(todo, self.retriever.search(todo, self.depth) if todo else [], strict=True))}
-        return [self._ranked([hits[query][: self.depth] for query in queries]) for queries in lists]
+        return [each[: self.reward.depth] for each in search_fused(self.retriever, lists, self.depth, first)]
 
     def _queries(self, question: str, queries: Sequence[str]) -> list[str]:
         return list(dict.fromkeys([question, *queries] if self.fused else queries))
-
-    def _ranked(self, lists: Sequence[Sequence[Ranked]]) -> Sequence[Ranked]:
-        if len(lists) > 1:
-            lists = [reciprocal_rank_fusion(lists, [1.0] * len(lists))]
-        return lists[0][: self.reward.depth]

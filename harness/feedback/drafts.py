@@ -12,7 +12,7 @@ from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.trained import TrainedRewriter
-from models.dmqr.strategies import SEPARATOR
+from models.dmqr.rewrite_outputs import SEPARATOR
 
 Found = Sequence[Sequence[Ranked]]  # what the first search found for each question, best first
 Row = RewriteFeedback | WordFeedback

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from common.checks import Precision, check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, Question, Ranked, clean
-from common.retrieval import reciprocal_rank_fusion
+from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.llm.conversation import reads_history, with_turns
@@ -296,11 +296,9 @@ class MultiQueryRetriever:
         self, made: Sequence[Mapping[str, tuple[str, ...]]], k: int, first: Mapping[str, Sequence[Ranked]]
     ) -> list[tuple[QueryHits, ...]]:
         """One batched search with the distinct queries of all questions that have not been searched first."""
-        distinct = list(dict.fromkeys(query for queries in made for query in queries if query not in first))
-        hits = {**first, **dict(zip(distinct, self.retriever.search(distinct, k) if distinct else [], strict=True))}
+        hits = search_once(self.retriever, [[*queries] for queries in made], k, first)
         return [
-            tuple(QueryHits(query, makers, tuple(hits[query][:k])) for query, makers in queries.items())
-            for queries in made
+            tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
         ]
 
     def _fuse(self, judges: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:

@@ -10,7 +10,8 @@ from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.memory_needs import Memory
-from models.dmqr.strategies import POOL, queries_of
+from models.dmqr.rewrite_outputs import queries_of
+from models.dmqr.strategies import POOL
 
 MISSING = "the file has no rewrite of it"
 

@@ -15,7 +15,8 @@ from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.memory_needs import Load, Memory
 from harness.runtime.provenance import construct
-from models.dmqr.strategies import REASON, Parsed, Pool, Strategy, parse_output
+from models.dmqr.rewrite_outputs import REASON, Parsed, parse_output
+from models.dmqr.strategies import Pool, Strategy
 
 
 class LlmRewriter:

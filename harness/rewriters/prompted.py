@@ -14,7 +14,7 @@ from harness.llm.prompts import Prompt
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.runtime.memory_needs import Load, Memory
-from models.dmqr.strategies import SEPARATOR, queries_of, without_bullet
+from models.dmqr.rewrite_outputs import SEPARATOR, queries_of, without_bullet
 
 
 class PromptRewriter:

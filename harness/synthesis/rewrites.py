@@ -18,7 +18,8 @@ from datamodules.formats.reading import question_layouts, read_questions
 from datamodules.formats.rewrites import REWRITE_LAYOUTS, read_rewrites
 from harness.rewriters.llm import LlmRewriter
 from harness.runtime.journal import Journal
-from models.dmqr.strategies import PAPER, SEPARATOR, words_of
+from models.dmqr.rewrite_outputs import SEPARATOR, words_of
+from models.dmqr.strategies import PAPER
 
 STRATEGIES = PAPER  # asked for by default
 QUESTIONS_AT_ONCE = 32  # asked in one call of the model, then saved

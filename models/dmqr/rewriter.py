@@ -25,8 +25,9 @@ from common.seals import check_fields
 from models.causal_lm import HEADS, CausalLanguageModel
 from models.devices import compute_dtype, resolve_device
 from models.dmqr.case_merging import merge_case as merged_case
+from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.rewrite_tokenizer import FORMATS, RewriteEncoder, Task, format_of
-from models.dmqr.strategies import Strategy, queries_of
+from models.dmqr.strategies import Strategy
 from models.lora import ADAPTER as SHARED
 from models.lora import AdapterChoice, adapters_of, add_adapter, load_adapters, merged_weights, save_adapter
 from models.pair_export import with_max_tokens

@@ -1,10 +1,9 @@
-"""DMQR-RAG's pool of rewriting strategies, the prompts that are generated from it, and the strict parser of their outputs.
+"""DMQR-RAG's pool of rewriting strategies, and the prompts that are generated from it; `rewrite_outputs` parses their outputs.
 
 A strategy is one entry of the pool: training, prompts, retrieval and reports take it from there (paper: Section 2.2.1, Tables 1
 and 5).  Information equality: gqr, kwr; expansion: par; reduction: cce; decomposition is ours, for questions that need several facts.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,15 +11,12 @@ from typing import Self
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import clean
+from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
 
-SEPARATOR = "; "  # between the queries of a strategy that makes several
-REASON = "reason"
 DIALOGUE = (
     "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that refer to them, such "
     "as he, it or there, in every rewritten result."
 )
-_BULLET = re.compile(r"^(?:(?:\d{1,3}[.)]|[-*•])\s+)+")  # before a title, as language models write lists
-_WORDS = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,11 +165,11 @@ class Pool:
                     raise ValueError(f"{key} of the strategy {each.name!r} must be a text of one line, not {text!r}")
             if not isinstance(each.several, bool):
                 raise ValueError(f"several of the strategy {each.name!r} must be true or false, not {each.several!r}")
-            if ":" in each.title or _label(each.title) != clean(each.title).lower():
+            if ":" in each.title or label_of(each.title) != clean(each.title).lower():
                 raise ValueError(f"the title {each.title!r} must not have a colon or begin like a list")
-            if other := titles.get(_label(each.title)):
+            if other := titles.get(label_of(each.title)):
                 raise ValueError(f"the title {each.title!r} of {each.name} is that of {other}, too")
-            titles[_label(each.title)] = each.name
+            titles[label_of(each.title)] = each.name
         for shown in self.demonstrations:
             for name in [*shown.rewrites, *shown.selected]:
                 if name not in self.strategies or name not in shown.rewrites:
@@ -267,73 +263,6 @@ class Pool:
             f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
             "content.\nQuestion: ${question}\nOutput:"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """The output of a prompt, parsed."""
-
-    queries: dict[str, tuple[str, ...]]  # by strategy
-    malformed: tuple[str, ...]  # lines that hold no rewrite by one of the strategies
-    reason: str
-    empty: tuple[str, ...] = ()  # strategies whose lines hold no query
-
-
-def parse_output(text: str, chosen: Sequence[Strategy]) -> Parsed:
-    """Parse `Title: rewrite` lines and the `reason: ` line.
-
-    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not count.  A
-    title may have a list's mark before it and asterisks around it.  The queries of a strategy that makes several are separated
-    by semicolons, and repeated ones are dropped.
-    """
-    titles = {_label(strategy.title): strategy for strategy in chosen}
-    queries: dict[str, tuple[str, ...]] = {}
-    malformed: list[str] = []
-    empty: dict[str, None] = {}
-    reason = ""
-    for line in filter(str.strip, text.splitlines()):
-        before, _, after = clean(line).partition(":")
-        label, value = _label(before), after.lstrip("* ").removesuffix("**")
-        if label == REASON and value and not reason:
-            reason = value
-            continue
-        strategy = titles.get(label)
-        found = queries_of(value, strategy.several) if strategy else ()
-        if strategy is None or not found or strategy.name in queries:
-            malformed.append(clean(line))
-            if strategy is not None and not found:
-                empty[strategy.name] = None
-            continue
-        queries[strategy.name] = found
-    return Parsed(queries, tuple(malformed), reason, tuple(name for name in empty if name not in queries))
-
-
-def queries_of(text: str, several: bool) -> tuple[str, ...]:
-    """The distinct queries in a rewrite; one, unless the strategy makes several, which semicolons separate.
-
-    Queries are repeated if they differ only in case and punctuation; the first is kept.  A text without a word is no query.
-    """
-    parts = text.split(SEPARATOR.strip()) if several else [text]
-    queries: dict[tuple[str, ...], str] = {}
-    for query in map(clean, parts):
-        if words := words_of(query):
-            queries.setdefault(words, query)
-    return tuple(queries.values())
-
-
-def words_of(query: str) -> tuple[str, ...]:
-    """The words of a query in lower case, without punctuation: queries with the same words count as one."""
-    return tuple(_WORDS.findall(query.lower()))
-
-
-def _label(text: str) -> str:
-    """A title as it is compared: lower case, without a list's mark and asterisks."""
-    return without_bullet(text).strip("* ").lower()
-
-
-def without_bullet(line: str) -> str:
-    """A cleaned line without the mark of a list before it, such as "1. " or "- "."""
-    return _BULLET.sub("", clean(line))
 
 
 def _listed(chosen: Sequence[Strategy]) -> str:

@@ -14,7 +14,8 @@ from models.dmqr.rewrite_tokenizer import RewriteEncoder, Task
 from models.loading import save_network
 from models.t5.from_scratch import Sizes, random_t5
 from models.t5.tokenizer_training import train_tokenizer
-from tests.trainers.test_dmqr import _Bench, rows
+from tests.helpers.rewrite_runs import rows
+from tests.helpers.tiny_runs import set_up
 from trainers.dmqr import RewriterTrainer
 
 TEXTS = [
@@ -87,9 +88,7 @@ def test_other_tokenizers_are_refused(checkpoints: dict[str, Path]) -> None:
 
 def data_of(module: RewriterTrainer, path: Path, share: float, rank: int = 0, ranks: int = 1) -> RewriteData:
     data = RewriteData([RewriteSource("rewrites", str(path))], rewrites_per_step=12, substitution=share)
-    data.trainer = _Bench(module, rank, ranks)
-    data.setup("fit")
-    return data
+    return set_up(data, module, rank, ranks)
 
 
 def test_batches_have_other_words_each_epoch_and_ranks_agree(encode: RewriteEncoder, tmp_path: Path) -> None:

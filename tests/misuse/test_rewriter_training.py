@@ -9,9 +9,15 @@ import pytest
 from common.records import Passage
 from harness.retrievers.bm25 import build_bm25
 from tests.helpers.commands import command, refused
-from tests.trainers.test_dmqr import gold_of, workplace, write_gold  # noqa: F401 (a fixture)
+from tests.helpers.rewrite_runs import gold_of, prepare, write_gold
 
 USAGE, BAD_DATA, MISSING = 2, 65, 66
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with data and a config for a tiny run."""
+    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,7 @@ USAGE, BAD_DATA, MISSING = 2, 65, 66
     ],
 )
 def test_one_line_and_nothing_left(
-    workplace: Path,  # noqa: F811
+    workplace: Path,
     checkpoints: dict[str, Path],
     options: tuple[str, ...],
     code: int,
@@ -81,7 +87,7 @@ BM25 = ("--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.ret
     ids=str,
 )
 def test_recall_on_validation_is_checked_before_training(
-    workplace: Path,  # noqa: F811
+    workplace: Path,
     options: tuple[str, ...],
     code: int,
     parts: tuple[str, ...],

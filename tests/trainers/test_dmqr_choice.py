@@ -1,182 +1,43 @@
-"""Training of the adaptive choice: data, loss, threshold, and real (tiny) runs of the command line."""
+"""Training of the adaptive choice: loss, threshold, parts of a step, and real (tiny) runs of the command line."""
 
 import json
 import math
-import random
-import re
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from huggingface_hub import ModelCard
 
-import train
-from common.errors import DataError, UserError
-from common.feedback import Candidate, RewriteFeedback
-from datamodules.dmqr_choice import ChoiceData
-from datamodules.examples.splits import Source
 from models.dmqr.choice import StrategyChooser
-from tests.conftest import NAMES
-from tests.helpers.feedback_files import greedy_feedback, write_feedback
-from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.choice_runs import STRATEGIES, data_of, prepare, rows
+from tests.helpers.feedback_files import write_feedback
+from tests.helpers.tiny_runs import (
+    assert_accumulation_trains_as_one,
+    assert_resumes_exactly,
+    assert_two_processes_train_as_one,
+    divided_steps,
+    fit,
+    metrics,
+    run_card,
+    three_hardly_moving_steps,
+)
 from tests.helpers.tolerances import model_close
 from trainers.dmqr_choice import ChoiceTrainer, choice_loss, choose_threshold, fixed_choice, kept_gains
 
-STRATEGIES = ["kwr", "par", "cce"]
 NAN = math.nan
-
-
-def rows(count: int) -> list[RewriteFeedback]:
-    """Learnable feedback: "who" gains by kwr, "where" by par, "film" by cce, and questions with "yes" by none."""
-    rng, made = random.Random(5), []
-    for number in range(count):
-        words = [rng.choice(("who", "where", "yes")), "is", rng.choice(("film", "city")), rng.choice(NAMES)]
-        asks = "yes" not in words
-        gains = {
-            "kwr": 0.5 if "who" in words else -0.1,
-            "par": 0.4 if "where" in words else 0.0,
-            "cce": 0.3 if "film" in words and asks else -0.05,
-        }
-        made += greedy_feedback(f"{' '.join(words)} {number}", gains)
-    return made
-
-
-CONFIG = """
-name: tiny
-seed_everything: 0
-model:
-  class_path: trainers.dmqr_choice.ChoiceTrainer
-  init_args:
-    {{strategies: [kwr, par, cce], pretrained: {model}, max_tokens: 24, learning_rate: 3.0e-3, head_learning_rate: 3.0e-3, dropout: 0.0}}
-data:
-  class_path: datamodules.dmqr_choice.ChoiceData
-  init_args:
-    train: [{{layout: rewrite_feedback, path: {data}}}]
-    validation_fraction: 0.25
-    tokens_per_step: 200
-    tokens_per_validation_batch: 200
-trainer:
-  accelerator: cpu
-  max_epochs: 2
-  enable_progress_bar: false
-  log_every_n_steps: 1
-  num_sanity_val_steps: 1
-checkpoint: {{monitor: val/average_precision}}
-early_stopping: {{patience: 100}}
-"""
 
 
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to run in, with data and a config for a tiny run."""
-    write_feedback(tmp_path / "feedback", rows(200))
-    (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["bert"], data=tmp_path / "feedback"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    return tmp_path
-
-
-def fit(name: str, *extra: str) -> Path:
-    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
-    return Path("checkpoints", name)
-
-
-def metrics(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def weights(folder: Path, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / name, weights_only=True)["state_dict"]
+    return prepare(tmp_path, checkpoints["bert"], monkeypatch)
 
 
 @pytest.fixture
 def module(checkpoints: dict[str, Path]) -> ChoiceTrainer:
     torch.manual_seed(0)
     return ChoiceTrainer(STRATEGIES, str(checkpoints["bert"]), 24, dropout=0.0).eval()
-
-
-def data_of(
-    module: ChoiceTrainer, *folders: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1, **options: Any
-) -> ChoiceData:
-    given: dict[str, Any] = {"validation_fraction": 0.25, "tokens_per_step": 200, **options}
-    data = ChoiceData([Source("rewrite_feedback", str(folder)) for folder in folders], **given)
-    data.trainer = SimpleNamespace(  # type: ignore[assignment]  # what a data module asks of Lightning's trainer
-        lightning_module=module, is_global_zero=True, global_rank=rank, world_size=ranks,
-        accumulate_grad_batches=accumulate,
-    )  # fmt: skip
-    data.setup("fit")
-    return data
-
-
-def test_gains_and_targets_by_hand(module: ChoiceTrainer, tmp_path: Path) -> None:
-    """Rows of a question become one example; a question of two folders has the mean of its gains."""
-    made = rows(40)
-    extra = greedy_feedback("who is name1", {"kwr": 0.3, "par": 0.02, "cce": -0.4}, ("where is name2",))
-    one = write_feedback(tmp_path / "one", [*made, *extra])
-    other = write_feedback(
-        tmp_path / "other", [*made, *greedy_feedback("who  is name1", {"kwr": 0.1}, ("where is name2 ",))]
-    )
-    data = data_of(module, one, other, least_gain=0.02)
-    every = [*data.questions, *data.held_out]
-    assert len(every) == 41
-    (own,) = [each for each in every if each.history]
-    assert (own.question, own.history) == ("who is name1", ("where is name2",))
-    assert own.gains == pytest.approx((0.2, 0.02, -0.4))
-    held_out = own in data.held_out
-    side = data.held_out if held_out else data.questions
-    batch = data._batch(side, [side.index(own)], [side.index(own)], 1.0)
-    assert batch.targets_PS.tolist() == [[1.0, 0.0, 0.0]]  # a gain of least_gain is none
-    assert batch.step_targets == 3
-
-
-def test_of_several_strategies_that_help_the_best_one_can_be_the_only_target(
-    module: ChoiceTrainer, tmp_path: Path
-) -> None:
-    """By hand; of nearly equal gains the strategy that gains most over all training questions counts: here par."""
-    made = write_feedback(tmp_path / "made", rows(80))
-    best, each = (data_of(module, made, least_gain=0.02, targets=kind) for kind in ("best", "each"))
-    means = [sum(column) for column in zip(*(own.gains for own in best.questions), strict=True)]
-    assert means.index(max(means)) == 1
-    for gains, alone, together in (
-        ((0.31, 0.3, 0.1), [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]),
-        ((0.33, 0.3, 0.1), [1.0, 0.0, 0.0], [1.0, 1.0, 1.0]),
-        ((0.01, 0.02, -0.1), [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
-        ((0.0, 0.02, 0.03), [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]),
-    ):
-        assert best.targets(gains) == alone
-        assert each.targets(gains) == together
-    missing, *others = best.targets((NAN, 0.1, 0.3))
-    assert math.isnan(missing)
-    assert others == [0.0, 1.0]
-
-
-def test_the_split_is_by_dialogue(module: ChoiceTrainer, tmp_path: Path) -> None:
-    turns = [
-        greedy_feedback(f"name{n} is {t}", {"kwr": 0.3, "par": 0.0, "cce": 0.0}, (f"who is name{n}",))
-        for n in range(30)
-        for t in range(1, 4)
-    ]
-    data = data_of(module, write_feedback(tmp_path / "turns", [row for each in turns for row in each]))
-    sides = [{each.history for each in side} for side in (data.questions, data.held_out)]
-    assert all(sides)
-    assert not sides[0] & sides[1]
-    apart = ChoiceData(
-        [Source("rewrite_feedback", str(tmp_path / "turns"))],
-        [
-            Source(
-                "rewrite_feedback", str(write_feedback(tmp_path / "some", [row for each in turns[:4] for row in each]))
-            )
-        ],
-    )
-    apart.trainer = data.trainer
-    apart.setup("fit")
-    assert len(apart.held_out) == 4
-    assert len(apart.questions) == 90 - 6  # all turns of the two dialogues
 
 
 @pytest.mark.numeric
@@ -241,15 +102,9 @@ def test_the_parts_make_up_the_loss_of_the_step(
         return float(choice_loss(log_odds_PS, batch.targets_PS, batch.weights_P, batch.step_targets))
 
     folder = write_feedback(workplace / "gaps", rows(60)[: 60 * 3 - 10])  # some questions lack a rewrite
-    whole = list(data_of(module, folder).train_dataloader())
-    parts = [
-        list(data_of(module, folder, rank=rank, ranks=ranks, accumulate=accumulate).train_dataloader())
-        for rank in range(ranks)
-    ]
     with torch.inference_mode():
-        for number, batch in enumerate(whole):
+        for batch, mine in divided_steps(lambda *place: data_of(module, folder, place=place), ranks, accumulate):
             assert int((~batch.targets_PS.isnan()).sum()) == batch.step_targets
-            mine = [each[number * accumulate + n] for each in parts for n in range(accumulate)]
             assert sum(map(share, mine)) == model_close(share(batch))
 
 
@@ -275,10 +130,7 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     manifest = json.loads((folder / "serving/serving.json").read_text())
     assert manifest["feedback"] == [{"layout": "rewrite_feedback", "round": 1}]
     assert list(manifest["data"]) == [str(workplace / "feedback" / "feedback.jsonl")]
-    card = ModelCard.load(folder / "serving/README.md")
-    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
-    monkeypatch.chdir(folder / "serving")
-    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    _, found = run_card(folder / "serving", monkeypatch)
     (ours,) = chooser.probabilities([(found["question"], ())])
     assert ours is not None
     assert found["probabilities"] == pytest.approx(ours, abs=1e-6)
@@ -288,59 +140,14 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
 @pytest.mark.numeric
 @pytest.mark.whole_run
 def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
-    options = [
-        *RECORDED,
-        "--model.learning_rate",
-        HARDLY,
-        "--model.head_learning_rate",
-        HARDLY,
-        "--trainer.max_steps",
-        "3",
-    ]
-    one = fit("one", *options)
-    four = fit("four", *options, "--trainer.accumulate_grad_batches", "4")
-    fit_in_turn(workplace, [["--name", "two", *options]])
-    for other in (four, Path("checkpoints/two")):
-        assert_same_steps(other, one, rows=24)
-        assert_same_logs(metrics(other), metrics(one))
+    options = three_hardly_moving_steps("head_learning_rate")
+    alone = assert_two_processes_train_as_one(workplace, 24, options, {"two": ()})
+    assert_accumulation_trains_as_one(alone["two"], 24, options)
 
 
 @pytest.mark.numeric
 @pytest.mark.whole_run
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    whole = fit("whole")
-    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-              "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
-    kept = workplace / "kept.ckpt"
-    shutil.copy(cut / "step=3.ckpt", kept)
-    assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
-    resumed = fit("from-3", "--ckpt_path", str(kept))
-    assert_repeated(weights(resumed), weights(whole))
-    last = [row for row in metrics(resumed) if "val/threshold" in row][-1]
-    assert last["val/threshold"] == [row for row in metrics(whole) if "val/threshold" in row][-1]["val/threshold"]
-
-
-def test_other_layouts_missing_strategies_and_feedback_without_gains_are_refused(
-    module: ChoiceTrainer, tmp_path: Path
-) -> None:
-    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads rewrite_feedback"):
-        ChoiceData([Source("hotpotqa", "questions.json")])
-    lacking = write_feedback(tmp_path / "lacking", [each for each in rows(20) if each.strategy != "cce"])
-    with pytest.raises(
-        DataError, match=r"no rewrites by the strategy .cce., which model.strategies names; it has: kwr, par"
-    ):
-        data_of(module, lacking)
-    useless = [row for n in range(20) for row in greedy_feedback(f"who is name{n}", dict.fromkeys(STRATEGIES, 0.0))]
-    with pytest.raises(DataError, match="0 training questions and 0 validation questions"):
-        data_of(module, write_feedback(tmp_path / "useless", useless))
-    sampled = RewriteFeedback("q7", "who", "kwr", 0.1, (Candidate("who", 0.2),))
-    with pytest.raises(DataError, match="question q7 has no greedy rewrite by kwr"):
-        data_of(module, write_feedback(tmp_path / "sampled", [*rows(20), sampled]))
-    with pytest.raises(UserError, match="each once"):
-        ChoiceTrainer(["kwr", "kwr"])
-
-
-def test_long_questions_are_skipped_and_counted(module: ChoiceTrainer, workplace: Path) -> None:
-    long = [row for n in range(5) for row in greedy_feedback(f"name{n} " * 30, dict.fromkeys(STRATEGIES, 0.5))]
-    folder = write_feedback(workplace / "long", [*rows(60), *long])
-    assert data_of(module, folder).audit["skipped_long_questions"] == 5
+    both = assert_resumes_exactly(workplace, [3])
+    thresholds = [[row["val/threshold"] for row in metrics(each) if "val/threshold" in row] for each in both]
+    assert thresholds[0][-1] == thresholds[1][-1]

@@ -14,16 +14,23 @@ from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
 from models.quantization import check_base_bits, check_quantized_device
-from tests.trainers.test_dmqr import checkpoint_of, data_of, fit, metrics, workplace  # noqa: F401 (a fixture)
+from tests.helpers.rewrite_runs import data_of, prepare
+from tests.helpers.tiny_runs import checkpoint_of, fit, metrics
 from trainers.dmqr import RewriterTrainer
 from trainers.run.memory_estimate import memory_plan
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with data and a config for a tiny run."""
+    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
 
 
 @pytest.mark.parametrize("bits", [4, 8])
 def test_only_the_base_s_linear_layers_are_quantized_and_only_adapters_trained(
     checkpoints: dict[str, Path],
     chat_lm: Path,
-    workplace: Path,  # noqa: F811
+    workplace: Path,
     bits: int,
 ) -> None:
     pytest.importorskip("bitsandbytes")
@@ -72,7 +79,7 @@ def test_the_estimate_knows_the_smaller_weights(checkpoints: dict[str, Path], bi
 
 @pytest.mark.parametrize(("bits", "adapters"), [(4, "shared"), (8, "per_strategy")])
 def test_it_trains_and_exports_the_adapter_on_fp32_weights(
-    workplace: Path,  # noqa: F811
+    workplace: Path,
     checkpoints: dict[str, Path],
     bits: int,
     adapters: str,

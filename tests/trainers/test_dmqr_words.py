@@ -2,16 +2,12 @@
 
 import json
 import random
-import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from huggingface_hub import ModelCard
 
-import train
 from common.errors import DataError, UserError
 from common.records import Passage
 from datamodules.dmqr_words import UNLABELLED, WordData
@@ -19,8 +15,19 @@ from datamodules.examples.splits import Source
 from datamodules.formats.word_labels import WordLabels, to_row
 from models.dmqr.word_selector import JOINS, STAYS, WordSelector
 from tests.conftest import NAMES
-from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
-from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.tiny_runs import (
+    TRAINER,
+    assert_accumulation_trains_as_one,
+    assert_resumes_exactly,
+    assert_two_processes_train_as_one,
+    divided_steps,
+    fit,
+    metrics,
+    run_card,
+    set_up,
+    three_hardly_moving_steps,
+    use,
+)
 from tests.helpers.tolerances import model_close
 from trainers.dmqr_words import WordSelectorTrainer, word_loss
 
@@ -56,12 +63,6 @@ data:
     validation_fraction: 0.2
     tokens_per_step: 300
     tokens_per_validation_batch: 200
-trainer:
-  accelerator: cpu
-  max_epochs: 2
-  enable_progress_bar: false
-  log_every_n_steps: 1
-  num_sanity_val_steps: 1
 checkpoint: {{monitor: val/average_precision}}
 early_stopping: {{patience: 100}}
 """
@@ -76,43 +77,13 @@ def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.
     """A folder to run in, with data and a config for a tiny run."""
     write(tmp_path / "labels.jsonl", labels(60))
     config = CONFIG.format(model=checkpoints["bert"], data=tmp_path / "labels.jsonl")
-    (tmp_path / "config.yaml").write_text(config)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
-    return tmp_path
+    (tmp_path / "config.yaml").write_text(config + TRAINER)
+    return use(tmp_path, monkeypatch)
 
 
-def fit(name: str, *extra: str) -> Path:
-    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
-    return Path("checkpoints", name)
-
-
-def metrics(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def weights(folder: Path, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
-    return torch.load(folder / name, weights_only=True)["state_dict"]
-
-
-class Standin:
-    """What a data module asks of Lightning's trainer."""
-
-    is_global_zero = True
-
-    def __init__(self, module: WordSelectorTrainer, rank: int, ranks: int, accumulate: int) -> None:
-        self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
-        self.accumulate_grad_batches = accumulate
-
-
-def data_of(
-    module: WordSelectorTrainer, path: Path, rank: int = 0, ranks: int = 1, accumulate: int = 1, **options: Any
-) -> WordData:
+def data_of(module: WordSelectorTrainer, path: Path, *place: int, **options: Any) -> WordData:
     given: dict[str, Any] = {"validation_fraction": 0.2, "tokens_per_step": 300, **options}
-    data = WordData([Source("word_labels", str(path))], **given)
-    data.trainer = Standin(module, rank, ranks, accumulate)  # type: ignore[assignment]
-    data.setup("fit")
-    return data
+    return set_up(WordData([Source("word_labels", str(path))], **given), module, *place)
 
 
 @pytest.fixture
@@ -161,13 +132,10 @@ def test_the_parts_make_up_the_loss_of_the_step(
         return float(word_loss(module(batch), batch.targets_PTL, batch.weights_P, batch.step_words_L, 0.3))
 
     path = workplace / "labels.jsonl"
-    whole = list(data_of(module, path).train_dataloader())
-    parts = [list(data_of(module, path, rank, ranks, accumulate).train_dataloader()) for rank in range(ranks)]
     with torch.inference_mode():
-        for number, batch in enumerate(whole):
+        for batch, mine in divided_steps(lambda *place: data_of(module, path, *place), ranks, accumulate):
             known_PTL = batch.targets_PTL != UNLABELLED
             assert tuple(known_PTL.sum(dim=(0, 1)).tolist()) == batch.step_words_L
-            mine = [each[number * accumulate + n] for each in parts for n in range(accumulate)]
             assert sum(map(share, mine)) == model_close(share(batch))
 
 
@@ -199,10 +167,7 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     )
     assert scores is not None
     assert max(scores.joins, key=lambda each: each.log_odds).word.text == "name7"
-    card = ModelCard.load(folder / "serving/README.md")
-    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
-    monkeypatch.chdir(folder / "serving")
-    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    _, found = run_card(folder / "serving", monkeypatch)
     passage = Passage.of("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg.")
     (pair,) = selector.encode([(found["question"], passage)])
     (read,) = selector.scores([(found["question"], passage)])
@@ -218,25 +183,15 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
 @pytest.mark.numeric
 @pytest.mark.whole_run
 def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
-    options = [*RECORDED, "--model.learning_rate", HARDLY, "--trainer.max_steps", "3"]
-    one = fit("one", *options)
-    four = fit("four", *options, "--trainer.accumulate_grad_batches", "4")
-    fit_in_turn(workplace, [["--name", "two", *options]])
-    for other in (four, Path("checkpoints/two")):
-        assert_same_steps(other, one, rows=8)
-        assert_same_logs(metrics(other), metrics(one))
+    options = three_hardly_moving_steps("head_learning_rate")
+    alone = assert_two_processes_train_as_one(workplace, 8, options, {"two": ()})
+    assert_accumulation_trains_as_one(alone["two"], 8, options)
 
 
 @pytest.mark.numeric
 @pytest.mark.whole_run
 def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
-    whole = fit("whole")
-    cut = fit("cut", "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
-              "--checkpoint.filename", "{step}", "--checkpoint.monitor", "train/loss_nats")  # fmt: skip
-    kept = workplace / "kept.ckpt"
-    shutil.copy(cut / "step=3.ckpt", kept)
-    assert largest_difference(weights(workplace, kept.name), weights(whole)) > 0
-    assert_repeated(weights(fit("from-3", "--ckpt_path", str(kept))), weights(whole))
+    assert_resumes_exactly(workplace, [3])
 
 
 def test_files_without_a_word_that_helps_and_other_layouts_are_refused(

@@ -15,7 +15,8 @@ from datamodules.world.rephrasing import RephrasedQuestion, rephrase
 from datamodules.world.rewriting import APPEARED, Clean, rewrites
 from datamodules.world.world import World, generate
 from datamodules.world.writing import write_world
-from models.dmqr.strategies import POOL, queries_of
+from models.dmqr.rewrite_outputs import queries_of
+from models.dmqr.strategies import POOL
 from tests.helpers.small_world import SMALL
 
 CONFIG = replace(SMALL, rephrased=240)

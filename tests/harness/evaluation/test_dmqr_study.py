@@ -1,6 +1,5 @@
-"""DMQR-RAG's study: every row is what a system configured like it answers, nothing is computed twice, figures by hand."""
+"""DMQR-RAG's study: every row is what a system configured like it answers, and nothing is computed twice."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,61 +9,31 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.records import Answer, Passage, Question, Ranked
+from common.records import Question, Ranked
 from common.rewrites import Rewrites
-from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.dmqr.overlap import rewrites_of, shares
-from harness.evaluation.dmqr.scores import Relevance
-from harness.evaluation.dmqr.search import restricted
 from harness.evaluation.dmqr.study import Study
-from harness.evaluation.engine import Measured, measure
+from harness.evaluation.engine import measure
 from harness.evaluation.judge import Judge
-from harness.evaluation.retrieval_scores import retrieval_scores
-from harness.evaluation.study import Settings
-from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
-from harness.retrievers.multi_query import MultiQueryHits, QueryHits
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.strategies.dmqr import Dmqr
-from tests.helpers.retrieval_world import WORDS, corpus
-from tests.helpers.river_corpus import IDS, PASSAGES, write_index
+from tests.helpers.retrieval_world import WORDS
+from tests.helpers.rewriting_study import (
+    ASKED,
+    CORPUS,
+    STRATEGIES,
+    TABLE,
+    Titles,
+    counted,
+    measured,
+    settings,
+    system,
+    table,
+    value,
+)
 from tests.helpers.scripted_lm import ScriptedLm
 from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
 from tests.helpers.word_scorer import WordScorer
-
-STRATEGIES = ("kwr", "par", "cce")
-CHANCE = random.Random(5)
-CORPUS = corpus(150)
-ASKED = [
-    Question(
-        f"q{number}", " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),), tuple(CORPUS),
-        tuple(each.id for each in CHANCE.sample(CORPUS, 2)),
-    )
-    for number in range(9)
-]  # fmt: skip
-TABLE = {
-    each.text: {
-        name: [" ".join(CHANCE.sample(WORDS, 2)) for _ in range(CHANCE.choice((1, 1, 2)))]
-        for name in STRATEGIES
-        if CHANCE.random() < 0.8  # else it falls back
-    }
-    for each in ASKED
-}
-
-
-class Titles:
-    """A reader that answers with the first words it is shown."""
-
-    def __init__(self) -> None:
-        self.read_sets: list[tuple[str, str]] = []
-
-    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
-        """One answer per question."""
-        texts = [" ".join(hit.passage.text.split()[0] for hit in hits) for hits in evidence]
-        self.read_sets += [
-            (q.id, " ".join(h.passage.id for h in hits)) for q, hits in zip(questions, evidence, strict=True)
-        ]
-        return [Answer(q.id, t, (), -0.5, {"model_calls": 1.0}) for q, t in zip(questions, texts, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +41,6 @@ def bm25(tmp_path_factory: pytest.TempPathFactory) -> Bm25Retriever:
     folder = tmp_path_factory.mktemp("index") / "bm25"
     build_bm25(CORPUS, folder)
     return Bm25Retriever(folder)
-
-
-def settings(tmp_path: Path, **options: Any) -> Settings:
-    return Settings(
-        "hotpotqa", "squad", (1, 5, 10), options.pop("paper", None), Bootstrap(50, 0), tmp_path / "p", **options
-    )
-
-
-def system(retriever: Any, scorer: WordScorer | None, **options: Any) -> Dmqr:
-    fusion = {"scorer": scorer} if scorer else {"fusion": "rrf"}
-    return Dmqr(retriever, **{"k": 4, "per_query": 5, **fusion, **options})
-
-
-def measured(strategy: Dmqr, tmp_path: Path, questions: Sequence[Question] = ASKED, **study: Any) -> Measured:
-    return measure(strategy, questions, Study(**study), settings(tmp_path))
-
-
-def table(found: Measured, name: str) -> Table:
-    return next(each for each in found.findings.tables if each.name == name)
-
-
-def value(found: Measured, name: str, row: str, column: str) -> float:
-    each = table(found, name)
-    cell = each.rows[row][each.columns.index(column)]
-    assert cell is not None
-    return cell.value
-
-
-def counted(answer: Answer) -> dict[str, float]:
-    return {name: cost for name, cost in answer.costs.items() if "seconds" not in name and name != "tokens"}
 
 
 @pytest.mark.parametrize("reranked", [True, False])
@@ -267,119 +206,6 @@ def test_without_a_rewriter_the_baselines_are_measured(bm25: Bm25Retriever, tmp_
     assert list(measured(only, tmp_path).systems) == ["dmqr", "OQR", "RM3"]  # one query: OQR deep would be OQR
 
 
-def test_h_p_and_recall_by_hand() -> None:
-    passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
-    ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
-    ids = {name: each.id for name, each in passages.items()}
-    everything = tuple(passages.values())
-    gold = [
-        Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
-        Question("2", "?", (), everything, (ids["a"],)),
-        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
-    ]
-    relevance = Relevance(gold)
-    assert (relevance.rule, relevance.questions_known) == ("gold passage", 2)
-    hit_N, precision_N = relevance.hits_and_precision(ranked, 5)
-    np.testing.assert_array_equal(hit_N, [1, 0, np.nan])
-    np.testing.assert_allclose(precision_N, [2 / 5, 0, np.nan])
-    np.testing.assert_allclose(relevance.recall(ranked, 4), [1 / 2, 0, np.nan])
-    np.testing.assert_allclose(relevance.recall_of([[hit.passage for hit in row] for row in ranked]), [1, 0, np.nan])
-    answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
-    relevance = Relevance(answered)
-    assert relevance.rule == "has-answer"
-    hit_N, precision_N = relevance.hits_and_precision(ranked, 2)
-    np.testing.assert_array_equal(hit_N, [1, 1, np.nan])
-    np.testing.assert_array_equal(precision_N, [0.5, 0.5, np.nan])
-    np.testing.assert_array_equal(relevance.recall(ranked, 1), [0, 1, np.nan])
-
-
-@pytest.mark.parametrize("has_gold", [True, False])
-def test_the_same_figures_as_the_tables_of_every_system(has_gold: bool) -> None:
-    chance = random.Random(int(has_gold))
-    ranked = [[Ranked(each, 0.0) for each in chance.sample(CORPUS, chance.randint(0, 12))] for _ in ASKED]
-    asked = ASKED if has_gold else [Question(each.id, each.text, each.answers) for each in ASKED]
-    relevance = Relevance(asked)
-    for k in (1, 5, 10):
-        expected = retrieval_scores(asked, ranked, (k,), answers_in_all=True)
-        names = ("hit", "precision") if has_gold else ("has-answer", "has-answer precision")
-        for found_N, name in zip(relevance.hits_and_precision(ranked, k), names, strict=True):
-            np.testing.assert_array_equal(found_N, expected[f"{name}@{k}"])
-        recall = "recall" if has_gold else "has-answer"
-        np.testing.assert_array_equal(relevance.recall(ranked, k), expected[f"{recall}@{k}"])
-
-
-def test_overlap_by_hand() -> None:
-    lists = [
-        {"question": dict.fromkeys("1234", ""), "kwr": dict.fromkeys("345", ""), "par": {}},
-        {"question": dict.fromkeys("12", ""), "kwr": dict.fromkeys("12", "")},
-    ]
-    shared_SSN, alone_SN = shares(lists, ("question", "kwr", "par"))
-    nan = np.nan
-    np.testing.assert_allclose(shared_SSN[0], [[1, 1], [1 / 2, 1], [0, nan]])
-    np.testing.assert_allclose(shared_SSN[1], [[2 / 3, 1], [1, 1], [0, nan]])
-    np.testing.assert_allclose(shared_SSN[2], [[nan, nan]] * 3)
-    np.testing.assert_allclose(alone_SN, [[1 / 2, 0], [1 / 3, 0], [nan, nan]])
-
-
-def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
-    retriever = Bm25Retriever(write_index(tmp_path))
-    everything = tuple(PASSAGES.values())
-    asked = [
-        Question("a", "alba river", ("x",), everything, (IDS["Elbe"], IDS["Alba"])),
-        Question("b", "elbe", ("x",), everything, (IDS["Elbe"],)),
-    ]
-    rewriter = TableRewriter(
-        {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
-    )
-    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
-    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune.  b: Elbe; Elbe; Calder, Dorn
-    assert value(found, "overlap", "question", "shared with kwr %") == 50  # nothing of a, all of b
-    assert value(found, "overlap", "question", "shared with par %") == pytest.approx(100 / 3)
-    assert value(found, "overlap", "kwr", "alone %") == 50
-    assert value(found, "overlap", "kwr", "fell back %") == 50
-    assert value(found, "overlap", "question", "recall of it alone %") == 75
-    assert value(found, "overlap", "kwr", "recall lost without it, points") == 25  # Elbe of a
-    assert value(found, "overlap", "question", "recall lost without it, points") == 0
-    assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [
-        1.5,
-        0,
-        50,
-        50,
-    ]
-    assert value(found, "recall", "DMQR-RAG", "recall of all %") == 100
-    (case,) = found.findings.cases[0]
-    assert case.rows[1] == ("kwr", "elbe mountain", "2", "2", "Elbe (1)")
-    assert found.findings.cases[1][0].note == "kwr: the question itself, because it is missing"
-    assert 'A complex query (Figure 5): a. question: "alba river" found 3 passages' in found.findings.notes
-
-
-def test_rewrites_are_counted_once_for_equal_queries() -> None:
-    searches = tuple(
-        QueryHits(query, made_by, ()) for query, made_by in (("q", ("question", "kwr")), ("r", ("par", "cce")))
-    )
-    assert rewrites_of(MultiQueryHits(searches, None, (), 0)) == 1
-
-
-def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:
-    queries = {name: (name,) for name in STRATEGIES}
-    each = Rewrites(queries, {"par": "why"}, "", {"model_calls": 3.0, "tokens": 30.0, "fallbacks": 1.0})
-    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "tokens": 10.0, "fallbacks": 1.0}
-    together = Rewrites(queries, {"par": "why"}, "", {"model_calls": 1.0, "tokens": 30.0, "fallbacks": 1.0})
-    one = restricted(together, ("kwr", "cce"))
-    assert (one.costs, one.fallbacks) == ({"model_calls": 1.0, "tokens": 30.0}, {})
-    assert list(one.queries) == ["kwr", "cce"]
-    assert restricted(each, STRATEGIES) is each
-
-
-def test_an_index_without_the_gold_passages_is_measured_by_has_answer(tmp_path: Path) -> None:
-    retriever = Bm25Retriever(write_index(tmp_path))
-    gold = Passage.of("Other", "of another corpus")
-    asked = [Question("a", "alba river", ("joins",), (gold,), (gold.id,))]
-    found = measured(Dmqr(retriever, k=5, fusion="rrf"), tmp_path, asked)
-    assert "relevance by has-answer" in table(found, "methods").title
-    assert value(found, "methods", "OQR", "H@5 %") == 100
-
-
 @pytest.mark.parametrize(("paper", "first", "other"), [("hotpotqa", 42.24, "EM %"), ("freshqa", 71.5, "Acc %")])
 def test_the_paper_s_figures_stand_beside_ours(
     bm25: Bm25Retriever, tmp_path: Path, paper: Any, first: float, other: str
@@ -415,66 +241,3 @@ def test_a_judge_judges_every_row_and_is_asked_once(bm25: Bm25Retriever, tmp_pat
     asked = [chat for call in llm.asked for chat in call]
     assert len({repr(chat) for chat in asked}) == len(asked)
     assert value(found, "judge costs of the methods", "all", "verdicts") == len(asked)
-
-
-class ChoosesByLength:
-    """A rewriter that chooses strategies by the number of letters of the question."""
-
-    adaptive, name = True, "by length"
-
-    def __init__(self) -> None:
-        self.inner = TableRewriter(TABLE)
-
-    def without_choice(self) -> TableRewriter:
-        return self.inner
-
-    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
-        """One record per question."""
-        return [
-            restricted(made, strategies[: len(question.text) % 4])
-            for question, made in zip(questions, self.inner.rewrite(questions, strategies), strict=True)
-        ]
-
-
-def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm25Retriever, tmp_path: Path) -> None:
-    options = {"strategies": STRATEGIES, "judged_by": "kwr", "reader": Titles()}
-    strategy = system(bm25, WordScorer(), rewriter=ChoosesByLength(), **options)
-    found = measured(strategy, tmp_path, rows=["RM3"])
-    assert list(table(found, "methods").rows) == ["OQR", "OQR deep", "RM3", "all strategies", "DMQR-RAG"]
-    for name, rewriter in {"dmqr": ChoosesByLength(), "all strategies": TableRewriter(TABLE)}.items():
-        expected = system(bm25, WordScorer(), rewriter=rewriter, **options).answer(ASKED)
-        for one, other in zip(found.systems[name], expected, strict=True):
-            assert (one.evidence, one.text) == (other.evidence, other.text)
-            assert counted(one) == counted(other)
-    choice, methods = table(found, "choice"), table(found, "methods")
-    assert choice.columns == ("rewrites", "different queries", "H@4 %", "P@4 %", "EM %", "F1 %")
-    chosen = [len(each.text) % 4 for each in ASKED]
-    assert value(found, "choice", "with choice", "rewrites") == pytest.approx(np.mean(chosen))
-    assert value(found, "choice", "all strategies", "rewrites") == 3
-    assert value(found, "choice", "difference", "rewrites") == pytest.approx(np.mean(chosen) - 3)
-    for row, of in (("with choice", "DMQR-RAG"), ("all strategies", "all strategies")):
-        for column in choice.columns[2:]:
-            assert value(found, "choice", row, column) == value(found, "methods", of, column)
-        queries = methods.rows[of][methods.columns.index("queries")]
-        assert queries is not None
-        assert value(found, "choice", row, "different queries") == pytest.approx(queries.value - 1)
-    differences = table(found, "methods - all strategies")
-    for column in choice.columns[2:]:
-        own, name = choice.rows["difference"][choice.columns.index(column)], f"{column[:-2]}, points"
-        assert own == differences.rows["DMQR-RAG"][differences.columns.index(name)]
-    fewer = 100 * (1 - np.mean(chosen) / 3)
-    assert f"{fewer:.0f}% fewer rewrites" in choice.note
-    assert value(found, "rewrites", "DMQR-RAG", "strategies") == pytest.approx(np.mean(chosen))
-    found.findings.plots["choice.png"](tmp_path / "choice.png")
-    found.findings.plots["rewrites.png"](tmp_path / "rewrites.png")
-    assert (tmp_path / "choice.png").stat().st_size > 5000
-    with pytest.raises(UserError, match="'all strategies' is the name of another row"):
-        Study.check_options(strategy, None, {"all strategies": {"class_path": "x"}}, None, None, None)
-    alone = measured(strategy, tmp_path / "alone", rows=[])
-    assert list(alone.systems) == ["dmqr"]
-    assert not any(each.name == "choice" for each in alone.findings.tables)
-
-
-def test_the_cost_of_the_choice_is_not_divided_among_the_strategies() -> None:
-    each = Rewrites({name: (name,) for name in STRATEGIES}, {}, "", {"model_calls": 3.0, "choice_calls": 1.0})
-    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "choice_calls": 1.0}

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError, UserError
 from common.records import clean
-from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, REASON, Demonstration, Pool, parse_output, queries_of
+from models.dmqr.rewrite_outputs import REASON, parse_output, queries_of
+from models.dmqr.strategies import DEMONSTRATIONS, PAPER, POOL, Demonstration, Pool
 
 OWN = {"name": "hyde", "title": "Pseudo-Document", "description": "Write a passage.", "guideline": "for all."}
 FOUR = Pool().chosen(PAPER)

@@ -1,0 +1,77 @@
+"""Rewrites for training and validation: the split by dialogue, what is skipped, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from common.errors import DataError, UserError
+from datamodules.dmqr import RewriteSource
+from tests.helpers.rewrite_runs import data_of, prepare, rows
+from trainers.dmqr import RewriterTrainer
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with data and a config for a tiny run."""
+    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
+
+
+@pytest.fixture
+def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
+    torch.manual_seed(0)
+    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, lora_dropout=0.0).eval()
+
+
+def test_a_dialogue_is_on_one_side_of_the_split_and_every_example_is_used_once(
+    module: RewriterTrainer, workplace: Path
+) -> None:
+    first = {"question": "who is name1", "strategy": "gqr", "rewrite": "name1"}
+    later = [first | {"question": f"is name{n}", "history": ["who is name1", "yes"]} for n in range(2, 12)]
+    made = [*rows(60), first, first, *later, first | {"strategy": "decomposition", "rewrite": "name1 ; name1"}]
+    (workplace / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    data = data_of(module, workplace / "rewrites.jsonl")
+    sides = [[each.example for each in side] for side in (data.training, data.held_out)]
+    assert len(sides[0]) + len(sides[1]) == 60 + 1 + 10 + 1  # the repeated one once
+    assert len({e for side in sides for e in side}) == 72
+    here = [sum("who is name1" in (*e.history, e.question) for e in side) for side in sides]
+    assert sorted(here) == [0, 12]
+    (repeated,) = [t for t in (*data.training, *data.held_out) if t.example.rewrite == "name1 ; name1"]
+    assert module.rewriter.encode.decoded(repeated.target) == "name1"  # the same sub-question counts once
+    assert data.strategies == ["gqr", "decomposition"]  # in the order of the pool
+    assert data.audit["questions_with_history"] == sum(bool(e.history) for e in sides[0])
+
+
+def test_what_does_not_fit_is_skipped_and_counted(module: RewriterTrainer, workplace: Path) -> None:
+    odd = [
+        {"question": "name1 " * 50, "strategy": "gqr", "rewrite": "name1"},
+        {"question": "who is name1 a", "strategy": "gqr", "rewrite": "name1 " * 9},
+        {"question": "who is name1 b", "strategy": "decomposition", "rewrite": " ; "},
+    ]
+    (workplace / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows(60), *odd]))
+    data = data_of(module, workplace / "rewrites.jsonl")
+    assert data.audit["skipped"] == {"long_questions": 1, "long_rewrites": 1, "empty_rewrites": 1}
+    assert len(data.training) + len(data.held_out) == 60
+
+
+def test_validation_files_are_never_trained_on(module: RewriterTrainer, workplace: Path) -> None:
+    held = workplace / "held.jsonl"
+    held.write_text("".join(json.dumps(row | {"rewrite": "name1"}) + "\n" for row in rows(60)[:10]))
+    data = data_of(module, workplace / "rewrites.jsonl", validation=[RewriteSource("rewrites", str(held))])
+    assert len(data.held_out) == 10
+    assert len(data.training) <= 50
+    sides = [
+        {(*each.example.history, each.example.question)[0] for each in side} for side in (data.held_out, data.training)
+    ]
+    assert not sides[0] & sides[1]
+
+
+def test_strategies_outside_the_pool_and_empty_sides_are_refused(module: RewriterTrainer, workplace: Path) -> None:
+    file = workplace / "own.jsonl"
+    file.write_text(json.dumps({"question": "who", "strategy": "mine", "rewrite": "name1"}))
+    with pytest.raises(UserError, match=r"rewrites by 'mine', which is not in the pool \(gqr, kwr, .* model.pool"):
+        data_of(module, file)
+    file.write_text(json.dumps({"question": "who", "strategy": "gqr", "rewrite": "name1"}))
+    with pytest.raises(DataError, match=r"training and . validation examples"):
+        data_of(module, file)

@@ -1,0 +1,138 @@
+"""Figures of DMQR-RAG's study by hand: scores, overlap of what queries find, and the costs that each method is charged."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.records import Passage, Question, Ranked
+from common.rewrites import Rewrites
+from harness.evaluation.dmqr.overlap import rewrites_of, shares
+from harness.evaluation.dmqr.scores import Relevance
+from harness.evaluation.dmqr.search import restricted
+from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.multi_query import MultiQueryHits, QueryHits
+from harness.strategies.dmqr import Dmqr
+from tests.helpers.rewriting_study import ASKED, CORPUS, STRATEGIES, measured, table, value
+from tests.helpers.river_corpus import IDS, PASSAGES, write_index
+from tests.helpers.table_rewriter import TableRewriter
+
+
+def test_h_p_and_recall_by_hand() -> None:
+    passages = {name: Passage.of(name, f"the {name}") for name in "abcdef"}
+    ranked = [[Ranked(passages[name], 0.0) for name in row] for row in ("abcde", "fb", "")]
+    ids = {name: each.id for name, each in passages.items()}
+    everything = tuple(passages.values())
+    gold = [
+        Question("1", "?", ("b",), everything, (ids["b"], ids["e"])),
+        Question("2", "?", (), everything, (ids["a"],)),
+        Question("3", "?", (), everything, (ids["a"],), ("elsewhere",)),
+    ]
+    relevance = Relevance(gold)
+    assert (relevance.rule, relevance.questions_known) == ("gold passage", 2)
+    hit_N, precision_N = relevance.hits_and_precision(ranked, 5)
+    np.testing.assert_array_equal(hit_N, [1, 0, np.nan])
+    np.testing.assert_allclose(precision_N, [2 / 5, 0, np.nan])
+    np.testing.assert_allclose(relevance.recall(ranked, 4), [1 / 2, 0, np.nan])
+    np.testing.assert_allclose(relevance.recall_of([[hit.passage for hit in row] for row in ranked]), [1, 0, np.nan])
+    answered = [Question(str(n), "?", answers) for n, answers in enumerate((("b", "c"), ("f",), ()))]
+    relevance = Relevance(answered)
+    assert relevance.rule == "has-answer"
+    hit_N, precision_N = relevance.hits_and_precision(ranked, 2)
+    np.testing.assert_array_equal(hit_N, [1, 1, np.nan])
+    np.testing.assert_array_equal(precision_N, [0.5, 0.5, np.nan])
+    np.testing.assert_array_equal(relevance.recall(ranked, 1), [0, 1, np.nan])
+
+
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_the_same_figures_as_the_tables_of_every_system(has_gold: bool) -> None:
+    chance = random.Random(int(has_gold))
+    ranked = [[Ranked(each, 0.0) for each in chance.sample(CORPUS, chance.randint(0, 12))] for _ in ASKED]
+    asked = ASKED if has_gold else [Question(each.id, each.text, each.answers) for each in ASKED]
+    relevance = Relevance(asked)
+    for k in (1, 5, 10):
+        expected = retrieval_scores(asked, ranked, (k,), answers_in_all=True)
+        names = ("hit", "precision") if has_gold else ("has-answer", "has-answer precision")
+        for found_N, name in zip(relevance.hits_and_precision(ranked, k), names, strict=True):
+            np.testing.assert_array_equal(found_N, expected[f"{name}@{k}"])
+        recall = "recall" if has_gold else "has-answer"
+        np.testing.assert_array_equal(relevance.recall(ranked, k), expected[f"{recall}@{k}"])
+
+
+def test_overlap_by_hand() -> None:
+    lists = [
+        {"question": dict.fromkeys("1234", ""), "kwr": dict.fromkeys("345", ""), "par": {}},
+        {"question": dict.fromkeys("12", ""), "kwr": dict.fromkeys("12", "")},
+    ]
+    shared_SSN, alone_SN = shares(lists, ("question", "kwr", "par"))
+    nan = np.nan
+    np.testing.assert_allclose(shared_SSN[0], [[1, 1], [1 / 2, 1], [0, nan]])
+    np.testing.assert_allclose(shared_SSN[1], [[2 / 3, 1], [1, 1], [0, nan]])
+    np.testing.assert_allclose(shared_SSN[2], [[nan, nan]] * 3)
+    np.testing.assert_allclose(alone_SN, [[1 / 2, 0], [1 / 3, 0], [nan, nan]])
+
+
+def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    everything = tuple(PASSAGES.values())
+    asked = [
+        Question("a", "alba river", ("x",), everything, (IDS["Elbe"], IDS["Alba"])),
+        Question("b", "elbe", ("x",), everything, (IDS["Elbe"],)),
+    ]
+    rewriter = TableRewriter(
+        {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
+    )
+    found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
+    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune.  b: Elbe; Elbe; Calder, Dorn
+    assert value(found, "overlap", "question", "shared with kwr %") == 50  # nothing of a, all of b
+    assert value(found, "overlap", "question", "shared with par %") == pytest.approx(100 / 3)
+    assert value(found, "overlap", "kwr", "alone %") == 50
+    assert value(found, "overlap", "kwr", "fell back %") == 50
+    assert value(found, "overlap", "question", "recall of it alone %") == 75
+    assert value(found, "overlap", "kwr", "recall lost without it, points") == 25  # Elbe of a
+    assert value(found, "overlap", "question", "recall lost without it, points") == 0
+    assert [value(found, "rewrites", "DMQR-RAG", column) for column in ("mean", "0 %", "1 %", "2 %")] == [
+        1.5,
+        0,
+        50,
+        50,
+    ]
+    assert value(found, "recall", "DMQR-RAG", "recall of all %") == 100
+    (case,) = found.findings.cases[0]
+    assert case.rows[1] == ("kwr", "elbe mountain", "2", "2", "Elbe (1)")
+    assert found.findings.cases[1][0].note == "kwr: the question itself, because it is missing"
+    assert 'A complex query (Figure 5): a. question: "alba river" found 3 passages' in found.findings.notes
+
+
+def test_rewrites_are_counted_once_for_equal_queries() -> None:
+    searches = tuple(
+        QueryHits(query, made_by, ()) for query, made_by in (("q", ("question", "kwr")), ("r", ("par", "cce")))
+    )
+    assert rewrites_of(MultiQueryHits(searches, None, (), 0)) == 1
+
+
+def test_a_rewriter_that_writes_one_by_one_is_charged_one_by_one() -> None:
+    queries = {name: (name,) for name in STRATEGIES}
+    each = Rewrites(queries, {"par": "why"}, "", {"model_calls": 3.0, "tokens": 30.0, "fallbacks": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "tokens": 10.0, "fallbacks": 1.0}
+    together = Rewrites(queries, {"par": "why"}, "", {"model_calls": 1.0, "tokens": 30.0, "fallbacks": 1.0})
+    one = restricted(together, ("kwr", "cce"))
+    assert (one.costs, one.fallbacks) == ({"model_calls": 1.0, "tokens": 30.0}, {})
+    assert list(one.queries) == ["kwr", "cce"]
+    assert restricted(each, STRATEGIES) is each
+
+
+def test_the_cost_of_the_choice_is_not_divided_among_the_strategies() -> None:
+    each = Rewrites({name: (name,) for name in STRATEGIES}, {}, "", {"model_calls": 3.0, "choice_calls": 1.0})
+    assert restricted(each, ("par",)).costs == {"model_calls": 1.0, "choice_calls": 1.0}
+
+
+def test_an_index_without_the_gold_passages_is_measured_by_has_answer(tmp_path: Path) -> None:
+    retriever = Bm25Retriever(write_index(tmp_path))
+    gold = Passage.of("Other", "of another corpus")
+    asked = [Question("a", "alba river", ("joins",), (gold,), (gold.id,))]
+    found = measured(Dmqr(retriever, k=5, fusion="rrf"), tmp_path, asked)
+    assert "relevance by has-answer" in table(found, "methods").title
+    assert value(found, "methods", "OQR", "H@5 %") == 100

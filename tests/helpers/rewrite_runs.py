@@ -1,0 +1,102 @@
+"""Data and configuration of tiny runs of `trainers.dmqr.RewriterTrainer`."""
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.records import Passage
+from datamodules.dmqr import RewriteData, RewriteSource
+from harness.retrievers.bm25 import build_bm25
+from tests.conftest import NAMES
+from tests.helpers.tiny_runs import TRAINER, set_up, use
+from trainers.dmqr import RewriterTrainer
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """Learnable rewrites: by gqr the names of the question, by decomposition one query each."""
+    rng, made = random.Random(3), []
+    for number in range(count):
+        one, two = rng.sample(NAMES, 2)
+        question = f"who is {one} of the film {two} in the city"
+        if number % 3 == 0:
+            made.append({"question": question, "strategy": "decomposition", "rewrite": f"{one} ; {two}"})
+        elif number % 3 == 1:
+            made.append({"question": question, "strategy": "gqr", "rewrite": f"{one} film {two}"})
+        else:
+            made.append(
+                {"question": f"who is of {two}", "strategy": "gqr", "rewrite": two, "history": [f"is {one} born", one]}
+            )
+    return made
+
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.dmqr.RewriterTrainer
+  init_args:
+    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 4, lora_dropout: {dropout}, learning_rate: 1.0e-2,
+     warmup_steps: 2, dropout: 0.0}}
+data:
+  class_path: datamodules.dmqr.RewriteData
+  init_args:
+    train: [{{layout: rewrites, path: {data}}}]
+    validation_fraction: 0.2
+    rewrites_per_step: 12
+    rewrites_per_validation_batch: 5
+    generated_rewrites: 7
+checkpoint: {{monitor: val/loss_nats, mode: min}}
+early_stopping: {{mode: min, patience: 100}}
+"""
+
+
+def write_config(folder: Path, model: Path, dropout: float = 0.1) -> None:
+    """The configuration of a run on the folder's rewrites."""
+    config = CONFIG.format(model=model, data=folder / "rewrites.jsonl", dropout=dropout)
+    (folder / "config.yaml").write_text(config + TRAINER)
+
+
+def write_rewrites(folder: Path, made: Sequence[Mapping[str, Any]]) -> Path:
+    """The folder's file of rewrites."""
+    (folder / "rewrites.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    return folder / "rewrites.jsonl"
+
+
+def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, with data and a configuration; it becomes the present one."""
+    write_rewrites(folder, rows(60))
+    write_config(folder, model)
+    return use(folder, monkeypatch)
+
+
+def gold_of(row: dict[str, Any]) -> dict[str, Any]:
+    """HotpotQA's row of a question: a gold passage for each of its names, in other words than the question's."""
+    names = [word for word in row["question"].split() if word.startswith("name")]
+    return {
+        "_id": row["question"], "question": row["question"], "answer": "x", "supporting_facts": [[n, 0] for n in names],
+        "context": [[n, [f"{n} was born"]] for n in names],
+    }  # fmt: skip
+
+
+def write_gold(folder: Path) -> tuple[str, ...]:
+    """Gold passages, an index with passages that the questions are likelier to find, and the options that search it."""
+    (folder / "gold.json").write_text(json.dumps([gold_of(row) for row in rows(60) if not row.get("history")]))
+    noise = [Passage.of(f"{n} film", f"who is {n} in the city of the film {i}") for n in NAMES[::3] for i in range(2)]
+    build_bm25([*noise, *(Passage.of(n, f"{n} was born") for n in NAMES)], folder / "index")
+    return (
+        "--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", str(folder / "index"),
+        "--data.gold_questions", f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]", "--data.recall_k", "3",
+        "--checkpoint.monitor", "val/recall_at_3", "--checkpoint.mode", "max", "--early_stopping.mode", "max",
+    )  # fmt: skip
+
+
+def data_of(module: RewriterTrainer, path: Path, *place: int, **options: Any) -> RewriteData:
+    """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
+    data = RewriteData(
+        [RewriteSource("rewrites", str(path))], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3, **options
+    )  # fmt: skip
+    return set_up(data, module, *place)

@@ -1,0 +1,88 @@
+"""A corpus with questions, rewrites and a reader for DMQR-RAG's study, and how its tables are read."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.records import Answer, Question, Ranked
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.dmqr.study import Study
+from harness.evaluation.engine import Measured, measure
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Table
+from harness.strategies.dmqr import Dmqr
+from tests.helpers.retrieval_world import WORDS, corpus
+from tests.helpers.word_scorer import WordScorer
+
+STRATEGIES = ("kwr", "par", "cce")
+CHANCE = random.Random(5)
+CORPUS = corpus(150)
+
+ASKED = [
+    Question(
+        f"q{number}", " ".join(CHANCE.sample(WORDS, 3)), (CHANCE.choice(WORDS),), tuple(CORPUS),
+        tuple(each.id for each in CHANCE.sample(CORPUS, 2)),
+    )
+    for number in range(9)
+]  # fmt: skip
+
+TABLE = {
+    each.text: {
+        name: [" ".join(CHANCE.sample(WORDS, 2)) for _ in range(CHANCE.choice((1, 1, 2)))]
+        for name in STRATEGIES
+        if CHANCE.random() < 0.8  # else it falls back
+    }
+    for each in ASKED
+}
+
+
+class Titles:
+    """A reader that answers with the first words it is shown."""
+
+    def __init__(self) -> None:
+        self.read_sets: list[tuple[str, str]] = []
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        """One answer per question."""
+        texts = [" ".join(hit.passage.text.split()[0] for hit in hits) for hits in evidence]
+        self.read_sets += [
+            (q.id, " ".join(h.passage.id for h in hits)) for q, hits in zip(questions, evidence, strict=True)
+        ]
+        return [Answer(q.id, t, (), -0.5, {"model_calls": 1.0}) for q, t in zip(questions, texts, strict=True)]
+
+
+def settings(tmp_path: Path, **options: Any) -> Settings:
+    """Of a study of the corpus's questions; `options` are further ones."""
+    return Settings(
+        "hotpotqa", "squad", (1, 5, 10), options.pop("paper", None), Bootstrap(50, 0), tmp_path / "p", **options
+    )
+
+
+def system(retriever: Any, scorer: WordScorer | None, **options: Any) -> Dmqr:
+    """A system that keeps four passages, by the scorer or by reciprocal ranks."""
+    fusion = {"scorer": scorer} if scorer else {"fusion": "rrf"}
+    return Dmqr(retriever, **{"k": 4, "per_query": 5, **fusion, **options})
+
+
+def measured(strategy: Dmqr, tmp_path: Path, questions: Sequence[Question] = ASKED, **study: Any) -> Measured:
+    """What the study finds with the options in `study`."""
+    return measure(strategy, questions, Study(**study), settings(tmp_path))
+
+
+def table(found: Measured, name: str) -> Table:
+    """A table of the study."""
+    return next(each for each in found.findings.tables if each.name == name)
+
+
+def value(found: Measured, name: str, row: str, column: str) -> float:
+    """The figure in a row and a column of a table."""
+    each = table(found, name)
+    cell = each.rows[row][each.columns.index(column)]
+    assert cell is not None
+    return cell.value
+
+
+def counted(answer: Answer) -> dict[str, float]:
+    """The costs of an answer that do not depend on the machine; tokens are shared out among the methods."""
+    return {name: cost for name, cost in answer.costs.items() if "seconds" not in name and name != "tokens"}

@@ -1,0 +1,202 @@
+"""Tiny runs of train.py in the test's own process, and what the tests of several trainers check: ranks, resuming, refusals, model cards.
+
+A run reads `config.yaml` in the present folder.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from huggingface_hub import ModelCard
+from pytorch_lightning.strategies import SingleDeviceStrategy
+from torch import Tensor
+
+import train
+from common.errors import UserError
+from datamodules.examples.step_loader import StepData
+from tests.helpers.recorder import HARDLY, RECORDED, assert_same_steps
+from tests.helpers.runs import assert_repeated, assert_same_logs, fit_in_turn, largest_difference
+from tests.helpers.tolerances import model_close
+
+TRAINER = """
+trainer:
+  accelerator: cpu
+  max_epochs: 2
+  enable_progress_bar: false
+  log_every_n_steps: 1
+  num_sanity_val_steps: 1
+"""
+Data = TypeVar("Data", bound=StepData)
+
+
+def use(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, which becomes the present one."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("sys.argv", ["train.py"])  # Lightning warns of others
+    return folder
+
+
+def fit(name: str, *extra: str) -> Path:
+    """Run the command line; the run's folder."""
+    train.main(["fit", "--config", "config.yaml", "--name", name, *extra])
+    return Path("checkpoints", name)
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """What a run has logged, line by line."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def checkpoint_of(folder: Path, file: str = "best.ckpt") -> dict[str, Any]:
+    """A checkpoint of a run."""
+    return torch.load(folder / file, weights_only=True)
+
+
+def weights(folder: Path, file: str = "last.ckpt") -> dict[str, Tensor]:
+    """The weights in a checkpoint of a run."""
+    return checkpoint_of(folder, file)["state_dict"]
+
+
+class Bench:
+    """What data modules and trainers ask of Lightning's trainer, for any rank."""
+
+    is_global_zero = False
+
+    def __init__(self, module: pl.LightningModule, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> None:
+        self.lightning_module, self.global_rank, self.world_size = module, rank, ranks
+        self.accumulate_grad_batches = accumulate
+        self.strategy: Any = SingleDeviceStrategy(torch.device("cpu"))
+
+
+def set_up(data: Data, module: pl.LightningModule, rank: int = 0, ranks: int = 1, accumulate: int = 1) -> Data:
+    """A data module, set up for training on a rank; both know each other by a `Bench`."""
+    data.trainer = module.trainer = bench = Bench(module, rank, ranks, accumulate)  # type: ignore[assignment]
+    bench.datamodule = data  # type: ignore[attr-defined]
+    data.setup("fit")
+    return data
+
+
+def divided_steps(
+    load: Callable[[int, int, int], StepData], ranks: int, accumulate: int
+) -> Iterator[tuple[Any, list[Any]]]:
+    """The batch of every optimizer step of an epoch on one rank, and the batches that several ranks and accumulation make of it.
+
+    Args:
+        load: Rank, ranks, accumulated batches -> data module.
+        ranks: Number of processes.
+        accumulate: Batches accumulated per step.
+    """
+    whole = list(load(0, 1, 1).train_dataloader())
+    parts = [list(load(rank, ranks, accumulate).train_dataloader()) for rank in range(ranks)]
+    assert whole
+    assert {len(each) for each in parts} == {accumulate * len(whole)}
+    for number, batch in enumerate(whole):
+        yield batch, [each[number * accumulate + n] for each in parts for n in range(accumulate)]
+
+
+def assert_two_processes_train_as_one(
+    folder: Path,
+    rows: int,
+    options: Sequence[str],
+    variants: Mapping[str, Sequence[str]],
+    measure: str = "",
+    relative: float = 1e-6,
+) -> dict[str, Path]:
+    """Runs of two processes give their optimizers the gradients of one process, log the same, and validate alike.
+
+    Args:
+        folder: To run in.
+        rows: Sequences of a step, at most.
+        options: Of every run.
+        variants: Name of a run -> its further options.
+        measure: Of validation; the rows that have it are compared, if it is given.
+        relative: Tolerance of what is logged.
+
+    Returns:
+        Name -> the folder of the run of one process.
+    """
+    options = [*RECORDED, *options]
+    fit_in_turn(folder, [["--name", name, *extra, *options] for name, extra in variants.items()])
+    alone = {name: fit(f"{name}-alone", *options, *extra) for name, extra in variants.items()}
+    for name, one in alone.items():
+        two = Path("checkpoints", name)
+        assert_same_steps(two, one, rows)
+        assert_same_logs(metrics(two), metrics(one), relative)
+        ours, theirs = ([row for row in metrics(each) if measure in row] for each in (two, one))
+        assert bool(measure) == bool(theirs)
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine == model_close(other)
+    return alone
+
+
+def assert_accumulation_trains_as_one(one: Path, rows: int, options: Sequence[str], relative: float = 1e-6) -> None:
+    """A run of four accumulated batches per step gives its optimizer the gradients of a recorded run of one batch.
+
+    Args:
+        one: Folder of the run of one batch.
+        rows: Sequences of a step, at most.
+        options: Of that run.
+        relative: Tolerance of what is logged.
+    """
+    four = fit(f"{one.name}-in-four", *RECORDED, *options, "--trainer.accumulate_grad_batches", "4")
+    assert_same_steps(four, one, rows)
+    assert_same_logs(metrics(four), metrics(one), relative)
+
+
+def three_hardly_moving_steps(*heads: str) -> list[str]:
+    """Options of a run whose gradients can be compared: the learning rates, those of `heads` too, leave the weights where they are."""
+    rates = [part for name in ("learning_rate", *heads) for part in (f"--model.{name}", HARDLY)]
+    return [*rates, "--trainer.max_steps", "3"]
+
+
+def assert_resumes_exactly(
+    folder: Path, steps: Sequence[int], *options: str, loss: str = "train/loss_nats"
+) -> tuple[Path, Path]:
+    """Runs that are resumed after these optimizer steps end with the weights of a run without a stop.
+
+    Args:
+        folder: To run in.
+        steps: Before the end of the run.
+        *options: Of all runs.
+        loss: Logged at every step; a checkpoint of each is kept.
+
+    Returns:
+        Folders of the run without a stop, and of the last one that was resumed.
+    """
+    whole = resumed = fit("whole", *options)
+    cut = fit("cut", *options, "--checkpoint.every_n_train_steps", "1", "--checkpoint.save_top_k=-1",
+              "--checkpoint.filename", "{step}", "--checkpoint.monitor", loss)  # fmt: skip
+    for step in steps:
+        kept = folder / f"kept-{step}.ckpt"
+        shutil.copy(cut / f"step={step}.ckpt", kept)
+        assert largest_difference(weights(folder, kept.name), weights(whole)) > 0
+        resumed = fit(f"from-{step}", *options, "--ckpt_path", str(kept))
+        assert_repeated(weights(resumed), weights(whole))
+    assert resumed is not whole
+    return whole, resumed
+
+
+def refused(options: Sequence[str], message: str) -> None:
+    """A run with these options ends with this error, a UserError of one line."""
+    with pytest.raises(Exception, match=message) as caught:
+        fit("refused", *options)
+    chain: BaseException | None = caught.value
+    while chain is not None and not isinstance(chain, UserError):
+        chain = chain.__cause__ or chain.__context__
+    assert chain is not None
+    assert "\n" not in str(chain)
+
+
+def run_card(serving: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[ModelCard, dict[str, Any]]:
+    """The model card of a serving folder, and what its only snippet defines when it is run there."""
+    card = ModelCard.load(serving / "README.md")
+    (code,) = re.findall(r"```python\n(.*?)```", card.text, flags=re.DOTALL)
+    monkeypatch.chdir(serving)
+    exec(compile(code, "README.md", "exec"), found := {"__name__": "card"})
+    return card, found

@@ -1,0 +1,123 @@
+"""Validation of generative rewriters: its scores by hand, and recall with the rewrites, which chooses the checkpoint."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from datamodules.dmqr_recall import Recall
+from datamodules.examples.splits import Source
+from datamodules.formats.reading import read_questions
+from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.rewriters.trained import TrainedRewriter
+from tests.helpers.recorder import HARDLY
+from tests.helpers.rewrite_runs import data_of, prepare, write_gold
+from tests.helpers.table_rewriter import CountingRetriever
+from tests.helpers.tiny_runs import checkpoint_of, fit, metrics
+from trainers.dmqr import RewriterTrainer
+from trainers.dmqr_validation import Validated, summary
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with data and a config for a tiny run."""
+    return prepare(tmp_path, checkpoints["t5"], monkeypatch)
+
+
+@pytest.fixture
+def module(checkpoints: dict[str, Path]) -> RewriterTrainer:
+    torch.manual_seed(0)
+    return RewriterTrainer(str(checkpoints["t5"]), 40, 8, lora_rank=4, lora_dropout=0.0).eval()
+
+
+def test_the_scores_of_a_validation_by_hand() -> None:
+    found = summary(
+        [
+            Validated(6.0, 2, "gqr", (1.0, 1.0), False, Recall(0.5, 0.0)),
+            Validated(3.0, 1, "gqr", (0.0, 0.5), False),
+            Validated(9.0, 3, "cce", (0.0, 0.0), True, Recall(1.0, 0.5)),
+            Validated(2.0, 4, "cce"),
+        ],
+        "recall_at_7",
+    )
+    assert found == pytest.approx(
+        {
+            "loss_nats": 2.0,
+            "rewrite_tokens": 10,
+            "em": 100 / 3,
+            "f1": 50.0,
+            "empty": 100 / 3,
+            "f1_gqr": 75.0,
+            "f1_cce": 0.0,
+            "recall_at_7": 75.0,
+            "recall_at_7_question": 25.0,
+        }
+    )
+
+
+def test_recall_on_validation_chooses_the_checkpoint(workplace: Path) -> None:
+    """The logged figures are those that the harness measures with the exported rewriter.
+
+    Here the lowest recall chooses: it shows that the rewrites count, and so small a model does not learn to raise it.
+    """
+    lowest = ("--checkpoint.mode", "min", "--early_stopping.mode", "min")
+    folder = fit("recall", *write_gold(workplace), *lowest, "--trainer.max_epochs", "8", "--model.learning_rate",
+                 "3.0e-2", "--trainer.check_val_every_n_epoch", "2")  # fmt: skip
+    measured = [row for row in metrics(folder) if "val/recall_at_3" in row]
+    assert len(measured) == 4
+    assert len({row["val/recall_at_3"] for row in measured}) > 1
+    (alone,) = {row["val/recall_at_3_question"] for row in measured}
+    assert 0 < alone < 100
+    rewriter = TrainedRewriter(folder / "serving", "cpu", "fp32")
+    module = RewriterTrainer(str(checkpoint_of(folder)["hyper_parameters"]["pretrained"]), 40, 8)
+    held = {e.example for e in data_of(module, workplace / "rewrites.jsonl").held_out if not e.example.history}
+    asked = list(read_questions("hotpotqa", "gold.json"))
+    asked = [each for each in asked if each.text in {e.question for e in held}]
+    assert len(asked) > 5
+    searched = Bm25Retriever(Path("index"))
+    system = MultiQueryRetriever(searched, rewriter, rewriter.strategies, per_query=3, fusion="rrf")
+    best = checkpoint_of(folder)["validation_facts"]
+    for name, retriever in (("recall_at_3", system), ("recall_at_3_question", searched)):
+        hits = retriever.search([each.text for each in asked], 3)
+        assert 100 * retrieval_scores(asked, hits, [3])["recall@3"].mean() == pytest.approx(best[name])
+    assert best["recall_at_3"] == min(row["val/recall_at_3"] for row in measured) != alone
+
+
+def test_validation_searches_with_the_question_and_its_rewrites_by_all_strategies(
+    module: RewriterTrainer, workplace: Path
+) -> None:
+    write_gold(workplace)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.5)  # its rewrites depend on the strategy
+    retriever = CountingRetriever(Bm25Retriever(Path("index")))
+    gold = [Source("hotpotqa", "gold.json")]
+    data = data_of(module, workplace / "rewrites.jsonl", retriever=retriever, gold_questions=gold, recall_questions=5)
+    retriever.asked.clear()
+    module.trainer = data.trainer
+    data.trainer.datamodule = data
+    with torch.inference_mode():
+        for number, batch in enumerate(data.val_dataloader()):
+            module.validation_step(batch, number)
+    assert [row for row, each in module.validated.items() if each.recall] == sorted(data.gold)
+    assert len(data.gold) == 5
+    expected: dict[str, set[str]] = {"question": set(), "gqr": set(), "decomposition": set()}
+    for row in data.gold:
+        question = data.held_out[row].example.question
+        expected["question"].add(question)
+        (texts,) = module.rewriter.rewrite([(question, ())], ["gqr", "decomposition"])
+        for name, text in texts.items():
+            expected[name] |= {*module.rewriter.queries(text or "", name)}
+    assert {query for queries, _ in retriever.asked for query in queries} == set.union(*expected.values())
+    assert all(expected[name] - expected[other] for name in expected for other in expected if name != other)
+    assert {k for _, k in retriever.asked} == {10}
+
+
+def test_a_stop_without_better_recall(workplace: Path) -> None:
+    """Weights that do not move have the same recall at every validation."""
+    options = ("--model.learning_rate", HARDLY, "--early_stopping.patience", "1", "--trainer.max_epochs", "5")
+    folder = fit("stopped", *write_gold(workplace), *options)
+    assert len([row for row in metrics(folder) if "val/recall_at_3" in row]) == 2
