@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from common.chat import Reply
 from harness.llm.completion import BadResponseError, Completion, events, server_words
-from harness.llm.retries import retry_after_seconds
+from harness.runtime.retries import retry_after_seconds
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.llm.connection import valid_text
+from harness.runtime.services import valid_text
 
 
 class BadResponseError(ValueError):
@@ -44,7 +44,7 @@ class Completion:
         """
         try:
             body = json.loads(text)
-        except ValueError as error:  # of the encoding too
+        except (ValueError, RecursionError) as error:  # of the encoding too; or nested thousands deep
             raise BadResponseError("a response that is no valid JSON") from error
         if not isinstance(body, dict):
             raise BadResponseError("a response that is no JSON object")
