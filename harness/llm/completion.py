@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.runtime.services import valid_text
+from harness.runtime.services import server_words, valid_text
 
 
 class BadResponseError(ValueError):
@@ -89,15 +89,6 @@ async def events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             elif not line and data:
                 yield data
                 data = b""
-
-
-def server_words(body: Mapping[str, Any]) -> str:
-    """What a server says of an error, in the forms of OpenAI, vLLM and FastAPI."""
-    found = body.get("error", body)
-    for name in ("message", "detail", "error"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-    return found if isinstance(found, str) else json.dumps(found)
 
 
 def _logprob(token: Any) -> float:

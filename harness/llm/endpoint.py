@@ -15,7 +15,7 @@ from common.progress import Progress
 from harness.llm.attempt import NO_KEY, Failure, attempt
 from harness.llm.connection import Connection, TokenLimitField, check_connection
 from harness.llm.response_cache import FILE, ResponseCache, key_of
-from harness.runtime.event_loop import run
+from harness.runtime.event_loop import for_each, run
 from harness.runtime.memory_needs import Memory
 from harness.runtime.retries import Health, backoff_seconds
 from harness.runtime.services import one_line, without_key
@@ -192,26 +192,19 @@ class ChatEndpoint:
 
         key = self.connection.key()
         replies: dict[str, Reply] = {}
-        waiting = iter(chats.items())
+        async with AsyncOpenAI(
+            api_key=key or NO_KEY, base_url=self.connection.base_url, max_retries=0, timeout=None
+        ) as client:
 
-        async def work(client: AsyncOpenAI) -> None:
-            for name, chat in waiting:
+            async def ask(named: tuple[str, Chat]) -> None:
+                name, chat = named
                 reply = await self._ask(client, chat, key)
                 if cache and not reply.error:
                     cache.store(name, reply)
                 replies[name] = reply
                 progress.advance()
 
-        async with AsyncOpenAI(
-            api_key=key or NO_KEY, base_url=self.connection.base_url, max_retries=0, timeout=None
-        ) as client:
-            workers = [asyncio.create_task(work(client)) for _ in range(min(self.concurrency, len(chats)))]
-            try:
-                await asyncio.gather(*workers)
-            finally:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
+            await for_each(chats.items(), ask, min(self.concurrency, len(chats)))
         return replies
 
     async def _ask(self, client: "AsyncOpenAI", chat: Chat, key: str) -> Reply:

@@ -1,10 +1,11 @@
-"""Runs a coroutine from synchronous code, also inside a notebook, whose event loop is running already."""
+"""Runs coroutines from synchronous code, also inside a notebook, whose event loop is running already; and many at a time."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+_Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
@@ -27,3 +28,20 @@ def run(work: Coroutine[Any, Any, _Result]) -> _Result:
                 loop, task = started.result()
                 loop.call_soon_threadsafe(task.cancel)
             raise
+
+
+async def for_each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], concurrency: int) -> None:
+    """Do some work on every item, on so many at the same time; the first error ends all."""
+    waiting = iter(items)
+
+    async def worker() -> None:
+        for item in waiting:
+            await work(item)
+
+    workers = [asyncio.create_task(worker()) for _ in range(concurrency)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        for each in workers:
+            each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)

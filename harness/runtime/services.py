@@ -2,8 +2,11 @@
 
 A key is no option and is written nowhere: an option names the environment variable that holds it."""
 
+import json
 import os
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from common.errors import UserError
@@ -62,6 +65,15 @@ def key_in_environment(key_variable: str | None) -> str:
 def without_key(text: str, key: str) -> str:
     """The text with `[key]` for the key, should a service repeat it."""
     return text.replace(key, "[key]") if len(key) >= SHORTEST_KEY else text
+
+
+def server_words(body: Mapping[str, Any]) -> str:
+    """What a server says of an error, in the forms of OpenAI, vLLM, FastAPI, Brave and Tavily."""
+    found = body.get("error", body)
+    for name in ("message", "detail", "error"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 def one_line(text: str, key: str = "") -> str:
