@@ -16,6 +16,7 @@ from common.checks import check_above, check_at_least, check_choice
 from common.errors import UnavailableError, UserError
 from common.progress import Progress, in_bytes
 from common.records import Passage, Ranked, clean
+from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.event_loop import for_each, run
 from harness.runtime.memory_needs import RAM, Memory, Need
@@ -27,7 +28,6 @@ from harness.web.pieces import pieces
 from harness.web.search import SearchClient, SearchError
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
 
-SOURCE = "web"
 _MOST_PAGE_BYTES = 4 * 2**20
 _MOST_REDIRECTS = 5
 _REASONS = 3  # of lost pages that are named in a report
@@ -97,7 +97,7 @@ class WebRetriever:
         self.environment_proxies, self._networks = environment_proxies, parse_networks(allow_networks)
         self.totals: Counter[str] = Counter()
         self.lost_pages: dict[str, str] = {}  # why, by link; they are not read again by this object
-        self.failures: dict[str, str] = {}  # why, by query; of the last call
+        self.failures: dict[str, str] = {}  # why, by query
         kept = f"Results so far are kept in {self.cache}." if self.cache else "No results are kept: cache is null."
         self._client = SearchClient(self.service, timeout_seconds, max_retries, concurrency, kept, self.totals)
 
@@ -169,7 +169,7 @@ class WebRetriever:
 
         Raises:
             UserError: If k is below 1, or no search can succeed (wrong key, no credit).
-            UnavailableError: If the service cannot be reached, or all searches of this call have failed.
+            UnavailableError: If the service cannot be reached, or all searches of this call failed.
             ArtifactError: If the cache is corrupt or cannot be written.
         """
         check_at_least(1, k=k)
@@ -186,7 +186,6 @@ class WebRetriever:
         """The results of every query, and the texts of their pages with their times."""
         found: dict[str, Found] = {}
         pages: dict[str, tuple[str, float]] = {}
-        self.failures = {}
         proxies = self.environment_proxies
         with Progress(f"searching with {self.service.name}", len(queries)) as progress:
             async with HttpClient(self.concurrency, None, proxies) as http:
@@ -194,6 +193,7 @@ class WebRetriever:
                 async def search(query: str) -> None:
                     try:
                         found[query] = await self._results(http, query, cache)
+                        self.failures.pop(query, None)
                     except SearchError as error:
                         self.failures[query] = str(error)
                         self.totals["failures"] += 1
@@ -202,7 +202,9 @@ class WebRetriever:
                 await for_each(queries, search, self.concurrency)
         if not found:
             why = self.failures[queries[-1]]
-            raise UnavailableError(f"{self.service.title}: all {len(queries)} searches failed, the last with: {why}.")
+            raise UnavailableError(
+                f"{self.service.title}: {len(queries)} of {len(queries)} searches failed, the last with: {why}."
+            )
         links = list(dict.fromkeys(each.link for query in queries if query in found for each in found[query][0]))
         if not self.read_pages or not links:
             return found, pages
@@ -265,7 +267,7 @@ class WebRetriever:
             if not text:
                 metadata["snippet"] = True
             for piece in pieces(text or each.snippet, self.passage_words):
-                passage = Passage.of(each.title, piece, SOURCE, metadata=metadata)
+                passage = Passage.of(each.title, piece, WEB, metadata=metadata)
                 if passage.text:
                     made.setdefault(passage.id, passage)
         return [*made.values()]

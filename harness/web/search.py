@@ -61,6 +61,7 @@ class SearchClient:
         """
         key = self.service.key()
         self.totals["searches"] += 1
+        least = min(_FIRST_CONNECTIONS, self.max_retries + 1) - 1
         for number in range(self.max_retries + 1):
             await asyncio.sleep(self._not_before - monotonic())
             wait_seconds = None
@@ -82,7 +83,7 @@ class SearchClient:
                 wait_seconds = retry_after_seconds(response.headers)
             except (FetchError, BadResultsError) as error:
                 why = one_line(str(error), key)
-                if isinstance(error, NoConnectionError) and not self._answered and number + 1 >= _FIRST_CONNECTIONS:
+                if isinstance(error, NoConnectionError) and not self._answered and number >= least:
                     raise UnavailableError(
                         f"{self.service.title} cannot be reached ({why}): start the server, or correct base_url."
                     ) from error
