@@ -103,7 +103,7 @@ class SearchService:
         found: dict[str, Result] = {}
         for each in listed:
             link = _text(each, "url", _LONGEST_LINK + 1).partition("#")[0]
-            if 0 < len(link) <= _LONGEST_LINK and len(found) < self.count:
+            if link.startswith(("http://", "https://")) and len(link) <= _LONGEST_LINK and len(found) < self.count:
                 texts = (_text(each, "title", _LONGEST_TITLE), _text(each, snippet, _LONGEST_SNIPPET))
                 title, excerpt = map(html.unescape, texts)
                 found.setdefault(link, Result(title, link, excerpt))

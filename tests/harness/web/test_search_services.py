@@ -54,16 +54,31 @@ def test_the_results_of_each_service() -> None:
 
 
 def test_only_the_first_results_each_link_once() -> None:
-    listed: list[Any] = [{"url": "u", "title": "first"}, {"url": "u#x", "title": "again"}]
+    listed: list[Any] = [{"url": "http://u/", "title": "first"}, {"url": "http://u/#x", "title": "again"}]
     listed += [{"url": f"https://{n}.test/"} for n in range(100_000)]
     found = SEARXNG.results(json.dumps({"results": listed}).encode())
-    assert [each.link for each in found] == ["u", "https://0.test/", "https://1.test/"]
+    assert [each.link for each in found] == ["http://u/", "https://0.test/", "https://1.test/"]
     assert found[0].title == "first"
 
 
 @pytest.mark.parametrize(
     "each",
-    [None, 3, "x", [], {}, {"url": None}, {"url": 3}, {"url": ["a"]}, {"url": ""}, {"url": "x" * 5000}, {"link": "a"}],
+    [
+        None,
+        3,
+        "x",
+        [],
+        {},
+        {"url": None},
+        {"url": 3},
+        {"url": ["a"]},
+        {"url": ""},
+        {"url": "http://" + "x" * 5000},
+        {"url": "x"},
+        {"url": "javascript:alert(1)"},
+        {"url": "ftp://a/"},
+        {"link": "a"},
+    ],
 )
 def test_a_result_of_another_form_is_left_out(each: object) -> None:
     good = {"url": "https://a.test/", "title": 3, "content": {"a": 1}}
@@ -71,7 +86,9 @@ def test_a_result_of_another_form_is_left_out(each: object) -> None:
 
 
 def test_texts_are_bounded_and_can_be_encoded() -> None:
-    text = json.dumps({"results": [{"url": "u\ud800", "title": "t" * 10**6, "content": "\ud800" * 10**5}]}).encode()
+    text = json.dumps(
+        {"results": [{"url": "http://u/\ud800", "title": "t" * 10**6, "content": "\ud800" * 10**5}]}
+    ).encode()
     (found,) = SEARXNG.results(text)
     assert (len(found.title), len(found.snippet)) == (300, 5000)
     assert all(each.encode() for each in (found.title, found.link, found.snippet))
