@@ -92,6 +92,7 @@ def told(answered: Any, source: str) -> dict[str, Any]:
     return each
 
 
+@pytest.mark.whole_run
 def test_every_question_is_answered_and_says_what_was_lost(
     pages: WebServer, searches: Searches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
