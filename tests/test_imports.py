@@ -22,7 +22,7 @@ SERVING = (
     "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
-    "harness.runtime", "harness.llm",
+    "harness.runtime", "harness.llm", "harness.web",
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
     "harness.synthesis", "harness.feedback",

@@ -17,6 +17,7 @@ from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables
 from harness.interfaces import Strategy
 from harness.readers.llm import LlmReader
 from harness.retrievers.corpora import index_records
+from harness.retrievers.inner import facts_of
 from harness.runtime.provenance import models_of
 
 REPORT = "report.json"
@@ -116,11 +117,12 @@ def indexes_of_system(strategy: Strategy) -> list[dict[str, object]]:
 
 
 def index_facts(strategy: Strategy) -> list[str]:
-    """A line on each of a system's indexes."""
-    return [
+    """A line on each of a system's indexes, and what its retrievers say of themselves."""
+    indexes = [
         f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
         for each in indexes_of_system(strategy)
     ]
+    return [*indexes, *facts_of(getattr(strategy, "retriever", None))]
 
 
 def model_facts(strategy: Strategy) -> list[str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from common.chat import Reply
-from harness.llm.completion import BadResponseError, Completion, events, server_words
-from harness.llm.retries import retry_after_seconds
+from harness.llm.completion import BadResponseError, Completion, events
+from harness.runtime.retries import retry_after_seconds
+from harness.runtime.services import server_words
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from harness.llm.connection import valid_text
+from harness.runtime.services import server_words, valid_text
 
 
 class BadResponseError(ValueError):
@@ -44,7 +44,7 @@ class Completion:
         """
         try:
             body = json.loads(text)
-        except ValueError as error:  # of the encoding too
+        except (ValueError, RecursionError) as error:  # of the encoding too; or nested thousands deep
             raise BadResponseError("a response that is no valid JSON") from error
         if not isinstance(body, dict):
             raise BadResponseError("a response that is no JSON object")
@@ -89,15 +89,6 @@ async def events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             elif not line and data:
                 yield data
                 data = b""
-
-
-def server_words(body: Mapping[str, Any]) -> str:
-    """What a server says of an error, in the forms of OpenAI, vLLM and FastAPI."""
-    found = body.get("error", body)
-    for name in ("message", "detail", "error"):
-        if isinstance(found, dict) and found.get(name):
-            found = found[name]
-    return found if isinstance(found, str) else json.dumps(found)
 
 
 def _logprob(token: Any) -> float:

@@ -12,6 +12,14 @@ from urllib.parse import urlsplit
 from common.chat import Chat
 from common.checks import check_choice
 from common.errors import UserError
+from harness.runtime.services import (
+    SHORTEST_KEY,
+    check_key_variable,
+    check_url,
+    key_in_environment,
+    looks_like_key,
+    valid_text,
+)
 
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 OPENAI = "https://api.openai.com/v1"
@@ -20,9 +28,7 @@ _LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
 _OF_EACH_CHAT = ("model", "messages", "stream", "logprobs", "n", *_LIMIT_FIELDS)  # set by this project
 _OMITTED = ("temperature", "seed", "stream_options")  # sent, unless the option's value is null
 _SECRET_FIELD = re.compile(r"(?i)(api|access|secret)[_-]?(key|token)|authorization|password|secret|token")
-_SECRET_VALUE = re.compile(r"\b(?:sk|gsk|pk|hf|xai|key|AIza)[-_]?[\w-]{16,}")
-_SHORTEST_KEY = 8  # a shorter "key", such as EMPTY, protects nothing and may be a word of the text
-_LONGEST_ERROR = 300  # characters
+_EXAMPLES = f"http://localhost:8000/v1 or {OPENAI}"
 
 
 def check_connection(
@@ -32,14 +38,8 @@ def check_connection(
     if not model.strip():
         raise UserError("model is empty; give the name of a model as the endpoint knows it, e.g. gpt-4o-mini.")
     check_choice(_LIMIT_FIELDS, token_limit_field=limit_field)
-    if key_variable is not None and (
-        not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable) or (len(key_variable) >= 16 and "_" not in key_variable)
-    ):
-        raise UserError(
-            "key_variable must be the name of an environment variable in capital letters, not the key itself, e.g. "
-            "OPENAI_API_KEY; then export that variable."
-        )
-    _check_url("base_url", base_url)
+    check_key_variable(key_variable, "OPENAI_API_KEY")
+    check_url("base_url", base_url, _EXAMPLES)
     for field, value in (options or {}).items():
         if field in _OF_EACH_CHAT or (field in _OMITTED and value is not None):
             cure = "; null omits it" if field in _OMITTED else ""
@@ -50,27 +50,8 @@ def check_connection(
             text = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise UserError(f"options: the value of {field!r} is no JSON value.") from error
-        if _SECRET_VALUE.search(text):
+        if looks_like_key(text):
             raise UserError(f"options: the value of {field!r} looks like a key: export it as key_variable names it.")
-
-
-def _check_url(name: str, url: str | None) -> None:
-    if url is None:
-        return
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if host and "@" in parts.netloc:
-        raise UserError(
-            f"{name} holds a user or password: leave them out, and export the key as the variable that key_variable names."
-        )
-    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        shown = "" if "@" in url or "?" in url or _SECRET_VALUE.search(url) else f" is {url!r}, but"
-        raise UserError(
-            f"{name}{shown} must be an address without query, such as http://localhost:8000/v1 or {OPENAI}."
-        )
 
 
 @dataclass(frozen=True)
@@ -92,7 +73,7 @@ class Connection:
             UserError: If that of the environment is malformed or holds a secret.
         """
         found = base_url or os.environ.get(BASE_URL_VARIABLE) or OPENAI
-        _check_url(f"the environment variable {BASE_URL_VARIABLE}", None if base_url else found)
+        check_url(f"the environment variable {BASE_URL_VARIABLE}", None if base_url else found, _EXAMPLES)
         return found.rstrip("/")
 
     @property
@@ -107,16 +88,12 @@ class Connection:
             UserError: If OpenAI's endpoint would be asked without a key, a header cannot hold the key, or an option
                 repeats it.
         """
-        key = os.environ.get(self.key_variable or "", "").strip()
+        key = key_in_environment(self.key_variable)
         if not key and self.base_url == OPENAI:
             raise UserError(
                 f"{OPENAI} needs a key: export {self.key_variable or 'OPENAI_API_KEY'}=..., or set base_url to another endpoint."
             )
-        if not key.isascii() or not key.isprintable() or " " in key:
-            raise UserError(
-                f"the environment variable {self.key_variable} holds no key: a key has neither spaces nor accents."
-            )
-        if len(key) >= _SHORTEST_KEY and key in json.dumps([self.model, self.base_url, dict(self.options)]):
+        if len(key) >= SHORTEST_KEY and key in json.dumps([self.model, self.base_url, dict(self.options)]):
             raise UserError(f"model, base_url or options hold the key of {self.key_variable}: remove it there.")
         return key
 
@@ -145,19 +122,3 @@ class Connection:
         if stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in (body | dict(self.options)).items() if value is not None}
-
-
-def without_key(text: str, key: str) -> str:
-    """The text with `[key]` for the key, should an endpoint repeat it."""
-    return text.replace(key, "[key]") if len(key) >= _SHORTEST_KEY else text
-
-
-def one_line(text: str, key: str) -> str:
-    """What an endpoint says of an error in one line, without the key and what looks like one, shortened."""
-    text = _SECRET_VALUE.sub("[key]", without_key(" ".join(text.split()), key))
-    return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "..."
-
-
-def valid_text(text: str) -> str:
-    """The text with U+FFFD for halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

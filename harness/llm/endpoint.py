@@ -1,28 +1,28 @@
 """Any OpenAI-compatible chat endpoint as a language model, by the `openai` package."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from common.chat import Chat, Reply
 from common.checks import check_above, check_at_least
 from common.errors import UnavailableError, UserError
 from common.progress import Progress
 from harness.llm.attempt import NO_KEY, Failure, attempt
-from harness.llm.connection import Connection, TokenLimitField, check_connection, one_line, without_key
+from harness.llm.connection import Connection, TokenLimitField, check_connection
 from harness.llm.response_cache import FILE, ResponseCache, key_of
-from harness.llm.retries import Health, backoff_seconds
+from harness.runtime.event_loop import for_each, run
 from harness.runtime.memory_needs import Memory
+from harness.runtime.retries import Health, backoff_seconds
+from harness.runtime.services import one_line, without_key
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-_Result = TypeVar("_Result")
 _FIRST_CONNECTIONS = (
     3  # attempts to reach an endpoint that has not answered yet; a wrong address should not take a minute
 )
@@ -170,7 +170,7 @@ class ChatEndpoint:
                     cache.check_writable()
                 with Progress(f"asking {self.connection.model}", len(wanted)) as progress:
                     progress.skip(len(replies))
-                    replies |= _run(self._ask_all(missing, cache, progress))
+                    replies |= run(self._ask_all(missing, cache, progress))
         found = []
         for name in names:
             found.append(replies[name])
@@ -192,26 +192,19 @@ class ChatEndpoint:
 
         key = self.connection.key()
         replies: dict[str, Reply] = {}
-        waiting = iter(chats.items())
+        async with AsyncOpenAI(
+            api_key=key or NO_KEY, base_url=self.connection.base_url, max_retries=0, timeout=None
+        ) as client:
 
-        async def work(client: AsyncOpenAI) -> None:
-            for name, chat in waiting:
+            async def ask(named: tuple[str, Chat]) -> None:
+                name, chat = named
                 reply = await self._ask(client, chat, key)
                 if cache and not reply.error:
                     cache.store(name, reply)
                 replies[name] = reply
                 progress.advance()
 
-        async with AsyncOpenAI(
-            api_key=key or NO_KEY, base_url=self.connection.base_url, max_retries=0, timeout=None
-        ) as client:
-            workers = [asyncio.create_task(work(client)) for _ in range(min(self.concurrency, len(chats)))]
-            try:
-                await asyncio.gather(*workers)
-            finally:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
+            await for_each(chats.items(), ask, min(self.concurrency, len(chats)))
         return replies
 
     async def _ask(self, client: "AsyncOpenAI", chat: Chat, key: str) -> Reply:
@@ -278,24 +271,3 @@ class ChatEndpoint:
         if not reply.error:
             self._health.succeeded()
         return reply
-
-
-def _run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Run in an event loop; in a thread if this one runs a loop already, as in a notebook."""
-    if asyncio._get_running_loop() is None:
-        return asyncio.run(work)
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task]] = Future()
-
-    async def cancellable() -> _Result:
-        started.set_result((asyncio.get_running_loop(), asyncio.tasks.current_task()))  # type: ignore[arg-type]
-        return await work
-
-    with ThreadPoolExecutor(1) as thread:
-        running = thread.submit(asyncio.run, cancellable())
-        try:
-            return running.result()
-        except BaseException:
-            if not running.done():  # the notebook was interrupted
-                loop, task = started.result()
-                loop.call_soon_threadsafe(task.cancel)
-            raise

@@ -6,6 +6,7 @@ with f the frequency of w in d and n_w the number of passages that contain w.  R
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -82,21 +83,22 @@ def build_bm25(
         recipe = recipe_of("bm25", corpus, k1=k1, b=b, analyser=analyser.recipe)
         if is_built(out, recipe, overwrite):
             return
-        engine = _fit(PassageStore(staging), analyser, k1, b)
+        store = PassageStore(staging)
+        engine = _fit(track(store, len(store), "analysing passages"), analyser, k1, b)
         write_index(
             out, recipe, corpus.passages, staging, lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
         )
     say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(engine.vocab_dict):,} words.")
 
 
-def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
+def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
     """Index a corpus.  Words are numbered by first occurrence, because bm25s's own numbering differs between processes."""
     import bm25s
 
     vocabulary: dict[str, int] = {}
     ids = [
         [vocabulary.setdefault(word, len(vocabulary)) for word in analyser(indexed_text(passage))]
-        for passage in track(store, len(store), "analysing passages")
+        for passage in passages
     ]
     if not vocabulary:
         raise DataError("No passage of the corpus contains a word that BM25 can index. Check the files and the layout.")
@@ -107,6 +109,23 @@ def _fit(store: PassageStore, analyser: Analyser, k1: float, b: float) -> "bm25s
 
 def _save(engine: "bm25s.BM25", folder: Path) -> None:
     engine.save(folder, show_progress=False)
+
+
+def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked]:
+    """The k passages with the best BM25 scores among themselves, best first; those without a word of the query last, in their order.
+
+    Args:
+        query: Split into words as in an index with the default options.
+        passages: A small collection, indexed in memory.
+        k: Number of passages.
+    """
+    analyser, scores_N = Analyser(), np.zeros(len(passages))
+    with suppress(DataError):  # no passage has a word that can be indexed
+        engine = _fit(passages, analyser, k1=1.5, b=0.75)
+        if word_ids := engine.get_tokens_ids(analyser(clean(query))):
+            scores_N = engine.get_scores_from_ids(word_ids)
+    positions = np.argsort(-scores_N, kind="stable")[:k]
+    return [Ranked(passages[position], float(scores_N[position])) for position in positions]
 
 
 class Bm25Retriever:

@@ -1,26 +1,19 @@
 """Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from common.errors import ArtifactError
 from common.records import Question
 from harness.indexing.index_folder import Index
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
+from harness.retrievers.inner import inner
 
 
 def indexes_of(*retrievers: Retriever | None) -> list[Index]:
     """The indexes that retrievers search, directly or through the retrievers that they combine; none for other retrievers."""
-    return [index for retriever in retrievers for index in _walk(retriever)]
-
-
-def _walk(retriever: object) -> Iterator[Index]:
-    index = getattr(retriever, "index", None)
-    if isinstance(index, Index):
-        yield index
-    for part in [*getattr(retriever, "retrievers", ()), getattr(retriever, "retriever", None)]:
-        if part is not None:
-            yield from _walk(part)
+    found = (getattr(each, "index", None) for retriever in retrievers for each in inner(retriever))
+    return [index for index in found if isinstance(index, Index)]
 
 
 def index_records(retrievers: Mapping[str, Retriever]) -> dict[str, list[dict[str, object]]]:

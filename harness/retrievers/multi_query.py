@@ -16,6 +16,7 @@ from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.llm.conversation import reads_history, with_turns
+from harness.retrievers.inner import failures_of
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
 from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.dialogue import stand_alone
@@ -38,6 +39,7 @@ class QueryHits:
     query: str
     made_by: tuple[str, ...]  # strategies, or ORIGINAL
     hits: tuple[Ranked, ...]  # best first, with the retriever's scores
+    failure: str = ""  # why the search failed, in one line; empty if it did not
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,8 +299,12 @@ class MultiQueryRetriever:
     ) -> list[tuple[QueryHits, ...]]:
         """One batched search with the distinct queries of all questions that have not been searched first."""
         hits = search_once(self.retriever, [[*queries] for queries in made], k, first)
+        failed = failures_of(self.retriever)
         return [
-            tuple(QueryHits(query, makers, tuple(hits[query])) for query, makers in queries.items()) for queries in made
+            tuple(
+                QueryHits(query, makers, tuple(hits[query]), failed.get(query, "")) for query, makers in queries.items()
+            )
+            for queries in made
         ]
 
     def _fuse(self, judges: Sequence[str], found: Sequence[Sequence[QueryHits]]) -> list[list[Ranked]]:

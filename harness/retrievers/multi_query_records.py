@@ -8,6 +8,8 @@ def counts(found: MultiQueryHits, tokens: float) -> dict[str, float]:
     """The costs of one question that are counted."""
     own = {"retriever_calls": float(len(found.searches)), "model_calls": float(found.scored), "tokens": tokens}
     named = named_calls(found.rewrites.costs, "rewriter") if found.rewrites else {}
+    if failed := sum(bool(search.failure) for search in found.searches):
+        named["failed_searches"] = float(failed)
     return {name: own.get(name, 0.0) + named.get(name, 0.0) for name in {**own, **named}}
 
 
@@ -19,6 +21,7 @@ def explanation(found: MultiQueryHits) -> dict[str, object]:
             "made_by": list(search.made_by),
             "found": [hit.passage.id for hit in search.hits],
             "alone": [{"id": each.id, "title": each.title} for each in found.alone(place)],
+            **({"error": search.failure} if search.failure else {}),
         }
         for place, search in enumerate(found.searches)
     ]

@@ -10,7 +10,7 @@ What any strategy can put into an answer so that it is shown:
              `error`: why there is no answer.
              `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
              `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found` (ids of
-             passages) and `alone` (`id` and `title` of those that no other query found), shown unless it is the question alone without a `reason`;
+             passages), `alone` (`id` and `title` of those that no other query found) and `error` (why the search failed), shown unless it is the question alone without a `reason`;
              `fallbacks`: why by the name of what should have made a query; `reason`: for the choice of the queries.
              `sources`: dictionaries with a `source` that was asked, its `answer` and `logprob`, `passages` (`title`, `link` or `links`) or
              why it has none (`missing`, `error`), and the selector's `score`; with `chosen`, the name of the one whose answer is given,
@@ -98,7 +98,8 @@ def _query_lines(question: Question, answer: Answer, places: Mapping[str, int], 
     """The queries that were searched with, what each found and what it alone found, and why a query is missing."""
     noted = answer.notes.get("queries")
     queries = [each for each in noted if isinstance(each, dict) and "query" in each] if isinstance(noted, list) else []
-    if not queries or ([each["query"] for each in queries] == [question.text] and not answer.notes.get("reason")):
+    plain = [each["query"] for each in queries if not each.get("error")] == [question.text]
+    if not queries or (plain and len(queries) == 1 and not answer.notes.get("reason")):
         return
     yield "Queries:"
     for number, each in enumerate(queries, start=1):
@@ -146,6 +147,8 @@ def _source_lines(answer: Answer, width: int) -> Iterator[str]:
 
 def _found(query: Mapping[str, Any], places: Mapping[str, int]) -> str:
     """What one query found, in words: `found 10 passages, 3 of them alone: passage 2, Alba, Brune`."""
+    if query.get("error"):
+        return f"the search failed: {query['error']}"
     alone = query.get("alone", ())
     shown = sorted((places.get(each["id"], math.inf), each["title"] or "(no title)") for each in alone)
     names = [f"passage {place}" if math.isfinite(place) else title for place, title in shown]

@@ -143,7 +143,9 @@ class WebContext:
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
         """The merged passages, or their summary, of every question; notes as `harness.strategies.dmqr.Dmqr`'s on the queries.
 
-        Costs: searches, calls of the rewriter and their fallbacks, calls of the summarizer as `summary_calls`.
+        A question whose searches failed, and of which no other search found anything, has lost the source.
+
+        Costs: searches, those that failed, calls of the rewriter and their fallbacks, calls of the summarizer as `summary_calls`.
 
         Raises:
             UnavailableError: If the search, or a language model, cannot be reached.
@@ -160,7 +162,9 @@ class WebContext:
             told = explanation(hits)
             notes: dict[str, object] = {name: told[name] for name in ("queries", "fallbacks", "reason") if name in told}
             costs = {**counts(hits, 0.0), "seconds/search": seconds}
-            contexts.append(SourceContext(ranked, "" if ranked else NOTHING_FOUND, costs=costs, notes=notes))
+            failed = next((each.failure for each in hits.searches if each.failure), "")
+            missing = "" if ranked else failed or NOTHING_FOUND
+            contexts.append(SourceContext(ranked, missing, lost=bool(failed and not ranked), costs=costs, notes=notes))
         return self._summarized(questions, batch.results, contexts) if self.summarizer else contexts
 
     def _summarized(

@@ -6,9 +6,10 @@ q -> d_1..d_k -> answer
 import time
 
 from common.checks import check_at_least
-from common.records import Answer, Asked, as_questions
+from common.records import Answer, Asked, as_questions, clean
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.retrievers.inner import failures_of
 from harness.retrievers.shipped import given_ranking
 from harness.runtime.memory_needs import Load, Memory
 
@@ -62,8 +63,17 @@ class RetrieveRead:
             "tokens": 0.0,
             "seconds/retrieval": (time.perf_counter() - started) / len(questions),
         }
-        answers = [
-            Answer(question.id, "", tuple(hits), costs=dict(costs))
-            for question, hits in zip(questions, found, strict=True)
-        ]
+        failed = failures_of(self.retriever)
+        answers = []
+        for question, hits in zip(questions, found, strict=True):
+            why = failed.get(clean(question.text))
+            answers.append(
+                Answer(
+                    question.id,
+                    "",
+                    tuple(hits),
+                    costs={**costs, **({"failed_searches": 1.0} if why else {})},
+                    notes={"queries": [{"query": question.text, "found": [], "error": why}]} if why else {},
+                )
+            )
         return read_answers(self.reader, questions, answers)

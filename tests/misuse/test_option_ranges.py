@@ -31,6 +31,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
+from harness.retrievers.web import WebRetriever
 from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
@@ -102,6 +103,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     PromptRewriter: {"llm": None, "prompt": "hyde"},
     MultiQueryRetriever: {"retriever": None, "serving": NOWHERE},
     Rm3Retriever: {"retriever": None},
+    WebRetriever: {"service": "searxng", "base_url": "http://localhost:8888"},
     Dmqr: {"retriever": None, "serving": NOWHERE},
     WebContext: {"retriever": None},
     GeneratedContext: {"llm": None},

@@ -30,6 +30,7 @@ def choice(**fields: Any) -> dict[str, Any]:
         (b"", "no valid JSON"),
         (b'{"choices": [', "no valid JSON"),
         (b"\xff\xfe{", "no valid JSON"),
+        (b"[" * 100_000, "no valid JSON"),  # Python's parser gives up with a RecursionError
         ([], "no JSON object"),
         ({}, "without choices"),
         ({"choices": []}, "without choices"),

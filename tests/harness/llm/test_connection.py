@@ -7,9 +7,10 @@ import pytest
 
 from common.chat import Chat, Message
 from common.errors import UserError
-from harness.llm.connection import OPENAI, Connection, one_line, without_key
+from harness.llm.connection import OPENAI, Connection
 from harness.llm.endpoint import ChatEndpoint
 from harness.runtime.provenance import configuration, construct
+from harness.runtime.services import one_line, without_key
 
 KEY = "abc-0123456789-xyz"
 LOCAL = "http://localhost:8000/v1"

@@ -10,8 +10,8 @@ import pytest
 
 from common.chat import Reply
 from common.errors import ArtifactError, UserError
-from harness.llm import response_cache
 from harness.llm.response_cache import FILE, ResponseCache, key_of
+from harness.runtime import sqlite_file
 
 REPLY = Reply("größe 東京 \x00 \u2028", "", "length", -1.25, 7, 3, 0.001, 0.5, 2)
 
@@ -55,7 +55,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store(tmp_path, ["a"])
-    monkeypatch.setattr(response_cache, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite_file, "WAIT_SECONDS", 0.1)
     other = sqlite3.connect(tmp_path / FILE, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(UserError, match=r"replies\.sqlite was locked by another process for .* Run again"):

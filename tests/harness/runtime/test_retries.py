@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from common.errors import UnavailableError, UserError
-from harness.llm.retries import LONGEST_WAIT_SECONDS, Health, backoff_seconds, retry_after_seconds
+from harness.runtime.retries import LONGEST_WAIT_SECONDS, Health, backoff_seconds, retry_after_seconds
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

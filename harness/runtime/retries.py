@@ -1,4 +1,4 @@
-"""Retries: how long to wait before the next attempt, and when so many chats have failed that the service counts as down."""
+"""Retries: how long to wait before the next attempt, and when so many requests have failed that the service counts as down."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from common.errors import UnavailableError, UserError
 
 LONGEST_WAIT_SECONDS = 120.0  # that a server can ask for
 _FIRST_SECONDS, _LONGEST_BACKOFF_SECONDS = 0.5, 30.0
-_IN_A_ROW = 10  # failed chats, at least
+_IN_A_ROW = 10  # failed requests, at least
 _RANDOM = Random()  # not the global generator, whose seed belongs to the experiment
 
 
@@ -53,45 +53,46 @@ def backoff_seconds(attempt: int, asked_seconds: float | None = None, random: Ra
 
 
 class Health:
-    """Counts failed chats in a row, over all calls to one endpoint.
+    """Counts failed requests in a row, over all calls to one service.
 
     Args:
-        name: Of the endpoint, for the error lines.
+        name: Of the service, for the error lines.
         concurrency: Requests at a time: those under way when a server dies are not yet a row.
-        kept: Says where the replies so far are.
+        kept: Says where the results so far are.
+        requests: What the requests are called in error lines.
     """
 
-    def __init__(self, name: str, concurrency: int, kept: str) -> None:
-        self.name, self.kept = name, kept
+    def __init__(self, name: str, concurrency: int, kept: str, requests: str = "chats") -> None:
+        self.name, self.kept, self.requests = name, kept, requests
         self.limit = max(_IN_A_ROW, concurrency)
         self._succeeded = False
         self._row = self._refused = 0
 
     def succeeded(self) -> None:
-        """A chat got its reply."""
+        """A request got its result."""
         self._succeeded = True
         self._row = self._refused = 0
 
     def refused(self, why: str) -> None:
-        """The endpoint answered that it does not accept one chat.
+        """The service answered that it does not accept one request.
 
         Raises:
-            UserError: If it has refused the first chats, all of them.
+            UserError: If it has refused the first requests, all of them.
         """
         self._row = 0
         self._refused += 1
         if not self._succeeded and self._refused >= self.limit:
-            raise UserError(f"{self.name} refused the first {self._refused} chats, the last with: {why}")
+            raise UserError(f"{self.name} refused the first {self._refused} {self.requests}, the last with: {why}")
 
     def failed(self, why: str) -> None:
-        """The endpoint did not answer one chat, after all retries.
+        """The service did not answer one request, after all retries.
 
         Raises:
-            UnavailableError: If too many chats have failed in a row.
+            UnavailableError: If too many requests have failed in a row.
         """
         self._row += 1
         if self._row >= self.limit:
             raise UnavailableError(
-                f"{self.name}: {self._row} chats in a row failed, the last with: {why}. {self.kept} Check the server, then "
+                f"{self.name}: {self._row} {self.requests} in a row failed, the last with: {why}. {self.kept} Check the server, then "
                 "run the same command again."
             )

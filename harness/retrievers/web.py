@@ -1,0 +1,273 @@
+"""Web search as a retriever: a search service finds links, pages are read, and their best pieces by BM25 are the passages.
+
+query -> search service -> links -> pages -> texts -> pieces -> BM25 among the pieces -> k passages
+"""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import astuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from common.checks import check_above, check_at_least, check_choice
+from common.errors import UnavailableError, UserError
+from common.progress import Progress, in_bytes
+from common.records import Passage, Ranked, clean
+from common.sources import WEB
+from harness.retrievers.bm25 import rank_by_bm25
+from harness.runtime.event_loop import for_each, run
+from harness.runtime.memory_needs import RAM, Memory, Need
+from harness.web.addresses import parse_networks
+from harness.web.cache import WebCache
+from harness.web.client import FetchError, HttpClient
+from harness.web.extraction import KINDS, MEBIBYTES, TextExtractor, check_installed, worker_count
+from harness.web.pieces import pieces
+from harness.web.search import SearchClient, SearchError
+from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
+
+_MOST_PAGE_BYTES = 4 * 2**20
+_MOST_REDIRECTS = 5
+_REASONS = 3  # of lost pages that are named in a report
+
+Found = tuple[list[Result], float]  # results of a search and their time, seconds since 1970
+
+
+class WebRetriever:
+    """Searches the web and reads the pages that it finds.
+
+    Passages have the source `web`, and in `metadata` the `link`, the time at which it was `retrieved` (UTC), and `snippet` if the text is
+    the search service's.  A page that cannot be read is replaced by that snippet.  `totals` and `lost_pages` count what happened;
+    `failures` has, by query, why the last search with it failed.
+
+    Args:
+        service: searxng (your own), brave or tavily.
+        base_url: Address of the service; SearXNG needs one, such as http://localhost:8888.
+        key_variable: Name of the environment variable that holds the key of Brave or Tavily.  The key itself is no option, so that it is never
+            written to a file.
+        parameters: Further fields of each search, such as {"language": "en"}.
+        results: Results of each search that are used, the first ones; at most 20.
+        read_pages: Whether their pages are read; else the passages are the snippets.
+        passage_words: Words of a passage, at most.
+        timeout_seconds: Deadline of each attempt to search, and of each page with its redirects.
+        max_retries: Further attempts to search after 408, 409, 425, 429, 5xx, no connection, no response in time or a malformed one.
+        concurrency: Searches, and then pages, at the same time.
+        cache: Folder of the cache of searches and pages; None stores nothing.
+        max_age_days: What is older is requested again; None never.
+        allow_networks: Networks in CIDR notation from which pages are read although they are not public.
+        environment_proxies: Whether the proxies of the environment are used.  A proxy resolves names itself, so that it, and not this
+            program, must keep pages from private addresses.
+
+    Raises:
+        UserError: If an option is missing, out of range or holds a secret, the key is missing, or trafilatura is not installed.
+    """
+
+    def __init__(
+        self,
+        service: ServiceName,
+        base_url: str | None = None,
+        key_variable: str | None = None,
+        parameters: dict[str, Any] | None = None,
+        results: int = 5,
+        read_pages: bool = True,
+        passage_words: int = 100,
+        timeout_seconds: float = 15.0,
+        max_retries: int = 4,
+        concurrency: int = 8,
+        cache: Path | None = Path("cache/web"),
+        max_age_days: float | None = 7.0,
+        allow_networks: tuple[str, ...] = (),
+        environment_proxies: bool = False,
+    ) -> None:
+        self.check_options(
+            service, base_url, key_variable, parameters, results, passage_words, timeout_seconds, max_retries,
+            concurrency, max_age_days, allow_networks,
+        )  # fmt: skip
+        self.check_environment(service, base_url, key_variable, read_pages)
+        address = base_url or ADDRESSES[service]
+        self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
+        self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
+        self.concurrency, self.cache, self.max_age_days = (
+            concurrency,
+            None if cache is None else Path(cache),
+            max_age_days,
+        )
+        self.environment_proxies, self._networks = environment_proxies, parse_networks(allow_networks)
+        self.totals: Counter[str] = Counter()
+        self.lost_pages: dict[str, str] = {}  # why, by link; they are not read again by this object
+        self.failures: dict[str, str] = {}  # why, by query
+        kept = f"Results so far are kept in {self.cache}." if self.cache else "No results are kept: cache is null."
+        self._client = SearchClient(self.service, timeout_seconds, max_retries, concurrency, kept, self.totals)
+
+    @staticmethod
+    def check_options(
+        service: str,
+        base_url: str | None,
+        key_variable: str | None,
+        parameters: dict[str, Any] | None,
+        results: int,
+        passage_words: int,
+        timeout_seconds: float,
+        max_retries: int,
+        concurrency: int,
+        max_age_days: float | None,
+        allow_networks: Sequence[str],
+    ) -> None:
+        """Raise UserError if an option is missing, out of range or holds a secret."""
+        check_choice(get_args(ServiceName), service=service)
+        check_service(service, base_url, key_variable, parameters)
+        check_at_least(1, results=results, concurrency=concurrency)
+        if results > MOST_RESULTS:
+            raise UserError(f"results must be at most {MOST_RESULTS}, got {results}.")
+        check_at_least(10, passage_words=passage_words)
+        check_above(0, timeout_seconds=timeout_seconds, max_age_days=max_age_days)
+        check_at_least(0, max_retries=max_retries)
+        parse_networks(allow_networks)
+
+    @staticmethod
+    def check_environment(
+        service: ServiceName, base_url: str | None, key_variable: str | None, read_pages: bool
+    ) -> None:
+        """Raise UserError if the key is missing or malformed, or trafilatura is not installed."""
+        SearchService(service, base_url or ADDRESSES[service], key_variable, {}, 1).key()
+        if read_pages:
+            check_installed()
+
+    @staticmethod
+    def memory(read_pages: bool, concurrency: int) -> Memory:
+        """The processes that extract texts of pages, each with all that it may take."""
+        workers = worker_count(concurrency) * read_pages
+        return Memory((Need("processes that extract texts of pages", RAM, activations=workers * MEBIBYTES * 2**20),))
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What determines the passages, JSON types only; saved results are reused for the same."""
+        service = self.service
+        asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
+        read = {"results": service.count, "read_pages": self.read_pages, "passage_words": self.passage_words}
+        return {**asked, **read, "allow_networks": [str(network) for network in self._networks]}
+
+    @property
+    def facts(self) -> list[str]:
+        """The service and what was requested so far, for reports."""
+        total, of = self.totals, f"{self.service.title}, {self.service.count} results a search"
+        read = f"pages in passages of {self.passage_words} words" if self.read_pages else "the service's snippets"
+        counted = f"{total['searches']:,} searches ({total['retries']:,} retries), {total['failures']:,} failed"
+        if self.read_pages:
+            reasons = Counter(self.lost_pages.values()).most_common(_REASONS)
+            named = ": " + ", ".join(f"{why} ({count:,})" for why, count in reasons) if reasons else ""
+            counted += f"; {total['pages']:,} pages, {len(self.lost_pages):,} lost{named}"
+        counted += f"; {in_bytes(total['bytes'])}; {total['from cache']:,} searches and pages from the cache"
+        return [f"web search: {of}, {read}", f"web requests: {counted}"]
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query, best first, with their BM25 scores among all that the query found.
+
+        A query whose search fails has no passage, and the reason is in `failures`.
+
+        Raises:
+            UserError: If k is below 1, or no search can succeed (wrong key, no credit).
+            UnavailableError: If the service cannot be reached, or all searches of this call failed.
+            ArtifactError: If the cache is corrupt or cannot be written.
+        """
+        check_at_least(1, k=k)
+        texts = [clean(query) for query in queries]
+        distinct = [text for text in dict.fromkeys(texts) if text]
+        with WebCache.opened(self.cache, self.max_age_days) if self.cache else nullcontext() as cache:
+            found, pages = run(self._find(distinct, cache)) if distinct else ({}, {})
+        ranked = {text: rank_by_bm25(text, self._passages(*found[text], pages), k) for text in found}
+        return [ranked.get(text, []) for text in texts]
+
+    async def _find(
+        self, queries: Sequence[str], cache: WebCache | None
+    ) -> tuple[dict[str, Found], dict[str, tuple[str, float]]]:
+        """The results of every query, and the texts of their pages with their times."""
+        found: dict[str, Found] = {}
+        pages: dict[str, tuple[str, float]] = {}
+        proxies = self.environment_proxies
+        with Progress(f"searching with {self.service.name}", len(queries)) as progress:
+            async with HttpClient(self.concurrency, None, proxies) as http:
+
+                async def search(query: str) -> None:
+                    try:
+                        found[query] = await self._results(http, query, cache)
+                        self.failures.pop(query, None)
+                    except SearchError as error:
+                        self.failures[query] = str(error)
+                        self.totals["failures"] += 1
+                    progress.advance()
+
+                await for_each(queries, search, self.concurrency)
+        if not found:
+            why = self.failures[queries[-1]]
+            raise UnavailableError(
+                f"{self.service.title}: {len(queries)} of {len(queries)} searches failed, the last with: {why}."
+            )
+        links = list(dict.fromkeys(each.link for query in queries if query in found for each in found[query][0]))
+        if not self.read_pages or not links:
+            return found, pages
+        with Progress("reading pages", len(links)) as progress:
+            async with (
+                HttpClient(self.concurrency, self._networks, proxies) as http,
+                TextExtractor(worker_count(self.concurrency)) as extractor,
+            ):
+
+                async def read(link: str) -> None:
+                    if link not in self.lost_pages:
+                        try:
+                            pages[link] = await self._page(http, extractor, link, cache)
+                        except FetchError as error:
+                            self.lost_pages[link] = str(error)
+                    progress.advance()
+
+                await for_each(links, read, self.concurrency)
+        return found, pages
+
+    async def _results(self, http: HttpClient, query: str, cache: WebCache | None) -> Found:
+        service = self.service
+        asked = {"service": service.name, "base_url": service.base_url, "parameters": dict(service.parameters)}
+        key = {"search": query, "results": service.count, **asked}
+        if cache and (stored := cache.find(key)):
+            self.totals["from cache"] += 1
+            return [Result(*each) for each in stored[0]], stored[1]
+        results, now = await self._client.search(http, query), time.time()
+        if cache:
+            cache.store(key, [astuple(each) for each in results], now)
+        return results, now
+
+    async def _page(
+        self, http: HttpClient, extractor: TextExtractor, link: str, cache: WebCache | None
+    ) -> tuple[str, float]:
+        """The text of a page and its time; raises FetchError if there is none."""
+        key = {"page": link}
+        if cache and (stored := cache.find(key)):
+            self.totals["from cache"] += 1
+            return stored
+        self.totals["pages"] += 1
+        page = await http.fetch(link, self.timeout_seconds, _MOST_PAGE_BYTES, _MOST_REDIRECTS, KINDS)
+        self.totals["bytes"] += len(page.body)
+        text, now = await extractor.text(page), time.time()
+        if not text.strip():
+            raise FetchError("a page without text")
+        if cache:
+            cache.store(key, text, now)
+        return text, now
+
+    def _passages(
+        self, results: Sequence[Result], seconds: float, pages: dict[str, tuple[str, float]]
+    ) -> list[Passage]:
+        """The pieces of the pages in the order of the results, each once; the snippet where a page gives nothing."""
+        made: dict[str, Passage] = {}
+        for each in results:
+            text, when = pages.get(each.link, ("", seconds))
+            retrieved = datetime.fromtimestamp(when, UTC).isoformat(timespec="seconds")
+            metadata: dict[str, object] = {"link": each.link, "retrieved": retrieved}
+            if not text:
+                metadata["snippet"] = True
+            for piece in pieces(text or each.snippet, self.passage_words):
+                passage = Passage.of(each.title, piece, WEB, metadata=metadata)
+                if passage.text:
+                    made.setdefault(passage.id, passage)
+        return [*made.values()]

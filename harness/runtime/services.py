@@ -1,0 +1,87 @@
+"""What the clients of services share: addresses, keys from the environment, and a service's words without its key.
+
+A key is no option and is written nowhere: an option names the environment variable that holds it."""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from common.errors import UserError
+
+SHORTEST_KEY = 8  # a shorter "key", such as EMPTY, protects nothing and may be a word of the text
+_SECRET_VALUE = re.compile(r"\b(?:sk|gsk|pk|hf|xai|key|tvly|BSA|AIza)[-_]?[\w-]{16,}")
+_LONGEST_ERROR = 300  # characters
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether a text holds what looks like a key of a known service."""
+    return bool(_SECRET_VALUE.search(text))
+
+
+def check_key_variable(key_variable: str | None, example: str) -> None:
+    """Raise UserError if it cannot be the name of an environment variable, or is the key itself, which is not repeated."""
+    if key_variable is not None and (
+        not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable) or (len(key_variable) >= 16 and "_" not in key_variable)
+    ):
+        raise UserError(
+            "key_variable must be the name of an environment variable in capital letters, not the key itself, e.g. "
+            f"{example}; then export that variable."
+        )
+
+
+def check_url(name: str, url: str | None, examples: str) -> None:
+    """Raise UserError if an address is malformed, or holds a user, a password or a query; a secret in it is not repeated."""
+    if url is None:
+        return
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if host and "@" in parts.netloc:
+        raise UserError(
+            f"{name} holds a user or password: leave them out, and export the key as the variable that key_variable names."
+        )
+    if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
+        shown = "" if "@" in url or "?" in url or looks_like_key(url) else f" is {url!r}, but"
+        raise UserError(f"{name}{shown} must be an address without query, such as {examples}.")
+
+
+def key_in_environment(key_variable: str | None) -> str:
+    """The key that an environment variable holds; empty without the variable.
+
+    Raises:
+        UserError: If a header cannot hold the key.
+    """
+    key = os.environ.get(key_variable or "", "").strip()
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UserError(f"the environment variable {key_variable} holds no key: a key has neither spaces nor accents.")
+    return key
+
+
+def without_key(text: str, key: str) -> str:
+    """The text with `[key]` for the key, should a service repeat it."""
+    return text.replace(key, "[key]") if len(key) >= SHORTEST_KEY else text
+
+
+def server_words(body: Mapping[str, Any]) -> str:
+    """What a server says of an error, in the forms of OpenAI, vLLM, FastAPI, Brave and Tavily."""
+    found = body.get("error", body)
+    for name in ("message", "detail", "error"):
+        if isinstance(found, dict) and found.get(name):
+            found = found[name]
+    return found if isinstance(found, str) else json.dumps(found)
+
+
+def one_line(text: str, key: str = "") -> str:
+    """What a service says of an error in one line, without the key and what looks like one, shortened."""
+    text = _SECRET_VALUE.sub("[key]", without_key(" ".join(text.split()), key))
+    return text if len(text) <= _LONGEST_ERROR else text[:_LONGEST_ERROR] + "..."
+
+
+def valid_text(text: str) -> str:
+    """The text with U+FFFD for halves of surrogate pairs, which JSON can hold and UTF-8 cannot."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

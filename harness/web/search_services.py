@@ -1,0 +1,158 @@
+"""Search services: what is sent to SearXNG, Brave and Tavily, what their results are, and what to do when they refuse."""
+
+import html
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlencode, urlsplit
+
+from common.errors import UserError
+from harness.runtime.services import check_key_variable, check_url, key_in_environment, looks_like_key, valid_text
+
+ServiceName = Literal["searxng", "brave", "tavily"]
+ADDRESSES = {"brave": "https://api.search.brave.com/res/v1", "tavily": "https://api.tavily.com"}
+MOST_RESULTS = 20  # of one request, by Brave and Tavily
+_OWN_FIELDS = ("q", "query", "format", "count", "max_results", "api_key", "text_decorations")
+_LONGEST_QUERY = {"searxng": 1000, "brave": 400, "tavily": 400}  # characters
+_MOST_WORDS = 50  # of a query, by Brave
+_LONGEST_TITLE, _LONGEST_SNIPPET, _LONGEST_LINK = 300, 5000, 4096  # characters
+
+
+class BadResultsError(ValueError):
+    """A response without usable results; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One result of a search."""
+
+    title: str
+    link: str
+    snippet: str
+
+
+@dataclass(frozen=True)
+class SearchService:
+    """Where searches go and what they hold; the options are those of `harness.retrievers.web.WebRetriever`."""
+
+    name: ServiceName
+    base_url: str
+    key_variable: str | None
+    parameters: Mapping[str, Any]
+    count: int
+
+    @property
+    def title(self) -> str:
+        """For error lines and reports; holds no key."""
+        return f"{self.name} at {urlsplit(self.base_url).netloc}"
+
+    def key(self) -> str:
+        """The key in the environment; empty for a service without one.
+
+        Raises:
+            UserError: If it is needed and missing, or a header cannot hold it.
+        """
+        key = key_in_environment(self.key_variable)
+        if self.key_variable and not key:
+            raise UserError(f"{self.title} needs a key: export {self.key_variable}=...")
+        return key
+
+    def request(self, query: str, key: str) -> tuple[str, str, dict[str, str], bytes | None]:
+        """Method, address, headers and body of a search."""
+        query = valid_text(" ".join(query.split()[:_MOST_WORDS]))[: _LONGEST_QUERY[self.name]]
+        headers = {"Accept": "application/json"}
+        if self.name == "tavily":
+            body = {**self.parameters, "query": query, "max_results": self.count}
+            headers |= {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+            return "POST", f"{self.base_url}/search", headers, json.dumps(body).encode()
+        fields = {
+            name: str(value).lower() if isinstance(value, bool) else value for name, value in self.parameters.items()
+        }
+        fields["q"] = query
+        if self.name == "brave":
+            fields |= {"count": self.count, "text_decorations": "false"}
+            return (
+                "GET",
+                f"{self.base_url}/web/search?{urlencode(fields, doseq=True)}",
+                headers | {"X-Subscription-Token": key},
+                None,
+            )
+        return "GET", f"{self.base_url}/search?{urlencode({**fields, 'format': 'json'}, doseq=True)}", headers, None
+
+    def results(self, text: bytes) -> list[Result]:
+        """The first results of a response; what has another form than it should is left out.
+
+        Raises:
+            BadResultsError: If it is no JSON object with a list of results, or none of the service's own engines has answered.
+        """
+        try:
+            body = json.loads(text)
+        except (ValueError, RecursionError) as error:  # of the encoding too; or nested thousands deep
+            raise BadResultsError("a response that is no valid JSON") from error
+        if not isinstance(body, dict):
+            raise BadResultsError("a response that is no JSON object")
+        if self.name == "brave":
+            web = body.get("web", {})  # absent where nothing was found
+            listed = web.get("results", []) if isinstance(web, dict) else None
+        else:
+            listed = body.get("results")
+        if not isinstance(listed, list):
+            raise BadResultsError("a response without a list of results")
+        snippet = "description" if self.name == "brave" else "content"
+        found: dict[str, Result] = {}
+        for each in listed:
+            link = _text(each, "url", _LONGEST_LINK + 1).partition("#")[0]
+            if link.startswith(("http://", "https://")) and len(link) <= _LONGEST_LINK and len(found) < self.count:
+                texts = (_text(each, "title", _LONGEST_TITLE), _text(each, snippet, _LONGEST_SNIPPET))
+                title, excerpt = map(html.unescape, texts)
+                found.setdefault(link, Result(title, link, excerpt))
+        if not found and (silent := body.get("unresponsive_engines")):  # SearXNG's
+            raise BadResultsError(f"none of its engines answered: {json.dumps(silent)[:200]}")
+        return [*found.values()]
+
+    def cure(self, status: int, body: bytes) -> str:
+        """What to do where this status means that no search can succeed; empty where another one may."""
+        key = f"export a valid key as {self.key_variable}."
+        if self.name == "searxng" and status == 403:
+            return "add json to search.formats in the settings.yml of SearXNG (see docs/web.md), then start it again."
+        if status in (401, 403) or (self.name == "brave" and status == 422 and b"SUBSCRIPTION_TOKEN" in body):
+            return key
+        if status == 402 or (self.name == "tavily" and status in (432, 433)):
+            return "the account's searches are used up; add some, then run the same command again."
+        if status in (404, 405) or 300 <= status < 400:
+            return f"check base_url ({self.base_url})."
+        return ""
+
+
+def check_service(
+    service: str, base_url: str | None, key_variable: str | None, parameters: Mapping[str, Any] | None
+) -> None:
+    """Raise UserError if an option is missing, malformed, set by the searches, or holds a secret, which is not repeated."""
+    examples = "http://localhost:8888"
+    if service == "searxng" and base_url is None:
+        raise UserError(f"service searxng needs base_url, the address of your own SearXNG, such as {examples}.")
+    check_url("base_url", base_url, examples)
+    needed = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}.get(service)
+    if needed and key_variable is None:
+        raise UserError(
+            f"service {service} needs key_variable, the name of the environment variable that holds the key: {needed}."
+        )
+    if not needed and key_variable is not None:
+        raise UserError("service searxng takes no key: omit key_variable.")
+    check_key_variable(key_variable, needed or "")
+    for field, value in (parameters or {}).items():
+        if field in _OWN_FIELDS:
+            raise UserError(f"parameters has the field {field!r}, which this project sets itself.")
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"parameters: the value of {field!r} is no JSON value.") from error
+        if looks_like_key(text):
+            raise UserError(f"parameters: the value of {field!r} looks like a key: export it as key_variable names it.")
+
+
+def _text(each: object, name: str, most: int) -> str:
+    """A text of a result; empty if it is none."""
+    value = each.get(name) if isinstance(each, dict) else None
+    return valid_text(value[:most]).strip() if isinstance(value, str) else ""

@@ -1,0 +1,275 @@
+"""Web search against real servers: a search service in three shapes and pages, which fail in the ways of the web."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import UnavailableError, UserError
+from common.records import Ranked
+from harness.interfaces import Retriever
+from harness.retrievers.web import WebRetriever
+from tests.helpers.llm_servers import files_with
+from tests.helpers.web_server import (
+    Route,
+    Searches,
+    WebServer,
+    answer,
+    bomb,
+    cut_off,
+    drip,
+    no_response,
+    page,
+    redirect,
+    web_server,
+)
+
+SITE = "127.0.0.2"
+KEY = "tvly-0123456789abcdef-key"
+ALBA = ["The Alba is a river of the north. It ends in the sea near the town of Elm."] + [
+    f"Paragraph {n} is about bridges, boats, fish and the weather of the valley in that year." for n in range(30)
+]
+BRUNE = ["The Brune is a river of the south. It ends in a lake, and it is short.", "Its mayor is called Ada."]
+PAGES = {"/alba": page("Alba", *ALBA), "/brune": page("Brune", *BRUNE)}
+JSON = "application/json"
+PATHS = {"searxng": "/search", "brave": "/web/search", "tavily": "/search"}
+
+
+class World:
+    """A search service at 127.0.0.1, pages at 127.0.0.2, and retrievers of them."""
+
+    def __init__(self, service: WebServer, pages: WebServer, searches: Searches, cache: Path) -> None:
+        self.service, self.pages, self.searches, self.cache = service, pages, searches, cache
+
+    def retriever(self, **options: Any) -> WebRetriever:
+        """With the cache of the world."""
+        key = None if self.searches.shape == "searxng" else "TEST_WEB_KEY"
+        given = {"service": self.searches.shape, "base_url": self.service.url, "key_variable": key, "cache": self.cache,
+                 "timeout_seconds": 5.0, "max_retries": 2, "allow_networks": (f"{SITE}/32",)}  # fmt: skip
+        return WebRetriever(**{**given, **options})
+
+
+@contextmanager
+def world(
+    cache: Path,
+    found: dict[str, list[str]],
+    routes: dict[str, Route] = PAGES,
+    shape: str = "searxng",
+    **faults: list[Route],
+) -> Iterator[World]:
+    """Run the servers.
+
+    Args:
+        cache: Folder.
+        found: By query, paths or whole links of the results; their snippets are `snippet of` the link.
+        routes: The pages.
+        shape: Of the search service.
+        faults: By query, with `_` for a space, or `every` for all; routes before the answers.
+    """
+    with ExitStack() as running:
+        pages = running.enter_context(web_server(routes, SITE))
+        results = {}
+        for query, links in found.items():
+            whole = [link if "://" in link else pages.url + link for link in links]
+            results[query] = [(link.rpartition("/")[2].title(), link, f"snippet of {link}") for link in whole]
+        planned = {"*" if name == "every" else name.replace("_", " "): routes for name, routes in faults.items()}
+        searches = Searches(results, shape, planned)
+        service = running.enter_context(web_server({PATHS[shape]: searches}))
+        yield World(service, pages, searches, cache)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_WEB_KEY", KEY)
+
+
+def links(hits: list[Ranked]) -> list[str]:
+    return [str((hit.passage.metadata or {})["link"]).rpartition("/")[2] for hit in hits]
+
+
+@pytest.mark.parametrize("shape", PATHS)
+def test_the_best_pieces_of_the_pages_with_link_and_time(shape: str, tmp_path: Path) -> None:
+    with world(tmp_path, {"where does the Brune end?": ["/alba", "/brune"]}, shape=shape) as there:
+        retriever = there.retriever(passage_words=30)
+        assert isinstance(retriever, Retriever)
+        (hits, none) = retriever.search(["where does the  Brune end?", " "], 4)
+    assert none == []
+    assert len(hits) == 4
+    best = hits[0].passage
+    assert "ends in a lake" in best.text
+    assert (best.title, best.source, links(hits)[0]) == ("Brune", "web", "brune")
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert all(len(hit.passage.text.split()) <= 30 for hit in hits)
+    when = datetime.fromisoformat(str((best.metadata or {})["retrieved"]))
+    assert abs((datetime.now(UTC) - when).total_seconds()) < 60
+    asked = there.service.asked[0].headers
+    sent = {
+        "brave": asked.get("X-Subscription-Token"),
+        "tavily": asked.get("Authorization", "").removeprefix("Bearer "),
+    }
+    assert sent.get(shape, KEY) == KEY
+    assert not files_with(KEY, tmp_path)
+
+
+def test_nothing_is_requested_twice_while_it_is_young(tmp_path: Path) -> None:
+    with world(tmp_path, {"alba": ["/alba", "/brune"], "brune": ["/brune"]}) as there:
+        first = there.retriever().search(["alba", "brune", "alba"], 3)
+        assert first[0] == first[2]
+        assert (there.service.counts["/search"], there.pages.counts) == (2, {"/alba": 1, "/brune": 1})
+        again = there.retriever()
+        assert again.search(["brune", "alba"], 3) == first[1::-1]
+        assert [hit.passage.metadata for hit in again.search(["alba"], 3)[0]] == [
+            hit.passage.metadata for hit in first[0]
+        ]
+        assert len(there.service.asked) + len(there.pages.asked) == 4
+        assert (
+            "0 searches (0 retries), 0 failed; 0 pages, 0 lost; 0 B; 7 searches and pages from the cache"
+            in again.facts[1]
+        )
+        there.retriever(max_age_days=1e-9).search(["brune"], 3)
+        assert len(there.service.asked) + len(there.pages.asked) == 6
+        there.retriever(cache=None).search(["brune"], 3)
+        assert len(there.service.asked) + len(there.pages.asked) == 8
+
+
+def test_a_lost_page_is_replaced_by_its_snippet_and_counted(tmp_path: Path) -> None:
+    lost = {"/404": answer(b"", 404), "/500": answer(b"x", 500), "/pdf": answer(b"%PDF", kind="application/pdf"), "/cut": cut_off,
+            "/bomb": bomb(50), "/drip": drip, "/loop": redirect("/loop"), "/empty": answer(b"<html></html>"), "/gone": no_response}  # fmt: skip
+    secret = "http://127.0.0.1:1/secret"
+    found = {"alba river": [*lost, secret, "/alba", "http://no-such-host.invalid/x", "http://[::1/bad link"]}
+    with world(tmp_path, found, {**PAGES, **lost}) as there:
+        retriever = there.retriever(results=20, timeout_seconds=1.5)
+        (hits,) = retriever.search(["alba river"], 50)
+        assert len(retriever.lost_pages) == 12
+        before = len(there.pages.asked)
+        retriever.search(["alba river"], 50)
+        assert len(there.pages.asked) == before  # this object does not try them again
+    snippets = [hit for hit in hits if (hit.passage.metadata or {}).get("snippet")]
+    assert {hit.passage.text.rpartition("/")[2] for hit in snippets} == {
+        "404", "500", "pdf", "cut", "bomb", "drip", "loop", "empty", "gone", "secret", "x", "bad link",
+    }  # fmt: skip
+    assert [hit for hit in hits if "ends in the sea" in hit.passage.text]
+    assert "127.0.0.1 is not public and not in allow_networks" in retriever.lost_pages[secret]
+    assert "12 lost: " in retriever.facts[1]
+
+
+def test_snippets_alone_need_no_page(tmp_path: Path) -> None:
+    with world(tmp_path, {"alba": ["/alba", "/brune"]}) as there:
+        (hits,) = there.retriever(read_pages=False).search(["alba"], 5)
+        assert not there.pages.asked
+    assert [hit.passage.text.rpartition("/")[2] for hit in hits] == ["alba", "brune"]
+
+
+def test_a_query_in_other_words_gets_passages_in_the_service_s_order(tmp_path: Path) -> None:
+    with world(tmp_path, {"ποταμός": ["/alba", "/brune"]}) as there:
+        (hits,) = there.retriever(read_pages=False).search(["ποταμός"], 2)
+    assert links(hits) == ["alba", "brune"]
+    assert [hit.score for hit in hits] == [0.0, 0.0]
+
+
+PASSING: dict[str, Route] = {
+    "429": answer(b"{}", 429, JSON, Retry_After="0.05"),
+    "500": answer(b"no json", 500),
+    "503": answer(b"", 503),
+    "cut": cut_off,
+    "no response": no_response,
+    "no JSON": answer(b"<html>", kind="text/html"),
+    "no results": answer(b'{"results": 3}', kind=JSON),
+    "engines": answer(b'{"results": [], "unresponsive_engines": [["google", "timeout"]]}', kind=JSON),
+}
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_a_search_is_repeated_after_what_may_pass(fault: str, tmp_path: Path) -> None:
+    with world(tmp_path, {"alba": ["/alba"]}, alba=[PASSING[fault]]) as there:
+        retriever = there.retriever(read_pages=False)
+        (hits,) = retriever.search(["alba"], 1)
+    assert links(hits) == ["alba"]
+    assert (retriever.totals["retries"], retriever.failures) == (1, {})
+
+
+def test_a_failed_search_loses_no_other_and_is_recorded_and_not_stored(tmp_path: Path) -> None:
+    broken, refused = answer(b'{"error": "it broke"}', 500, JSON), answer(b'{"detail": "bad query"}', 400, JSON)
+    found = {"alba": ["/alba"], "brune": ["/brune"], "odd one": ["/alba"]}
+    with world(tmp_path, found, brune=[broken, broken], odd_one=[refused, refused]) as there:
+        retriever = there.retriever(max_retries=1, read_pages=False)
+        hits = retriever.search(["alba", "brune", "odd one"], 1)
+        assert [links(each) for each in hits] == [["alba"], [], []]
+        assert retriever.failures == {"brune": "HTTP 500: it broke (retries: 1)", "odd one": "HTTP 400: bad query"}
+        assert "3 searches (1 retries), 2 failed" in retriever.facts[1]
+        there.searches.faults = {}
+        hits = there.retriever(read_pages=False).search(["alba", "brune", "odd one"], 1)
+        assert [links(each) for each in hits] == [["alba"], ["brune"], ["alba"]]
+        assert there.searches.answered == {"alba": 1, "brune": 1, "odd one": 1}
+        retriever.search(["brune", "odd one"], 1)
+        assert retriever.failures == {}
+
+
+def test_a_service_without_any_answer_is_unavailable(tmp_path: Path) -> None:
+    with world(tmp_path, {}, every=[answer(b"", 500)] * 2) as there:
+        retriever = there.retriever(max_retries=1)
+        with pytest.raises(UnavailableError, match=r"searxng at 127\.0\.0\.1:\d+: 2 of 2 searches failed, .*HTTP 500"):
+            retriever.search(["alba", "brune"], 1)
+        for _ in range(7):
+            with pytest.raises(UnavailableError):
+                retriever.search(["alba"], 1)
+        with pytest.raises(UnavailableError, match="10 searches in a row failed"):
+            retriever.search(["alba"], 1)
+    began = time.monotonic()
+    with pytest.raises(
+        UnavailableError, match=r"cannot be reached \(no connection.*\): start the server, or correct base_url"
+    ):
+        there.retriever().search(["alba"], 1)
+    assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    ("shape", "route", "part"),
+    [
+        ("searxng", answer(b"Forbidden", 403), "add json to search.formats"),
+        ("searxng", answer(b"", 404), "check base_url"),
+        ("searxng", redirect("http://127.0.0.1:1/elsewhere"), "check base_url"),
+        ("brave", answer(json.dumps({"error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": f"bad {KEY}"}}).encode(), 422, JSON),
+         "HTTP 422: bad [key]): export a valid key as TEST_WEB_KEY"),
+        ("tavily", answer(b'{"detail": {"error": "Unauthorized"}}', 401, JSON), "HTTP 401: Unauthorized): export a valid key"),
+        ("tavily", answer(b"{}", 432, JSON), "used up"),
+    ],
+)  # fmt: skip
+def test_what_no_search_can_pass_is_one_line_after_one_request(
+    shape: str, route: Route, part: str, tmp_path: Path
+) -> None:
+    with world(tmp_path, {}, shape=shape, every=[route, route]) as there, pytest.raises(UserError) as refusal:
+        there.retriever().search(["alba"], 1)
+    assert part in str(refusal.value)
+    assert KEY not in str(refusal.value)
+    assert len(there.service.asked) == 1
+
+
+def test_searches_and_pages_are_bounded_in_number(tmp_path: Path) -> None:
+    now, most = [0], [0]
+
+    def slow(handler: Any, asked: Any) -> None:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        time.sleep(0.05)
+        now[0] -= 1
+        page("Alba", *BRUNE)(handler, asked)
+
+    paths = {f"/{n}": slow for n in range(12)}
+    with world(tmp_path, {"alba": [*paths]}, paths) as there:
+        retriever = there.retriever(results=12, concurrency=3)
+        retriever.search(["alba"], 1)
+        assert (retriever.totals["pages"], len(retriever.lost_pages)) == (12, 0)
+    assert 1 < most[0] <= 3
+
+
+def test_a_parameter_of_the_search_is_part_of_what_is_stored(tmp_path: Path) -> None:
+    with world(tmp_path, {"alba": ["/alba"]}) as there:
+        for parameters in ({"language": "en"}, {"language": "de"}, {"language": "en"}):
+            there.retriever(parameters=parameters, read_pages=False).search(["alba"], 1)
+    assert [asked.fields["language"] for asked in there.service.asked] == [["en"], ["de"]]

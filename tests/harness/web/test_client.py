@@ -1,0 +1,222 @@
+"""The HTTP client against real servers that attack it: each attack is refused, and quickly."""
+
+import asyncio
+import gzip
+import time
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpcore2
+import pytest
+
+from harness.web import client
+from harness.web.addresses import parse_networks
+from harness.web.client import FetchError, HttpClient, Resolve, Response, resolve
+from tests.helpers.web_server import (
+    WebServer,
+    answer,
+    bomb,
+    cut_off,
+    drip,
+    drip_headers,
+    endless,
+    endless_gzip,
+    huge_header,
+    no_response,
+    redirect,
+    web_server,
+)
+
+SITE = "127.0.0.2"  # the address that is allowed; 127.0.0.1 is not
+MOST = 100_000
+CERTIFICATE = Path("tests/fixtures/web/pages_test.pem")  # self-signed, of pages.test
+
+
+def fetch(
+    link: str,
+    seconds: float = 5.0,
+    allowed: Sequence[str] = (f"{SITE}/32",),
+    resolver: Resolve = resolve,
+    proxies: bool = False,
+) -> Response:
+    async def work() -> Response:
+        async with HttpClient(2, parse_networks(allowed), proxies, resolver) as http:
+            return await http.fetch(link, seconds, MOST, 3, ("text/html",))
+
+    return asyncio.run(work())
+
+
+def test_a_page_comes_whole_plain_or_compressed() -> None:
+    text = b"<p>\xc3\xa9t\xc3\xa9</p>" * 1000
+    routes = {"/plain": answer(text), "/gzip": answer(gzip.compress(text), Content_Encoding="gzip")}
+    with web_server(routes, SITE) as server:
+        for path in routes:
+            found = fetch(server.url + path)
+            assert (found.status, found.kind, found.body) == (200, "text/html", text)
+    assert server.asked[0].headers["Host"] == server.url.removeprefix("http://")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "0",
+     "[64:ff9b::7f00:1]", "127.0.0.1.", "LOCALHOST"],
+)  # fmt: skip
+def test_no_way_of_writing_loopback_reaches_it(host: str) -> None:
+    with web_server({"/": answer(b"secret")}) as secret, pytest.raises(FetchError):
+        fetch(f"http://{host}:{secret.server_port}/")
+    assert not secret.asked
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]", "224.0.0.1", "192.168.0.1"]
+)
+def test_private_and_local_addresses_are_refused_without_a_connection(address: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(FetchError, match="not public and not in allow_networks"):
+        fetch(f"http://{address}/")
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"])
+def test_a_redirect_to_loopback_is_refused(host: str) -> None:
+    with web_server({"/": answer(b"secret")}) as secret:
+        routes = {"/": redirect(f"http://{host}:{secret.server_port}/")}
+        with web_server(routes, SITE) as server, pytest.raises(FetchError, match="not public"):
+            fetch(server.url)
+    assert server.counts == {"/": 1}
+    assert not secret.asked
+
+
+def test_a_name_that_resolves_to_another_address_later_reaches_only_the_first() -> None:
+    """DNS rebinding: the address that was checked is the one that is connected to, and a further resolution is checked again."""
+    answers = [[SITE], ["127.0.0.1"]]
+
+    async def rebinding(host: str, port: int) -> list[str]:
+        assert host == "pages.test"
+        return answers.pop(0)
+
+    with web_server({"/": answer(b"ok"), "/again": redirect("/"), "/secret": answer(b"ok")}, SITE) as server:
+        link = f"http://pages.test:{server.server_port}"
+        with web_server({"/": answer(b"secret")}, "127.0.0.1", server.server_port) as secret:
+            assert fetch(link, resolver=rebinding).body == b"ok"
+            assert answers == [["127.0.0.1"]]  # resolved once
+            answers.insert(0, [SITE])
+            with pytest.raises(FetchError, match=r"pages\.test is at 127\.0\.0\.1, which is not public"):
+                fetch(f"{link}/again", resolver=rebinding)
+    assert server.counts == {"/": 1, "/again": 1}
+    assert server.asked[0].headers["Host"] == f"pages.test:{server.server_port}"
+    assert not secret.asked
+
+
+def test_of_several_addresses_only_those_that_are_allowed_are_tried() -> None:
+    async def both(host: str, port: int) -> list[str]:
+        return ["127.0.0.1", "10.0.0.1", "127.0.0.3", SITE]  # nothing listens at the third, which is allowed
+
+    with (
+        web_server({"/": answer(b"ok")}, SITE) as server,
+        web_server({"/": answer(b"secret")}, "127.0.0.1", server.server_port) as secret,
+    ):
+        link = f"http://pages.test:{server.server_port}/"
+        assert fetch(link, allowed=("127.0.0.2/31",), resolver=both).body == b"ok"
+    assert not secret.asked
+
+
+def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def site(host: str, port: int) -> list[str]:
+        return [SITE]
+
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    monkeypatch.setattr(client, "ssl_context", httpcore2.default_ssl_context)  # not the one that was made before
+    with web_server({"/": answer(b"ok")}, SITE, certificate=CERTIFICATE) as server:
+        assert fetch(f"https://pages.test:{server.server_port}/", resolver=site).body == b"ok"
+        with pytest.raises(FetchError, match=r"no connection: .*(certificate|match|valid)"):
+            fetch(f"https://other.test:{server.server_port}/", resolver=site)
+    assert [asked.headers["Host"] for asked in server.asked] == [f"pages.test:{server.server_port}"]
+
+
+@pytest.mark.parametrize(
+    ("route", "part"),
+    [
+        (bomb(50), "more than 100,000 bytes"),
+        (endless, "more than 100,000 bytes"),
+        (endless_gzip, "more than 100,000 bytes"),
+        (drip, "no complete response within 1 s"),
+        (drip_headers, "no complete response within 1 s"),
+        (huge_header, "a broken connection"),
+        (no_response, "a broken connection"),
+        (cut_off, "a broken connection"),
+        (answer(b"<p>x</p>", Content_Encoding="gzip"), "no valid gzip"),
+        (answer(gzip.compress(b"x" * 999)[:-9], Content_Encoding="gzip"), "cut off"),
+        (answer(b"x", Content_Encoding="br"), "content encoding br"),
+        (answer(b"x", Content_Encoding="gzip, gzip"), "content encoding gzip, gzip"),
+        (answer(b"%PDF", kind="application/pdf"), "content type application/pdf"),
+        (answer(b"x", kind=""), "content type not given"),
+        (answer(b"x", 404), "HTTP 404"),
+        (answer(b"x", 500), "HTTP 500"),
+        (answer(b"x", 302), "HTTP 302"),
+        (redirect("/"), "more than 3 redirects"),
+        (redirect("file:///etc/passwd"), "no address of the web"),
+        (redirect("ftp://127.0.0.2/"), "no address of the web"),
+        (redirect("http://me:secret@127.0.0.2/"), "user or password"),
+        (redirect("http://a\x01b/"), "malformed"),
+        (redirect("/" + "a" * 5000), "too long"),
+    ],
+)
+def test_what_a_server_may_not_do(route: object, part: str) -> None:
+    began = time.monotonic()
+    with web_server({"/": route}, SITE) as server, pytest.raises(FetchError, match=part):  # type: ignore[dict-item]
+        fetch(server.url, seconds=1.0 if "within" in part else 5.0)
+    assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("link", ["", "x", "//127.0.0.2/", "http://", "javascript:alert(1)", "http://a\x00b/", "http://[::1", "http://h/\ud800",
+                                  "http://h:99999999/", "http://me@127.0.0.2/", "file:///etc/passwd", "http://no-such-host.invalid/",
+                                  "http://" + "a" * 70 + ".test/", "http://a..b/"])  # fmt: skip
+def test_links_that_are_none(link: str) -> None:
+    with pytest.raises(FetchError):
+        fetch(link)
+
+
+def test_a_large_page_is_not_decompressed_beyond_the_limit() -> None:
+    with web_server({"/": bomb(50)}, SITE) as server:
+        tracemalloc.start()  # the server runs in this process, and its body was compressed before
+        with pytest.raises(FetchError):
+            fetch(server.url)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 20 * 2**20
+
+
+def test_cookies_are_not_sent_back() -> None:
+    routes = {"/": redirect("/next", Set_Cookie="a=b; Path=/"), "/next": answer(b"ok", Set_Cookie="c=d; Path=/")}
+    with web_server(routes, SITE) as server:
+        assert fetch(server.url).body == b"ok"
+        assert fetch(server.url).body == b"ok"
+    assert len(server.asked) == 4
+    assert not [asked for asked in server.asked if "cookie" in str(asked.headers).lower()]
+
+
+def test_proxies_of_the_environment_are_used_only_when_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def url(server: WebServer) -> str:
+        return f"http://pages.test:{server.server_port}/a"
+
+    async def site(host: str, port: int) -> list[str]:
+        return [SITE]
+
+    with web_server({"/a": answer(b"direct")}, SITE) as server, web_server({"/a": answer(b"by proxy")}) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert fetch(url(server), resolver=site).body == b"direct"
+        assert not proxy.asked
+        assert fetch(url(server), resolver=site, proxies=True).body == b"by proxy"
+        assert len(proxy.asked) == 1
+        with pytest.raises(FetchError, match="not public"):  # a number is checked here
+            fetch("http://10.0.0.1/", resolver=site, proxies=True)
+        monkeypatch.setenv("no_proxy", "pages.test")
+        assert fetch(url(server), resolver=site, proxies=True).body == b"direct"
+        with pytest.raises(FetchError, match="not public"):  # and so is what no proxy connects to
+            fetch(f"http://pages.test:{proxy.server_port}/a", allowed=(), resolver=site, proxies=True)

@@ -1,0 +1,108 @@
+"""Texts of pages: the process that extracts them cannot be held up, cannot take all memory, and does not know the keys."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.errors import UserError
+from harness.web import extraction
+from harness.web.client import FetchError, Response
+from harness.web.extraction import TextExtractor, check_installed
+
+PARAGRAPH = "<p>The Alba is a river that ends in the sea, and it is longer than the Brune.</p>"
+PAGE = f"<html><body><nav><a href='/'>Home</a></nav><article><h1>Alba</h1>{PARAGRAPH * 3}</article></body></html>"
+SLOW = "<html><body>" + "<p>a b c.</p>" * 300_000  # trafilatura takes minutes
+
+
+def html(text: str | bytes, kind: str = "text/html") -> Response:
+    return Response(200, {"content-type": kind}, text if isinstance(text, bytes) else text.encode())
+
+
+def extract(pages: Sequence[Response], workers: int = 2, **options: Any) -> list[str | FetchError]:
+    async def work() -> list[str | FetchError]:
+        async with TextExtractor(workers, **options) as extractor:
+
+            async def one(page: Response) -> str | FetchError:
+                try:
+                    return await extractor.text(page)
+                except FetchError as error:
+                    return error
+
+            found = await asyncio.gather(*map(one, pages))
+            assert len(extractor._running) <= workers
+            processes = [*extractor._running]
+        assert all(process.returncode is not None for process in processes)
+        return found
+
+    return asyncio.run(work())
+
+
+def test_the_text_without_the_menu_in_any_encoding() -> None:
+    turkish = (
+        "<html><body><article>"
+        + "<p>Büyük ağaç ve yeşil dağ, güneş doğar ve göl parlar.</p>" * 4
+        + "</article></body></html>"
+    )
+    found = extract([
+        html(PAGE), html(turkish.encode("iso-8859-9"), "text/html; charset=ISO-8859-9"), html(turkish), html("Plain <b> text.", "text/plain"),
+        html("größe", "text/plain;charset=nonsense"), html(""), html("<html></html>"), html(b"\xff\xfe\x00"),
+    ])  # fmt: skip
+    assert isinstance(found[0], str)
+    assert "ends in the sea" in found[0]
+    assert "Home" not in found[0]
+    assert "Büyük ağaç ve yeşil dağ" in str(found[1]) == str(found[2])
+    assert found[3:5] == ["Plain <b> text.", "größe"]
+    for nothing in found[5:]:
+        assert nothing == "" or isinstance(nothing, FetchError)
+
+
+def test_a_page_that_takes_too_long_is_lost_and_the_others_are_not() -> None:
+    began = time.monotonic()
+    found = extract([html(PAGE), html(SLOW), html(PAGE), html(PAGE)], workers=1, seconds=1.0)
+    assert time.monotonic() - began < 40  # one second, and the start of two processes
+    assert ["sea" in str(each) for each in found] == [True, False, True, True]
+    assert "takes too much time or memory to extract" in str(found[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux")
+def test_a_page_cannot_take_all_memory() -> None:
+    """It has no text then, or fails, and the next page is read."""
+    large = "<html><body>" + "<b>a</b>" * 400_000  # takes 300 MB
+
+    async def work() -> tuple[str, str]:
+        async with TextExtractor(1, mebibytes=150) as extractor:
+            with suppress(FetchError):
+                assert await extractor.text(html(large)) == ""
+            (process,) = extractor._running
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            return status, await extractor.text(html(PAGE))
+
+    status, text = asyncio.run(work())
+    assert int(status.partition("VmPeak:")[2].split()[0]) <= 150 * 1024
+    assert "sea" in text
+
+
+def test_the_process_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "secret")
+
+    async def environment() -> bytes:
+        async with TextExtractor(1) as extractor:
+            await extractor.text(html(PAGE))
+            (process,) = extractor._running
+            return Path(f"/proc/{process.pid}/environ").read_bytes()
+
+    if sys.platform == "linux":
+        assert b"secret" not in asyncio.run(environment())
+
+
+def test_a_missing_package_is_one_line_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_installed()
+    monkeypatch.setattr(extraction, "PACKAGE", "no_such_package")
+    with pytest.raises(UserError, match=r"not installed: pip install 'no_such_package.*', or set read_pages to false"):
+        check_installed()

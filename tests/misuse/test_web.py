@@ -1,0 +1,123 @@
+"""Web search on the command line: options are checked before anything is requested, secrets are not repeated, and what fails is one line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from harness.web import extraction
+from tests.helpers.commands import command, refused
+from tests.helpers.web_server import Searches, answer, page, web_server
+
+SECRET = "tvly-Abc0123456789defghijkl"  # made up
+WEB = "harness.retrievers.web.WebRetriever"
+LOCAL = {"service": "searxng", "base_url": "http://127.0.0.1:9"}
+
+
+def ask(folder: Path, *words: str, **options: object) -> object:
+    """`infer.py ask` with a web search."""
+    retriever = {"class_path": WEB, "init_args": options}
+    strategy = {
+        "class_path": "harness.strategies.retrieve_read.RetrieveRead",
+        "init_args": {"retriever": retriever, "k": 2},
+    }
+    (folder / "web.yaml").write_text(yaml.safe_dump({"strategy": strategy}))
+    return command(folder, "infer.py", *(words or ("ask", "--question", "Where is alfa?")), "--config", "web.yaml")
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BRAVE_API_KEY", "TAVILY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"service": "google"}, "google"),
+        ({"service": "searxng"}, "service searxng needs base_url, the address of your own SearXNG, such as http://localhost:8888"),
+        ({"service": "searxng", "base_url": "localhost:8888"}, "base_url is 'localhost:8888', but must be an address"),
+        ({"service": "searxng", "base_url": f"http://me:{SECRET}@localhost"}, "base_url holds a user or password"),
+        ({**LOCAL, "key_variable": "A_KEY"}, "service searxng takes no key: omit key_variable"),
+        ({"service": "brave"}, "service brave needs key_variable, the name of the environment variable that holds the key: BRAVE_API_KEY"),
+        ({"service": "brave", "key_variable": "BRAVE_API_KEY"}, "needs a key: export BRAVE_API_KEY=..."),
+        ({"service": "tavily", "key_variable": SECRET}, "key_variable must be the name of an environment variable"),
+        ({**LOCAL, "parameters": {"x": SECRET}}, "the value of 'x' looks like a key"),
+        ({**LOCAL, "parameters": {"format": "html"}}, "parameters has the field 'format', which this project sets itself"),
+        ({**LOCAL, "results": 21}, "results must be at most 20, got 21"),
+        ({**LOCAL, "passage_words": 9}, "passage_words must be at least 10, got 9"),
+        ({**LOCAL, "timeout_seconds": 0}, "timeout_seconds must be above 0, got 0"),
+        ({**LOCAL, "max_age_days": 0}, "max_age_days must be above 0, got 0"),
+        ({**LOCAL, "concurrency": 0}, "concurrency must be at least 1, got 0"),
+        ({**LOCAL, "allow_networks": ["localhost"]}, "allow_networks has 'localhost', which is no network"),
+    ],
+)  # fmt: skip
+def test_options_are_refused_before_anything_is_requested(
+    options: dict[str, object], part: str, tmp_path: Path
+) -> None:
+    ended = ask(tmp_path, **options)
+    refused(ended, 2, part)
+    assert "Abc0123456789" not in ended.out + ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["web.yaml"]
+
+
+def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extraction, "PACKAGE", "no_such_package")
+    refused(ask(tmp_path, **LOCAL), 2, "pip install 'no_such_package", "or set read_pages to false")
+    refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
+
+
+def test_a_plan_needs_neither_a_key_nor_a_service(tmp_path: Path) -> None:
+    ended = ask(tmp_path, "plan", "--json", service="brave", key_variable="BRAVE_API_KEY")
+    assert ended.code == 0, ended.err
+    assert "processes that extract texts of pages" in ended.out
+    refused(ask(tmp_path, "plan", service="brave"), 2, "needs key_variable")
+
+
+def test_a_service_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
+    refused(
+        ask(tmp_path, **LOCAL), 69, "searxng at 127.0.0.1:9 cannot be reached", "start the server, or correct base_url"
+    )
+
+
+def test_a_searxng_without_json_is_one_line_that_says_what_to_set(tmp_path: Path) -> None:
+    with web_server({"/search": answer(b"<html>Forbidden", 403)}) as service:
+        refused(
+            ask(tmp_path, service="searxng", base_url=service.url),
+            2,
+            "HTTP 403",
+            "add json to search.formats in the settings.yml",
+        )
+
+
+def test_a_cache_that_cannot_be_written_is_named_before_a_request(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+    with web_server({"/search": Searches({})}) as service:
+        refused(ask(tmp_path, service="searxng", base_url=service.url), 74, "cache is a file. Choose another folder")
+        assert not service.asked
+
+
+def test_an_answer_shows_its_links_and_a_report_what_was_requested(tmp_path: Path) -> None:
+    question = "Where does the Alba end?"
+    row = {"_id": "1", "question": question, "answer": "sea", "type": "bridge", "supporting_facts": [], "context": []}
+    (tmp_path / "dev.json").write_text(json.dumps([row]))
+    with web_server({"/alba": page("Alba", "The Alba ends in the sea. " * 5)}) as site:
+        searches = Searches(
+            {question: [("Alba", f"{site.url}/alba", "A river."), ("Gone", f"{site.url}/gone", "A lost page.")]}
+        )
+        with web_server({"/search": searches}) as service:
+            options = {"service": "searxng", "base_url": service.url, "allow_networks": ["127.0.0.1/32"]}
+            ended = ask(tmp_path, "ask", "--question", question, "--width", "300", **options)
+            assert ended.code == 0, ended.err
+            assert f'"link": "{site.url}/alba"' in ended.out
+            ended = ask(
+                tmp_path, "evaluate", "--questions", "dev.json", "--out", "report", "--resamples", "100", **options
+            )
+            assert ended.code == 0, ended.err
+            searches.faults = {"*": [answer(b"", 400)] * 2}
+            failed = ask(tmp_path, "ask", "--question", "Is it?", "--width", "300", **options, max_retries=0)
+            refused(failed, 69, "1 of 1 searches failed, the last with: HTTP 400")
+    report = (tmp_path / "report" / "report.md").read_text()
+    assert "web search: searxng at 127.0.0.1" in report
+    assert "1 lost: HTTP 404 (1)" in report
