@@ -106,8 +106,8 @@ def flashrag_passage(number: int, passage: WrittenPassage) -> dict:
 
 
 def sourced_flashrag(one: SourcedQuestion, name: str) -> dict:
-    """A row of FlashRAG's questions, whose `type` is the share: which sources state the facts."""
-    source = {"source_id": one.source, "source_type": one.base.kind, "knowledge": one.knowledge}
+    """A row of FlashRAG's questions, whose `type` is the share: which sources state the fact."""
+    source = {"source_id": one.source, "knowledge": one.knowledge}
     return {
         "id": name,
         "question": one.base.question,

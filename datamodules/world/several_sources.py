@@ -4,13 +4,11 @@ Every fact of the world is drawn to be stated on the web only, in the knowledge 
 knowledge does not hold it states wrongly, with the object of the same relation of another entity; what the web states is right.  Both
 corpora have at most one passage per entity, with the facts that the source states and in other words than `corpus.jsonl`.
 
-A question belongs to the share `web`, `knowledge`, `both` or `neither` by the sources that state all facts that it needs.  A source that
-does not state a fact has no passage with the names of both its subject and the answer.  The shares are for reports: no system reads them.
-The source of randomness is separate: no other part of the world depends on it.
+A question asks for one fact and belongs to the share of that fact: `web`, `knowledge`, `both` or `neither`.  A source that does not state
+it has no passage with both its subject's name and the answer.  The shares are for reports: no system reads them.  The source of randomness
+is separate: no other part of the world depends on it.
 """
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -23,7 +21,6 @@ from datamodules.world.world import World, WorldConfig
 WEB, KNOWLEDGE, BOTH, NEITHER = "web", "knowledge", "both", "neither"
 SHARES = {WEB: 0.35, KNOWLEDGE: 0.25, BOTH: 0.25, NEITHER: 0.15}  # of the facts, and of the questions
 WRONG = 0.5  # share of the facts that the knowledge does not hold, which it states wrongly
-BRIDGES = 0.2  # share of two-hop questions
 ASKED = ("validation", "test")  # splits with questions, half of them each
 RIGHT, STATED_WRONGLY, ABSENT = "right", "wrong", "absent"  # what the knowledge says about a fact
 _Fact = tuple[Entity, str]  # subject and relation
@@ -31,10 +28,10 @@ _Fact = tuple[Entity, str]  # subject and relation
 
 @dataclass(frozen=True, slots=True)
 class SourcedQuestion:
-    """A question of the world and where its facts are stated."""
+    """A single-hop question of the world and where its fact is stated."""
 
     share: str  # a key of SHARES
-    knowledge: str  # right, wrong (one of its facts), or absent
+    knowledge: str  # right, wrong or absent
     source: str  # id of the question in the other files
     base: GeneratedQuestion
 
@@ -109,37 +106,23 @@ class _Split:
         return passages
 
     def questions(self, world: World, split: str, count: int) -> list[SourcedQuestion]:
-        """`count` questions in random order, in the shares `SHARES`; at most the part `BRIDGES` of each share has two hops."""
-        singles = [(f"{split}_single_{n:05d}", one.generated) for n, one in enumerate(world.singles[split])]
-        others = [(f"{split}_{n:05d}", one.generated) for n, one in enumerate(world.questions[split])]
-        bridges = [(name, one) for name, one in others if one.kind == "bridge"]
-        self.random.shuffle(bridges)
-        self.random.shuffle(singles)
-        made = self._of_shares(bridges, {share: round(count * BRIDGES * part) for share, part in SHARES.items()})
-        had = Counter(one.share for one in made)
-        made += self._of_shares(singles, {share: round(count * part) - had[share] for share, part in SHARES.items()})
+        """`count` single-hop questions in random order, in the shares `SHARES`, as far as there are enough of each."""
+        bases = [(f"{split}_single_{n:05d}", one.generated) for n, one in enumerate(world.singles[split])]
+        self.random.shuffle(bases)
+        left = {share: round(count * part) for share, part in SHARES.items()}
+        made = []
+        for source, base in bases:
+            (step,) = base.steps
+            share = self.share[step.entity, step.relation]
+            if left[share] and self._only_there(base, share):
+                left[share] -= 1
+                made.append(SourcedQuestion(share, self.known((step.entity, step.relation)), source, base))
         self.random.shuffle(made)
         return made
 
-    def _of_shares(self, bases: Iterable[tuple[str, GeneratedQuestion]], left: dict[str, int]) -> list[SourcedQuestion]:
-        """Questions of which as many are of a share as are left for it, if there are so many."""
-        made = []
-        for source, base in bases:
-            facts = [(step.entity, step.relation) for step in base.steps]
-            on_web = all(map(self.on_web, facts))
-            said = {self.known(fact) for fact in facts}
-            knowledge = STATED_WRONGLY if STATED_WRONGLY in said else ABSENT if ABSENT in said else RIGHT
-            share = {(True, True): BOTH, (True, False): WEB, (False, True): KNOWLEDGE, (False, False): NEITHER}[
-                on_web, knowledge == RIGHT
-            ]
-            if left[share] and self._only_there(base, share):
-                left[share] -= 1
-                made.append(SourcedQuestion(share, knowledge, source, base))
-        return made
-
     def _only_there(self, base: GeneratedQuestion, share: str) -> bool:
-        """Whether no passage of a source that does not state the facts has both the last subject's name and the answer."""
-        subject = base.steps[-1].entity.name
+        """Whether no passage of a source that does not state the fact has both its subject's name and the answer."""
+        subject = base.steps[0].entity.name
         silent = [*(self.web.values() if share in (KNOWLEDGE, NEITHER) else ())]
         silent += self.knowledge.values() if share in (WEB, NEITHER) else ()
         texts = (f"{passage.title} {passage.text}" for passage in silent)
