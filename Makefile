@@ -38,7 +38,7 @@ quickstart-dmqr: install  ## DMQR-RAG after quickstart-rerag: two trained rewrit
 	done
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh dmqr
 
-quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two corpora and from none, a learned choice among them (MINUTES on 2 cores)
+quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two corpora and from none, a learned choice (about 3 minutes on 2 cores)
 	@[ -d checkpoints/rerag-world/serving ] || { echo "quickstart-msrag: checkpoints/rerag-world/serving is missing: run make quickstart-rerag first." >&2; exit 66; }
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh msrag
 

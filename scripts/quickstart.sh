@@ -89,9 +89,11 @@ msrag() { # the reader and the estimator are of RE-RAG's quickstart
   rm -rf checkpoints/msrag-world
   stage index-web "$python" infer.py index --corpus $questions/msrag_web.jsonl --kind bm25 --out indexes/world-msrag-web
   stage index-facts "$python" infer.py index --corpus $questions/msrag_knowledge.jsonl --kind bm25 --out indexes/world-msrag-knowledge
-  stage fit "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --questions $questions/msrag_validation.jsonl \
-    --study.fit $selector --study.segmentation false --out reports/msrag-world-validation
-  stage evaluate "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --questions $questions/msrag_test.jsonl \
+  stage fit "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
+    --questions $questions/msrag_validation.jsonl --study.fit $selector --study.segmentation false \
+    --out reports/msrag-world-validation
+  stage evaluate "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
+    --questions $questions/msrag_test.jsonl \
     --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector \
     --study.segmentation false --out reports/msrag-world
   stage ask "$python" infer.py ask --config configs/infer/msrag_world.yaml --question "$(first_question flashrag msrag_test.jsonl)" \

@@ -156,9 +156,8 @@ class Study:
             if WHOLE_QUESTION in extra:
                 changed = replaced(answers, WEB, extra[WHOLE_QUESTION])
                 rows[f"{UNSEGMENTED}{label}"] = chosen_row(questions, changed, selector)
-        for selector in _further_selectors(answers, encoder):
-            if selector.name != strategy.selector.name:
-                rows[f"{OWN}, {selector.name}"] = chosen_row(questions, answers, selector)
+        for label, selector in _further_selectors(answers, encoder).items():
+            rows.setdefault(f"{OWN}, {label}", chosen_row(questions, answers, selector))
         if SINGLE_SEARCH in extra:
             rows[SR_RAG] = Row(list(extra[SINGLE_SEARCH]))
         return rows
@@ -225,7 +224,7 @@ class Study:
 
         paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
         tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SR_RAG, OWN, "learned"), settings, published(paper, 1, 0),
+            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN, "learned"), settings, published(paper, 1, 0),
                          majority_row(questions, settings)),
             scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL), settings,
                          published(paper, 2, 0)),
@@ -247,11 +246,14 @@ class Study:
         return [*tables, costs_table(by_run)]
 
 
-def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> list[AnswerSelector]:
+def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> dict[str, AnswerSelector]:
     """Agreement; and the estimator's choice where the reader notes the probability of every context that it read."""
+    found: dict[str, AnswerSelector] = {Agreement.name: Agreement(loaded=encoder)}
     read = [answer for each in answers for answer in each.values() if answer.evidence and answer.text]
-    noted = bool(read) and all(noted_probability(answer) is not None for answer in read)
-    return [Agreement(loaded=encoder), *([EstimatedRelevance()] if noted else [])]
+    if read and all(noted_probability(answer) is not None for answer in read):
+        found[EstimatedRelevance.name] = EstimatedRelevance()
+        found[f"{EstimatedRelevance.name} without a threshold"] = EstimatedRelevance(threshold=0.0)
+    return found
 
 
 def _sampling(strategy: Msrag | StandIn) -> list[str]:
