@@ -120,6 +120,10 @@ class Study:
         findings = Findings(seconds_before=sum(found.seconds_before for found in runs))
         if self.fit is not None:
             by_run[0][FITTED] = self._fitted(strategy, questions, runs[0].answers, settings, encoder, findings)
+        common = [
+            row for row in by_run[0] if all(row in each for each in by_run)
+        ]  # a failed reading notes no P(relevant)
+        by_run = [{row: each[row] for row in common} for each in by_run]
         name = f"{OWN}, {strategy.selector.name}"
         rows, own = by_run[0], by_run[0][name]
         values = {row: np.stack([scores_of(each[row].answers, questions, settings) for each in by_run]) for row in rows}
