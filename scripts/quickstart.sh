@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr]
+# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr|msrag]
 # Every stage is a command that works for real data too.  At the end the seconds of each stage are printed, and what they would be
 # on a machine on which MiniLM encodes 55 passages a second, the slowest that the quickstarts are meant for.
 set -euo pipefail
@@ -33,7 +33,7 @@ finished() { # process, log: print the log, return the exit code
 }
 
 first_question() {
-  "$python" -c "import json; print(json.load(open('$questions/$1'))[0]['question'])"
+  "$python" -c "from datamodules.formats.reading import read_questions; print(next(read_questions('$1', '$questions/$2')).text)"
 }
 
 drrag() {
@@ -44,7 +44,7 @@ drrag() {
   stage train "$python" train.py fit --config configs/train/drrag_world.yaml
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --study.rows '[QDC,CFS,ranked]' --out reports/world
-  stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question test.json)"
+  stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question hotpotqa test.json)"
   printf '\nreport in reports/world: report.html in a browser, report.md as text\n'
 }
 
@@ -64,7 +64,7 @@ rerag() {
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
     --study.temperature_questions $questions/fid_train.json --study.temperature_limit 200
   stage refuse finished $unanswerable reports/rerag-world-open.log
-  stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid_test.json)" \
+  stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25
   printf '\nreports in reports/rerag-world and reports/rerag-world-open: report.html in a browser, report.md as text\n'
 }
@@ -80,14 +80,31 @@ dmqr() { # the reranker, and the reader that becomes a rewriter, are of RE-RAG's
     --questions $questions/rephrased_test.json --limit 200 --ks '[5,10]' --study.deep 50 --out reports/dmqr-world \
     --study.rows '["OQR, judged by kwr", kwr, par, hop, T5, "T5, gqr", "T5, kwr", "T5, par", "T5, cce", "T5, decomposition"]' \
     --study.rewriters '{T5: configs/compare/dmqr/t5_world.yaml}'
-  stage ask "$python" infer.py ask --config configs/infer/dmqr_words_world.yaml --question "$(first_question rephrased_test.json)"
+  stage ask "$python" infer.py ask --config configs/infer/dmqr_words_world.yaml --question "$(first_question hotpotqa rephrased_test.json)"
   printf '\nreport in reports/dmqr-world: report.html in a browser, report.md as text\n'
 }
 
+msrag() { # the reader and the estimator are of RE-RAG's quickstart
+  local selector=checkpoints/msrag-world/selector.json
+  rm -rf checkpoints/msrag-world
+  stage index-web "$python" infer.py index --corpus $questions/msrag_web.jsonl --kind bm25 --out indexes/world-msrag-web
+  stage index-facts "$python" infer.py index --corpus $questions/msrag_knowledge.jsonl --kind bm25 --out indexes/world-msrag-knowledge
+  stage fit "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
+    --questions $questions/msrag_validation.jsonl --study.fit $selector --study.segmentation false \
+    --out reports/msrag-world-validation
+  stage evaluate "$python" infer.py evaluate --config configs/infer/msrag_world.yaml --layout flashrag \
+    --questions $questions/msrag_test.jsonl \
+    --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector \
+    --study.segmentation false --out reports/msrag-world
+  stage ask "$python" infer.py ask --config configs/infer/msrag_world.yaml --question "$(first_question flashrag msrag_test.jsonl)" \
+    --strategy.init_args.selector harness.choice.learned.Learned --strategy.init_args.selector.init_args.file $selector
+  printf '\nreports in reports/msrag-world-validation and reports/msrag-world: report.html in a browser, report.md as text\n'
+}
+
 case $system in
-drrag | rerag | dmqr) ;;
+drrag | rerag | dmqr | msrag) ;;
 *)
-  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr, msrag.\n' "$system" >&2
   exit 2
   ;;
 esac

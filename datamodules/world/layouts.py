@@ -6,6 +6,7 @@ from datamodules.world.entities import Entity
 from datamodules.world.passages import WrittenPassage
 from datamodules.world.questions import GeneratedQuestion, contains
 from datamodules.world.rephrasing import RephrasedQuestion
+from datamodules.world.several_sources import SourcedQuestion
 from datamodules.world.world import QuestionWithContext
 
 TYPES = {  # question kind -> HotpotQA's `type`; other kinds are kept
@@ -102,6 +103,17 @@ def fid(row: QuestionWithContext, name: str, passages: Passages) -> dict:
 def flashrag_passage(number: int, passage: WrittenPassage) -> dict:
     """A row of a FlashRAG corpus: quoted title, line break, text."""
     return {"id": str(number), "contents": f'"{passage.title}"\n{passage.text}'}
+
+
+def sourced_flashrag(one: SourcedQuestion, name: str) -> dict:
+    """A row of FlashRAG's questions, whose `type` is the share: which sources state the fact."""
+    source = {"source_id": one.source, "knowledge": one.knowledge}
+    return {
+        "id": name,
+        "question": one.base.question,
+        "golden_answers": [one.base.answer],
+        "metadata": {"type": one.share, **source},
+    }
 
 
 def kinds(generated: list[GeneratedQuestion]) -> dict[str, int]:

@@ -32,6 +32,8 @@ class WorldConfig:
         entities_per_question: Entities of the world, relative to the number of questions.
         rephrased: Noisy, over-long and under-specified forms of train, validation and test questions in total; 0 writes no
             files of them.
+        msrag: Validation and test questions together, half of them each, for answering from a corpus that stands for the web and
+            one that stands for a language model's knowledge; 0 writes no files of them.
 
     Raises:
         UserError: If a number is too small.
@@ -45,6 +47,7 @@ class WorldConfig:
     manuals: int = 12
     entities_per_question: float = 1.9
     rephrased: int = 2400
+    msrag: int = 840
 
     def __post_init__(self) -> None:
         check_at_least(50, ", so that every kind occurs", questions=self.questions)
@@ -53,7 +56,7 @@ class WorldConfig:
             0,
             **{
                 name: getattr(self, name)
-                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased")
+                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased", "msrag")
             },
         )
 

@@ -9,10 +9,19 @@ from random import Random
 
 from common.files import digests, whole_folder
 from common.outputs import OutputFolder, listed_files
-from datamodules.world.layouts import fid, flashrag_passage, hotpotqa, kinds, musique, rephrased_hotpotqa
+from datamodules.world.layouts import (
+    fid,
+    flashrag_passage,
+    hotpotqa,
+    kinds,
+    musique,
+    rephrased_hotpotqa,
+    sourced_flashrag,
+)
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
 from datamodules.world.rephrasing import rephrase
+from datamodules.world.several_sources import several_sources
 from datamodules.world.world import VERSION, World, WorldConfig, generate
 
 RECORD = "world.json"
@@ -47,6 +56,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
         _write_lines(folder / "web_corpus.jsonl", (flashrag_passage(n, passage) for n, passage in enumerate(web)))
         manual_questions = _write_manuals(world, config, folder)
         rephrased = _write_rephrased(world, config, folder) if config.rephrased else {}
+        sourced = _write_several_sources(world, config, folder) if config.msrag else {}
         record = {
             "generator_version": VERSION,
             "recipe": asdict(config),
@@ -56,6 +66,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
             "open_single_hop_questions": {split: len(world.open_singles[split]) for split in SPLITS},
             "manual_questions": manual_questions,
             "rephrased_questions": rephrased,
+            "msrag": sourced,
             "sha256": digests(folder),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -104,6 +115,23 @@ def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[st
         _write_lines(folder / f"rewrites_{split}.jsonl", pairs)
         counts[split] = dict(sorted(Counter(one.kind for one in made).items()))
     return counts
+
+
+def _write_several_sources(world: World, config: WorldConfig, folder: Path) -> dict[str, dict]:
+    """Write the questions for answering from several sources, and these; returns the numbers of facts and of questions by share."""
+    made = several_sources(world, config)
+    for name, passages in (("web", made.web), ("knowledge", made.knowledge)):
+        _write_lines(folder / f"msrag_{name}.jsonl", (flashrag_passage(n, each) for n, each in enumerate(passages)))
+    questions = {}
+    for split, asked in made.questions.items():
+        rows = (sourced_flashrag(one, f"{split}_msrag_{n:05d}") for n, one in enumerate(asked))
+        _write_lines(folder / f"msrag_{split}.jsonl", rows)
+        questions[split] = dict(sorted(Counter(one.share for one in asked).items()))
+    return {
+        "passages": {"web": len(made.web), "knowledge": len(made.knowledge)},
+        "facts": made.facts,
+        "questions": questions,
+    }
 
 
 def _write_list(path: Path, rows: Iterable[dict]) -> None:

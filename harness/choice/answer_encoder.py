@@ -1,6 +1,6 @@
 """Cosine similarity of short answers by a sentence encoder.
 
-Shape legend: A texts of one question, N distinct texts, D dimensions.
+Shape legend: A texts of one question, N new texts, D dimensions.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,11 @@ from harness.runtime.memory_needs import Machine, Need
 from models.pretrained import MINILM
 
 ANSWER_TOKENS = 64  # of an answer, at most, where memory is planned
+MOST_KNOWN = 100_000  # texts whose vectors are kept for further calls: 0.3 GB at 384 dimensions
 
 
 class AnswerEncoder:
-    """Cosines between texts; equal texts are encoded once, so that they have exactly the same cosines.
+    """Cosines between texts; equal texts are encoded once, in all calls, so that they have exactly the same cosines.
 
     Args:
         name: Folder or hub id of a sentence encoder, or of a BERT, whose token vectors are then averaged.
@@ -32,6 +33,7 @@ class AnswerEncoder:
 
     def __init__(self, name: str = MINILM, device: str = "auto", precision: Precision = "fp32") -> None:
         self.name, self._encoder = name, SentenceEncoder(name, device, precision=precision)
+        self._known: dict[str, NDArray[np.float64]] = {}  # unit vectors (D,) by text
 
     @property
     def recipe(self) -> str:
@@ -41,11 +43,14 @@ class AnswerEncoder:
     def cosines(self, groups: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
         """The (A, A) cosines of every group's texts, rounded to six decimals, so that batches do not break ties."""
         cleaned = [[clean(text) for text in group] for group in groups]
-        places = {text: place for place, text in enumerate(dict.fromkeys(text for group in cleaned for text in group))}
-        vectors_ND = self._encoder.encode_passages([*places]).astype(np.float64)
-        lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
-        vectors_ND = vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1.0)
-        rows = [vectors_ND[[places[text] for text in group]] for group in cleaned]
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        new = [text for text in dict.fromkeys(text for group in cleaned for text in group) if text not in self._known]
+        if new:
+            vectors_ND = self._encoder.encode_passages(new).astype(np.float64)
+            lengths_N1 = np.linalg.norm(vectors_ND, axis=1, keepdims=True)
+            self._known |= dict(zip(new, vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1.0), strict=True))
+        rows = [np.stack([self._known[text] for text in group]) if group else np.zeros((0, 1)) for group in cleaned]
         return [np.round(each_AD @ each_AD.T, 6) for each_AD in rows]
 
 

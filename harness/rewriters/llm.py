@@ -32,6 +32,7 @@ class LlmRewriter:
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply.
         temperature: 0 is greedy.
+        sample: Number of the sample, with a temperature above 0: another number gives other rewrites.
 
     Raises:
         UserError: If a value is not allowed.
@@ -49,17 +50,18 @@ class LlmRewriter:
         repairs: int = 1,
         max_tokens: int = 512,
         temperature: float = 0.0,
+        sample: int = 0,
     ) -> None:
-        self.check_options(pool, repairs, max_tokens, temperature)
-        self.llm, self.adaptive, self.repairs = llm, adaptive, repairs
+        self.check_options(pool, repairs, max_tokens, temperature, sample)
+        self.llm, self.adaptive, self.repairs, self.sample = llm, adaptive, repairs, sample
         self.max_tokens, self.temperature = max_tokens, temperature
         self.pool, self._file = _loaded(pool), pool
         self.name = f"{llm.name}{', adaptive' if adaptive else ''}"
 
     @staticmethod
-    def check_options(pool: Path | None, repairs: int, max_tokens: int, temperature: float) -> None:
+    def check_options(pool: Path | None, repairs: int, max_tokens: int, temperature: float, sample: int = 0) -> None:
         """Check values and the pool's file.  Raises UserError or a subclass."""
-        check_at_least(0, repairs=repairs, temperature=temperature)
+        check_at_least(0, repairs=repairs, temperature=temperature, sample=sample)
         check_at_least(1, max_tokens=max_tokens)
         _loaded(pool)
 
@@ -91,7 +93,12 @@ class LlmRewriter:
 
     def without_choice(self) -> "LlmRewriter":
         """The same rewriter with all strategies for every question."""
-        options = {"repairs": self.repairs, "max_tokens": self.max_tokens, "temperature": self.temperature}
+        options = {
+            "repairs": self.repairs,
+            "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
+            "sample": self.sample,
+        }
         rewriter: LlmRewriter = construct(LlmRewriter, llm=self.llm, pool=self._file, adaptive=False, **options)
         return rewriter
 
@@ -125,9 +132,8 @@ class LlmRewriter:
     def _chat(self, question: Question, strategies: Sequence[str]) -> Chat:
         prompt = self._prompt(strategies, bool(question.history))
         history = "\n".join(f"- {turn}" for turn in map(clean, question.history) if turn)
-        return Chat(
-            prompt.messages(question=clean(question.text), history=history), prompt.max_tokens, self.temperature
-        )
+        messages = prompt.messages(question=clean(question.text), history=history)
+        return Chat(messages, prompt.max_tokens, self.temperature, self.sample)
 
     def _complete(self, reply: str, chosen: Sequence[Strategy]) -> Parsed:
         """What a reply holds; raises ValueError if something is missing."""

@@ -28,6 +28,7 @@ class PromptRewriter:
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply; the prompt's when omitted.
         temperature: 0 is greedy.
+        sample: Number of the sample, with a temperature above 0: another number gives other queries.
 
     Raises:
         UserError: If a value is not allowed, or the prompt has no place for the question.
@@ -43,17 +44,21 @@ class PromptRewriter:
         repairs: int = 1,
         max_tokens: int | None = None,
         temperature: float = 0.0,
+        sample: int = 0,
     ) -> None:
-        self.check_options(prompt, queries, repairs, max_tokens, temperature)
+        self.check_options(prompt, queries, repairs, max_tokens, temperature, sample)
         self.llm, self.prompt, self.queries, self.repairs = llm, Prompt.load(prompt), queries, repairs
         self.max_tokens, self.temperature = max_tokens or self.prompt.max_tokens, temperature
+        self.sample = sample
         self.name = f"{llm.name}, {self.prompt.name}"
 
     @staticmethod
-    def check_options(prompt: str, queries: int, repairs: int, max_tokens: int | None, temperature: float) -> None:
+    def check_options(
+        prompt: str, queries: int, repairs: int, max_tokens: int | None, temperature: float, sample: int = 0
+    ) -> None:
         """Check values and the prompt's file.  Raises UserError or a subclass."""
         check_at_least(1, queries=queries, max_tokens=max_tokens)
-        check_at_least(0, repairs=repairs, temperature=temperature)
+        check_at_least(0, repairs=repairs, temperature=temperature, sample=sample)
         loaded = Prompt.load(prompt)
         loaded.messages(question="", count="")  # refuses other places
         if "${question}" not in loaded.user + loaded.system:
@@ -92,8 +97,8 @@ class PromptRewriter:
         self.check_strategies(strategies, self.prompt.name)
         texts = [clean(question.text) for question in questions]
         chats = [
-            Chat(self.prompt.messages(question=text, count=str(self.queries)), self.max_tokens, self.temperature)
-            for text in texts
+            Chat(messages, self.max_tokens, self.temperature, self.sample)
+            for messages in (self.prompt.messages(question=text, count=str(self.queries)) for text in texts)
         ]
         found = []
         outcomes = (

@@ -2,4 +2,6 @@
 
 from datamodules.world.world import WorldConfig
 
-SMALL = WorldConfig(seed=3, questions=400, singles=200, open_singles=100, web_questions=30, manuals=3, rephrased=0)
+SMALL = WorldConfig(
+    seed=3, questions=400, singles=200, open_singles=100, web_questions=30, manuals=3, rephrased=0, msrag=0
+)

@@ -1,13 +1,14 @@
 """MSRAG's study (Tables 1 to 3 and Figure 2): every source alone, without each, without segmentation, and selections beside each other."""
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from common.checks import check_above
+from common.checks import check_above, check_at_least
+from common.command_line import StandIn
 from common.errors import UserError
 from common.progress import say
 from common.records import Answer, Question
@@ -18,6 +19,7 @@ from harness.choice.estimator import EstimatedRelevance
 from harness.choice.features import answer_features
 from harness.choice.learned import Learned, fit, out_of_fold
 from harness.choice.oracle import Oracle
+from harness.evaluation.msrag.asking import SINGLE_SEARCH, WHOLE_QUESTION, SourceAnswers, ask_sources, sampling_parts
 from harness.evaluation.msrag.paper import published
 from harness.evaluation.msrag.rows import (
     GPT_RETRIEVAL,
@@ -38,33 +40,32 @@ from harness.evaluation.msrag.tables import (
     GOLD,
     INCLUSION,
     NOTES,
+    RUNS,
     YES_NO,
     costs_table,
     differences_table,
     is_yes_no,
+    kinds_table,
     majority_row,
+    runs_table,
     scores_of,
     scores_table,
     sources_table,
 )
 from harness.evaluation.page import Case
-from harness.evaluation.serialization import digest, pack_answer, unpack_answer
+from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
+from harness.evaluation.tables import Table
 from harness.interfaces import AnswerSelector
 from harness.llm.conversation import with_turns
-from harness.runtime.provenance import configuration, hardware
-from harness.runtime.resumable import ResumableBatches
-from harness.sources.web import WebContext
 from harness.strategies.msrag import Msrag
 from models.msrag.answer_model import is_answer_model
 from models.pretrained import MINILM
 
-QUESTIONS_AT_ONCE = 64
-OWN = "MSRAG"
-_SINGLE_SEARCH, _WHOLE_QUESTION = (
-    "single search",
-    "question searched",
-)  # further answers: SR-RAG's, and without segmentation
+if TYPE_CHECKING:
+    from harness.choice.answer_encoder import AnswerEncoder
+
+OWN, FITTED = "MSRAG", "learned, out of fold"
 
 
 class Study:
@@ -76,111 +77,94 @@ class Study:
         fit: Fits a learned selection on these questions and writes it to this file; they must be validation questions.  The report has what
             models reach that were fitted on four fifths of the questions, on the others.
         penalty: L2 of that fit.
+        runs: How often every source is asked, with other samples each time; figures are means over the runs. Above 1 only where a part
+            samples.
     """
 
     def __init__(
-        self, segmentation: bool = True, encoder: str = MINILM, fit: Path | None = None, penalty: float = 1.0
+        self,
+        segmentation: bool = True,
+        encoder: str = MINILM,
+        fit: Path | None = None,
+        penalty: float = 1.0,
+        runs: int = 1,
     ) -> None:
-        self.segmentation, self.encoder, self.penalty = segmentation, encoder, penalty
+        self.segmentation, self.encoder, self.penalty, self.runs = segmentation, encoder, penalty, runs
         self.fit = None if fit is None else Path(fit)
 
     @staticmethod
-    def check_options(fit: Path | None, penalty: float) -> None:
-        """Raise UserError if a value is out of range, or something else is at `fit`."""
+    def check_options(fit: Path | None, penalty: float, runs: int, strategy: StandIn) -> None:
+        """Raise UserError if a value is out of range, something else is at `fit`, or several runs would be equal."""
         check_above(0, penalty=penalty)
+        check_at_least(1, runs=runs)
+        if runs > 1 and fit is not None:
+            raise UserError("study.fit takes the answers of one run: omit study.runs, or study.fit.")
+        if runs > 1 and not _sampling(strategy):
+            raise UserError(
+                f"study.runs is {runs}, and no part of the system samples, so that all runs would be equal: omit study.runs, or give the "
+                "reader or a source a temperature above 0."
+            )
         if fit is not None and Path(fit).exists() and not is_answer_model(Path(fit)):
             raise UserError(f"study.fit: {fit} exists and is no fitted selector: not replaced. Choose another file.")
 
     def measure(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Ask every source once, and score what each row makes of the answers."""
+        """Ask every source once per run, and score what each row makes of the answers."""
         questions = [with_turns(question) for question in questions]
-        answers, extra, seconds_before = self._ask(strategy, questions, settings)
+        runs = [ask_sources(strategy, questions, settings, self.segmentation, run) for run in range(self.runs)]
         from harness.choice.answer_encoder import AnswerEncoder
 
         encoder = AnswerEncoder(self.encoder)
-        own = chosen_row(questions, answers, strategy.selector)
-        name = f"{OWN}, {strategy.selector.name}"
-        rows: dict[str, Row] = {**single_rows(answers), name: own}
         oracle = Oracle(loaded=encoder)
-        known = [place for place, question in enumerate(questions) if question.answers]
-        has_gold = len(known) == len(questions)
-        selectors = [strategy.selector, *([oracle] if has_gold and not strategy.selector.uses_gold else [])]
+        has_gold = all(question.answers for question in questions)
+        by_run = [self._rows(strategy, questions, found, encoder, oracle if has_gold else None) for found in runs]
+        findings = Findings(seconds_before=sum(found.seconds_before for found in runs))
+        if self.fit is not None:
+            by_run[0][FITTED] = self._fitted(strategy, questions, runs[0].answers, settings, encoder, findings)
+        common = [
+            row for row in by_run[0] if all(row in each for each in by_run)
+        ]  # a failed reading notes no P(relevant)
+        by_run = [{row: each[row] for row in common} for each in by_run]
+        name = f"{OWN}, {strategy.selector.name}"
+        rows, own = by_run[0], by_run[0][name]
+        values = {row: np.stack([scores_of(each[row].answers, questions, settings) for each in by_run]) for row in rows}
+        findings.answers = own.answers
+        findings.variants = {row: each.answers for row, each in rows.items() if row != name}
+        findings.tables = self._tables(strategy, questions, runs, by_run, values, name, settings)
+        findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
+        findings.paper = OWN if published(settings.paper, 1, 0) else ""
+        findings.facts = [*findings.facts, *_facts(strategy), *(oracle.facts if has_gold else [])]
+        if self.runs > 1:
+            findings.notes += RUNS.format(runs=self.runs)
+            findings.facts.append(f"runs: {self.runs}, with the samples of {', '.join(_sampling(strategy))}")
+        findings.settings |= {"selector": strategy.selector.name, "sources": list(strategy.names), "runs": self.runs}
+        findings.cases = [[_case(answer)] for answer in own.answers]
+        return findings
+
+    def _rows(
+        self,
+        strategy: Msrag,
+        questions: Sequence[Question],
+        found: SourceAnswers,
+        encoder: "AnswerEncoder",
+        oracle: Oracle | None,
+    ) -> dict[str, Row]:
+        """The rows of one run."""
+        answers, extra = found.answers, found.extra
+        rows: dict[str, Row] = single_rows(answers)
+        selectors = [strategy.selector, *([oracle] if oracle and not strategy.selector.uses_gold else [])]
         for selector in selectors:
             label = f", {selector.name}"
             rows[f"{OWN}{label}"] = chosen_row(questions, answers, selector)
             for source in strategy.names if len(strategy.names) > 1 else ():
                 rows[f"{WITHOUT[source]}{label}"] = chosen_row(questions, without(answers, source), selector)
-            if _WHOLE_QUESTION in extra:
-                changed = replaced(answers, WEB, extra[_WHOLE_QUESTION])
+            if WHOLE_QUESTION in extra:
+                changed = replaced(answers, WEB, extra[WHOLE_QUESTION])
                 rows[f"{UNSEGMENTED}{label}"] = chosen_row(questions, changed, selector)
-        for selector in _further_selectors(answers, encoder):
-            if selector.name != strategy.selector.name:
-                rows[f"{OWN}, {selector.name}"] = chosen_row(questions, answers, selector)
-        if _SINGLE_SEARCH in extra:
-            rows[SR_RAG] = Row(list(extra[_SINGLE_SEARCH]))
-        values = {row: scores_of(each.answers, questions, settings) for row, each in rows.items()}
-        findings = Findings(own.answers, seconds_before=seconds_before)
-        if self.fit is not None:
-            fitted = self._fitted(strategy, questions, answers, settings, encoder, findings)
-            rows["learned, out of fold"], values["learned, out of fold"] = (
-                fitted,
-                scores_of(fitted.answers, questions, settings),
-            )
-        findings.variants = {row: each.answers for row, each in rows.items() if row != name}
-        findings.tables = self._tables(strategy, questions, answers, rows, values, name, settings)
-        findings.notes = NOTES.format(accuracy=YES_NO if is_yes_no(questions) else INCLUSION)
-        findings.paper = OWN if published(settings.paper, 1, 0) else ""
-        findings.facts = [*_facts(strategy), *(oracle.facts if has_gold else [])]
-        findings.settings |= {"selector": strategy.selector.name, "sources": list(strategy.names)}
-        findings.cases = [[_case(answer)] for answer in own.answers]
-        return findings
-
-    def _ask(
-        self, strategy: Msrag, questions: Sequence[Question], settings: Settings
-    ) -> tuple[list[dict[str, Answer]], dict[str, list[Answer]], float]:
-        """The answers of every source, and of further ways to search, in resumable batches; and the seconds of an interrupted run."""
-        further = self._further(strategy)
-
-        def work(batch: Sequence[Question]) -> list[dict[str, Any]]:
-            contexts, alone = strategy.gather(batch, together=False)
-            found = strategy.read(batch, contexts, alone)
-            others = {name: _searched(strategy, web, batch) for name, web in further.items()}
-            return [
-                {name: pack_answer(question, answer) for name, answer in each.items()}
-                | {name: pack_answer(question, own[place]) for name, own in others.items()}
-                for place, (question, each) in enumerate(zip(batch, found, strict=True))
-            ]
-
-        saved = ResumableBatches()
-        if (system := configuration(strategy)) is not None:
-            parts: dict[str, object] = {**strategy.sources, "reader": strategy.reader}
-            recipes = {f"{name} recipe": each.recipe for name, each in parts.items() if hasattr(each, "recipe")}
-            asked = {key: value for key, value in system.items() if key != "selector"}
-            depends_on = {
-                **asked,
-                **recipes,
-                "further": [*further],
-                "questions": digest(questions),
-                "hardware": hardware(),
-            }
-            saved = ResumableBatches(settings.partial / "sources.jsonl", depends_on)
-        batches = [
-            questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)
-        ]
-        packed = [*itertools.chain.from_iterable(saved.run(batches, work, "answering from every source, batches"))]
-        rows = [
-            {name: unpack_answer(question, each) for name, each in own.items()}
-            for question, own in zip(questions, packed, strict=True)
-        ]
-        answers = [{name: row[name] for name in strategy.names} for row in rows]
-        return answers, {name: [row[name] for row in rows] for name in further}, saved.seconds
-
-    def _further(self, strategy: Msrag) -> dict[str, WebContext]:
-        """The web searched with the whole question: as SR-RAG does, and with the summary where the system makes one."""
-        web = strategy.sources.get(WEB)
-        if not self.segmentation or not isinstance(web, WebContext):
-            return {}
-        return {_SINGLE_SEARCH: web.unsegmented(summarized=False), _WHOLE_QUESTION: web.unsegmented(summarized=True)}
+        for label, selector in _further_selectors(answers, encoder).items():
+            rows.setdefault(f"{OWN}, {label}", chosen_row(questions, answers, selector))
+        if SINGLE_SEARCH in extra:
+            rows[SR_RAG] = Row(list(extra[SINGLE_SEARCH]))
+        return rows
 
     def _fitted(
         self,
@@ -188,7 +172,7 @@ class Study:
         questions: Sequence[Question],
         answers: Sequence[BySource],
         settings: Settings,
-        encoder: Any,
+        encoder: "AnswerEncoder",
         findings: Findings,
     ) -> Row:
         """Fit and write the learned selection; the row of the choices by models that have not seen the question."""
@@ -220,53 +204,69 @@ class Study:
         self,
         strategy: Msrag,
         questions: Sequence[Question],
-        answers: Sequence[BySource],
-        rows: Mapping[str, Row],
-        values: Mapping[str, np.ndarray],
+        runs: Sequence[SourceAnswers],
+        by_run: Sequence[Mapping[str, Row]],
+        values: Mapping[str, NDArray[np.float64]],
         name: str,
         settings: Settings,
-    ) -> list:
-        """Tables 1 to 3, Figure 2, differences, sources and costs."""
+    ) -> list[Table]:
+        """Tables 1 to 3, Figure 2, differences, kinds of question, sources, runs and costs.
 
-        def some(*beginnings: str) -> dict[str, np.ndarray]:
-            return {row: each for row, each in values.items() if row.startswith(beginnings)}
+        Args:
+            strategy: The system.
+            questions: The questions.
+            runs: The answers of every run.
+            by_run: The rows of every run.
+            values: (R, 3, N) scores by row.
+            name: Row of the system.
+            settings: Of the evaluation.
+        """
+        means = {row: each.mean(axis=0) for row, each in values.items()}
+
+        def some(*beginnings: str) -> dict[str, NDArray[np.float64]]:
+            return {row: each for row, each in means.items() if row.startswith(beginnings)}
 
         paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
         tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SR_RAG, OWN, "learned"), settings, published(paper, 1, 0),
+            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN, "learned"), settings, published(paper, 1, 0),
                          majority_row(questions, settings)),
             scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL), settings,
                          published(paper, 2, 0)),
             scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings, published(paper, 3, 0)),
         ]  # fmt: skip
-        if _has_unsegmented(values):
+        if any(row.startswith(UNSEGMENTED) for row in values):
             shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)
             tables.append(scores_table("segmentation", "Figure 2: with and without sub-questions", shown, settings))
-        compared = [name, *(row for row in ("learned, out of fold",) if row in values)]
-        tables += [differences_table(row, values, singles, settings.bootstrap) for row in compared if len(singles) > 1]
+        compared = [name, *(row for row in (FITTED,) if row in values)]
+        tables += [differences_table(row, means, singles, settings.bootstrap) for row in compared if len(singles) > 1]
         measure = 2 if is_yes_no(questions) else 0
-        right = {source: values[SINGLE[source]][measure] for source in strategy.names}
+        tables += kinds_table(questions, some(*singles, OWN, "learned"), measure, settings.bootstrap)
         if any(question.answers for question in questions):
-            tables.append(sources_table(answers, rows[name], right, settings.bootstrap))
-        return [*tables, costs_table(rows)]
+            right = {source: values[SINGLE[source]][:, measure] for source in strategy.names}
+            answers = [found.answers for found in runs]
+            tables.append(sources_table(answers, [rows[name] for rows in by_run], right, settings.bootstrap))
+        if self.runs > 1:
+            tables.append(runs_table(values))
+        return [*tables, costs_table(by_run)]
 
 
-def _further_selectors(answers: Sequence[BySource], encoder: Any) -> list[AnswerSelector]:
+def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") -> dict[str, AnswerSelector]:
     """Agreement; and the estimator's choice where the reader notes the probability of every context that it read."""
+    found: dict[str, AnswerSelector] = {Agreement.name: Agreement(loaded=encoder)}
     read = [answer for each in answers for answer in each.values() if answer.evidence and answer.text]
-    noted = bool(read) and all(noted_probability(answer) is not None for answer in read)
-    return [Agreement(loaded=encoder), *([EstimatedRelevance()] if noted else [])]
+    if read and all(noted_probability(answer) is not None for answer in read):
+        found[EstimatedRelevance.name] = EstimatedRelevance()
+        found[f"{EstimatedRelevance.name} without a threshold"] = EstimatedRelevance(threshold=0.0)
+    return found
 
 
-def _has_unsegmented(values: Mapping[str, object]) -> bool:
-    return any(row.startswith(UNSEGMENTED) for row in values)
-
-
-def _searched(strategy: Msrag, web: WebContext, questions: Sequence[Question]) -> list[Answer]:
-    """The answers from the web, searched in another way."""
-    contexts = {WEB: web.contexts(questions)}
-    rows = strategy.read(questions, contexts, None, (WEB,))
-    return [each[WEB] for each in rows]
+def _sampling(strategy: Msrag | StandIn) -> list[str]:
+    """The classes of the parts that sample."""
+    if isinstance(strategy, StandIn):
+        parts = sampling_parts([getattr(strategy, name, None) for name in ("reader", "web", "knowledge")])
+    else:
+        parts = sampling_parts([strategy.reader, *strategy.sources.values()])
+    return [getattr(part, "class_type", type(part)).__name__ for part in parts]
 
 
 def _facts(strategy: Msrag) -> list[str]:

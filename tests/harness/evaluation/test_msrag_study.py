@@ -132,6 +132,8 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert "Table 1: methods, squad" in ended.out
     assert "which uses the GOLD answer" in ended.out
     assert "| MSRAG, estimator |" in ended.out  # the reader notes P(relevant)
+    assert "| MSRAG, estimator without a threshold |" in ended.out
+    assert "| web alone |" in ended.out
     record = json.loads((place / "report/questions.jsonl").read_text().splitlines()[0])
     assert [each["source"] for each in record["notes"]["sources"]] == ["web", "generated", "none"]
     shown = command(place, "infer.py", "ask", "--config", "msrag.yaml", "--question", "alba river")

@@ -1,0 +1,139 @@
+"""Asks every source of MSRAG once per question and run, in resumable batches.
+
+A run is one set of samples: run r adds r to the `sample` of every part that samples, so that several runs of one study are independent
+draws and each is stored and resumed alone.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from common.records import Answer, Question
+from common.sources import WEB
+from harness.evaluation.serialization import digest, pack_answer, unpack_answer
+from harness.evaluation.study import Settings
+from harness.runtime.provenance import configuration, hardware
+from harness.runtime.resumable import ResumableBatches
+from harness.sources.web import WebContext
+from harness.strategies.msrag import Msrag
+
+QUESTIONS_AT_ONCE = 64
+SINGLE_SEARCH, WHOLE_QUESTION = (
+    "single search",
+    "question searched",
+)  # further answers: SR-RAG's, and without segmentation
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAnswers:
+    """What one run found."""
+
+    answers: list[dict[str, Answer]]  # of every question, by source
+    extra: dict[str, list[Answer]]  # by further way to search the web
+    seconds_before: float  # of an interrupted run, whose answers were reused
+
+
+def ask_sources(
+    strategy: Msrag, questions: Sequence[Question], settings: Settings, segmentation: bool, run: int = 0
+) -> SourceAnswers:
+    """The answers of every source, and of further ways to search.
+
+    Args:
+        strategy: The system.
+        questions: The questions.
+        settings: Of the evaluation; answers are kept in its folder for partial results.
+        segmentation: Whether the web is also searched with the whole question.
+        run: Number of the run, from 0.
+    """
+    with _sampling(strategy, run):
+        further = _further(strategy) if segmentation else {}
+
+        def work(batch: Sequence[Question]) -> list[dict[str, Any]]:
+            contexts, alone = strategy.gather(batch, together=False)
+            found = strategy.read(batch, contexts, alone)
+            others = {name: _searched(strategy, web, batch) for name, web in further.items()}
+            return [
+                {name: pack_answer(question, answer) for name, answer in each.items()}
+                | {name: pack_answer(question, own[place]) for name, own in others.items()}
+                for place, (question, each) in enumerate(zip(batch, found, strict=True))
+            ]
+
+        saved = _stored(strategy, questions, settings, [*further], run)
+        starts = range(0, len(questions), QUESTIONS_AT_ONCE)
+        batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in starts]
+        what = f"run {run + 1}, " if run else ""
+        found = saved.run(batches, work, f"answering from every source, {what}batches")
+        packed = [*itertools.chain.from_iterable(found)]
+    rows = [
+        {name: unpack_answer(question, each) for name, each in own.items()}
+        for question, own in zip(questions, packed, strict=True)
+    ]
+    answers = [{name: row[name] for name in strategy.names} for row in rows]
+    return SourceAnswers(answers, {name: [row[name] for row in rows] for name in further}, saved.seconds)
+
+
+def sampling_parts(parts: Sequence[object]) -> list[Any]:
+    """Those that sample: readers, sources and rewriters with a number `sample` and a temperature above 0.
+
+    Args:
+        parts: Readers and sources, or what stands for them while options are checked; the sources' rewriters are looked at, too.
+    """
+    known = [*parts, *(getattr(part, "rewriter", None) for part in parts)]
+    return [
+        part
+        for part in known
+        if isinstance(getattr(part, "sample", None), int)
+        and getattr(part, "temperature", 0.0) > 0
+        and getattr(part, "summarizer", True) is not None  # the web's temperature is the summarizer's
+    ]
+
+
+@contextmanager
+def _sampling(strategy: Msrag, run: int) -> Iterator[None]:
+    """While open, every part draws the samples of a run."""
+    parts = sampling_parts([strategy.reader, *strategy.sources.values()])
+    first = [part.sample for part in parts]
+    try:
+        for part in parts:
+            part.sample += run
+        yield
+    finally:
+        for part, sample in zip(parts, first, strict=True):
+            part.sample = sample
+
+
+def _stored(
+    strategy: Msrag, questions: Sequence[Question], settings: Settings, further: list[str], run: int
+) -> ResumableBatches:
+    """The stored batches of a run; none if the system was not built by the command line."""
+    system = configuration(strategy)
+    if system is None:
+        return ResumableBatches()
+    parts: dict[str, object] = {**strategy.sources, "reader": strategy.reader}
+    depends_on = {
+        **{key: value for key, value in system.items() if key != "selector"},
+        **{f"{name} recipe": each.recipe for name, each in parts.items() if hasattr(each, "recipe")},
+        "further": further,
+        "questions": digest(questions),
+        "hardware": hardware(),
+        **({"run": run} if run else {}),
+    }
+    name = f"sources-{run + 1}.jsonl" if run else "sources.jsonl"
+    return ResumableBatches(settings.partial / name, depends_on)
+
+
+def _further(strategy: Msrag) -> dict[str, WebContext]:
+    """The web searched with the whole question: as SR-RAG does, and with the summary where the system makes one."""
+    web = strategy.sources.get(WEB)
+    if not isinstance(web, WebContext):
+        return {}
+    return {SINGLE_SEARCH: web.unsegmented(summarized=False), WHOLE_QUESTION: web.unsegmented(summarized=True)}
+
+
+def _searched(strategy: Msrag, web: WebContext, questions: Sequence[Question]) -> list[Answer]:
+    """The answers from the web, searched in another way."""
+    contexts = {WEB: web.contexts(questions)}
+    rows = strategy.read(questions, contexts, None, (WEB,))
+    return [each[WEB] for each in rows]
