@@ -241,7 +241,10 @@ class WebRetriever:
         self, http: HttpClient, extractor: TextExtractor, link: str, cache: WebCache | None
     ) -> tuple[str, float]:
         """The text of a page and its time; raises FetchError if there is none."""
-        key = {"page": link}
+        # what was read from a private network is not given to a retriever that may not read from there
+        key: dict[str, object] = {"page": link}
+        if self._networks:
+            key["allow_networks"] = sorted(map(str, self._networks))
         if cache and (stored := cache.find(key)):
             self.totals["from cache"] += 1
             return stored

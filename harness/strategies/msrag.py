@@ -18,7 +18,7 @@ from common.sources import GENERATED, NONE, SOURCES, WEB, Chosen, SourceContext
 from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.llm.conversation import with_turns
 from harness.readers.read_answers import sum_costs
-from harness.runtime.concurrent_work import run_together
+from harness.runtime.concurrent_work import Done, run_together
 from harness.runtime.memory_needs import Load, Memory
 
 NO_SOURCE = "the source is not configured"
@@ -138,14 +138,12 @@ class Msrag:
         contexts: dict[str, list[SourceContext]] = {}
         alone: list[Answer] | None = None
         for name in work:
-            result, why, seconds = done[name].value, done[name].unavailable, done[name].seconds / len(questions)
             if name == NONE:
-                alone = result or [Answer(each.id, "", (), notes={"error": why}) for each in questions]
+                why, seconds = done[name].unavailable, done[name].seconds / len(questions)
+                alone = done[name].value or [Answer(each.id, "", (), notes={"error": why}) for each in questions]
                 alone = [replace(each, costs={**each.costs, "seconds/reading": seconds}) for each in alone]
             else:
-                contexts[name] = result or [SourceContext((), why, lost=True, costs={"seconds/search": seconds})] * len(
-                    questions
-                )
+                contexts[name] = contexts_of(done[name], questions)
         return contexts, alone
 
     def read(
@@ -184,6 +182,12 @@ class Msrag:
                     row[name] = source_answer(question, contexts[name][place], known.get((name, place)), seconds)
             rows.append(row)
         return rows
+
+
+def contexts_of(done: Done, questions: Sequence[Question]) -> list[SourceContext]:
+    """What the call of a source has returned; if its service could not be reached, the source is lost for each question."""
+    costs = {"seconds/search": done.seconds / len(questions)}
+    return done.value or [SourceContext((), done.unavailable, lost=True, costs=costs)] * len(questions)
 
 
 def source_answer(question: Question, context: SourceContext, read: Answer | None, seconds: float) -> Answer:

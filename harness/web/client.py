@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpcore2
 from httpx2 import URL, InvalidURL
 
+from common.errors import UserError
 from common.version import VERSION
 from harness.web.addresses import Network, is_allowed
 
@@ -121,7 +123,7 @@ class HttpClient:
         self._direct = httpcore2.AsyncConnectionPool(network_backend=backend, **options)
         given = getproxies() if environment_proxies else {}
         self._proxies = {
-            scheme: httpcore2.AsyncConnectionPool(proxy=httpcore2.Proxy(given[scheme]), **options)
+            scheme: httpcore2.AsyncConnectionPool(proxy=environment_proxy(scheme, given[scheme]), **options)
             for scheme in ("http", "https")
             if given.get(scheme)
         }
@@ -188,10 +190,12 @@ class HttpClient:
             raise FetchError("the link is malformed") from error
         if url.scheme not in ("http", "https") or not url.host:
             raise FetchError("the link is no address of the web")
+        if url.host.startswith(".") or (url.port is not None and not 0 < url.port < 2**16):
+            raise FetchError("the link is malformed")
         if url.userinfo or len(str(url)) > _LONGEST_LINK:
             raise FetchError("the link holds a user or password" if url.userinfo else "the link is too long")
         try:
-            passes = self._allowed is None or is_allowed(url.host, self._allowed)
+            passes = self._allowed is None or is_allowed(_number(url.host), self._allowed)
         except ValueError:  # a name
             passes = True
         if not passes:
@@ -232,6 +236,38 @@ class HttpClient:
             httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.TimeoutException, httpcore2.ProxyError, OSError,
         ) as error:  # fmt: skip
             raise FetchError(f"a broken connection: {str(error) or type(error).__name__}") from error
+
+
+def environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
+    """The proxy of an environment variable such as HTTPS_PROXY, with its user and password.
+
+    Args:
+        scheme: Of the links that it serves, http or https; for the error line.
+        text: An address; without `://` it is one of http.
+
+    Raises:
+        UserError: If it is no address of an HTTP proxy.  The line does not repeat it: it may hold a password.
+    """
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port, user = parts.hostname, parts.port, parts.username
+    except ValueError:
+        host = None
+    if not host or not host.isascii() or parts.scheme not in ("http", "https"):
+        raise UserError(
+            f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as http://proxy.example:3128; "
+            "correct it, or set environment_proxies to false."
+        )
+    auth = None if user is None else (unquote(user).encode(), unquote(parts.password or "").encode())
+    return httpcore2.Proxy(httpcore2.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)
+
+
+def _number(host: str) -> str:
+    """The IPv4 address that a host means which is written as a number (127.1, 2130706433, 0x7f.1); other hosts as they are."""
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host.rstrip(".")))
+    except (OSError, ValueError):
+        return host
 
 
 async def _body(response: httpcore2.Response, encoding: str, most_bytes: int) -> bytes:

@@ -10,11 +10,13 @@ from types import TracebackType
 from typing import Self
 
 from common.errors import UserError
+from harness.runtime.services import valid_text
 from harness.web.client import FetchError, Response
+from harness.web.extraction_worker import CANNOT_IMPORT
 
 HTML = ("text/html", "application/xhtml+xml")
 KINDS = (*HTML, "text/plain")
-PACKAGE = "trafilatura"
+PACKAGE, VERSIONS = "trafilatura", ">=2.3.1,<3"
 SECONDS, MEBIBYTES = 10.0, 512  # CPU time and address space that one page may take; most take 0.1 s and 60 MB
 _PASSED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL")  # of the environment: no keys
 
@@ -23,7 +25,7 @@ def check_installed() -> None:
     """Raise UserError if the package that extracts texts is missing."""
     if find_spec(PACKAGE) is None:
         raise UserError(
-            f"pages are read with {PACKAGE}, which is not installed: pip install '{PACKAGE}>=2.3.1,<3', or set read_pages to false to "
+            f"pages are read with {PACKAGE}, which is not installed: pip install '{PACKAGE}{VERSIONS}', or set read_pages to false to "
             "use the search service's snippets."
         )
 
@@ -68,6 +70,7 @@ class TextExtractor:
 
         Raises:
             FetchError: If the page takes too much time or memory, or cannot be parsed.
+            UserError: If trafilatura is installed and cannot be imported.
         """
         parameters = (part.partition("=") for part in page.headers.get("content-type", "").split(";")[1:])
         charset = next((value.strip("\"' ") for name, _, value in parameters if name.strip().lower() == "charset"), "")
@@ -85,11 +88,16 @@ class TextExtractor:
                 reply = json.loads(await stdout.readexactly(size))
             except (asyncio.IncompleteReadError, OSError) as error:
                 await self._end(process)
+                if process.returncode == CANNOT_IMPORT:
+                    raise UserError(
+                        f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it again: pip "
+                        f"install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
+                    ) from error
                 raise FetchError("its text takes too much time or memory to extract") from error
             self._idle.append(process)
         if "error" in reply:
             raise FetchError(f"its text cannot be extracted ({reply['error']})")
-        return str(reply["text"])
+        return valid_text(str(reply["text"]))
 
     async def _start(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(

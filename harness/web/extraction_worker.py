@@ -10,18 +10,22 @@ Run by path; it imports nothing of this project.
 """
 
 import json
-import resource
 import signal
 import sys
 from contextlib import suppress
 
+CANNOT_IMPORT = 3  # exit code: the package that extracts texts is broken
 _MOST_CHARACTERS = 400_000  # of a page's text
 
 
 def main(seconds: float, mebibytes: int) -> None:
     """Serve until standard input ends."""
-    import trafilatura
+    import resource  # not on every system; the caller imports this file
 
+    try:
+        import trafilatura
+    except Exception:
+        sys.exit(CANNOT_IMPORT)
     with suppress(ValueError, OSError):  # not on every system
         resource.setrlimit(resource.RLIMIT_AS, (mebibytes * 2**20,) * 2)
     given, taken = sys.stdin.buffer, sys.stdout.buffer

@@ -14,10 +14,11 @@ from common.records import Answer, Question
 from common.sources import WEB
 from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import Settings
+from harness.runtime.concurrent_work import run_together
 from harness.runtime.provenance import configuration, hardware
 from harness.runtime.resumable import ResumableBatches
 from harness.sources.web import WebContext
-from harness.strategies.msrag import Msrag
+from harness.strategies.msrag import Msrag, contexts_of
 
 QUESTIONS_AT_ONCE = 64
 SINGLE_SEARCH, WHOLE_QUESTION = (
@@ -133,7 +134,7 @@ def _further(strategy: Msrag) -> dict[str, WebContext]:
 
 
 def _searched(strategy: Msrag, web: WebContext, questions: Sequence[Question]) -> list[Answer]:
-    """The answers from the web, searched in another way."""
-    contexts = {WEB: web.contexts(questions)}
-    rows = strategy.read(questions, contexts, None, (WEB,))
+    """The answers from the web, searched in another way; empty where the web is lost."""
+    done = run_together({WEB: (web.contexts, (questions,))}, {WEB: web})[WEB]
+    rows = strategy.read(questions, {WEB: contexts_of(done, questions)}, None, (WEB,))
     return [each[WEB] for each in rows]

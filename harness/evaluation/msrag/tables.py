@@ -53,8 +53,9 @@ def scores_of(answers: Sequence[Answer], questions: Sequence[Question], settings
 
 
 def is_yes_no(questions: Sequence[Question]) -> bool:
-    """Whether all gold answers are yes or no."""
-    return {answer for question in questions for answer in question.answers} <= {"yes", "no"}
+    """Whether all gold answers are yes or no; False without any."""
+    golds = {answer for question in questions for answer in question.answers}
+    return bool(golds) and golds <= {"yes", "no"}
 
 
 def majority_row(questions: Sequence[Question], settings: Settings) -> dict[str, Cells]:

@@ -11,6 +11,7 @@ from harness.choice.answer_encoder import AnswerEncoder
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.msrag.paper import published
 from harness.evaluation.msrag.study import Study
+from harness.evaluation.msrag.tables import is_yes_no
 from harness.evaluation.study import Settings
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.sources.facts import IndexedFacts
@@ -92,6 +93,11 @@ def test_yes_and_no_are_scored_by_the_first_word_beside_the_majority(tmp_path: P
     assert table["always 'no' (majority)"][2] == pytest.approx(200 / 3)
     own = next(table for table in findings.tables if table.name == "table 1")
     assert [None if cell is None else cell.value for cell in own.paper["SR-RAG"]] == [None, None, 65.4]
+
+
+def test_questions_without_gold_answers_are_not_yes_or_no() -> None:
+    assert not is_yes_no([Question("1", "a?")])
+    assert is_yes_no([Question("1", "a?"), Question("2", "b?", ("no",))])
 
 
 def test_the_paper_has_figures_for_three_data_sets() -> None:

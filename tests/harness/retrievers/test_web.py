@@ -273,3 +273,12 @@ def test_a_parameter_of_the_search_is_part_of_what_is_stored(tmp_path: Path) -> 
         for parameters in ({"language": "en"}, {"language": "de"}, {"language": "en"}):
             there.retriever(parameters=parameters, read_pages=False).search(["alba"], 1)
     assert [asked.fields["language"] for asked in there.service.asked] == [["en"], ["de"]]
+
+
+def test_a_stored_page_of_an_allowed_network_is_not_given_to_others(tmp_path: Path) -> None:
+    with world(tmp_path, {"alba": ["/alba"]}) as there:
+        assert "ends in the sea" in there.retriever().search(["alba"], 1)[0][0].passage.text
+        other = there.retriever(allow_networks=())
+        (hits,) = other.search(["alba"], 1)
+    assert hits[0].passage.text.startswith("snippet of")
+    assert "not public" in other.lost_pages[f"{there.pages.url}/alba"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import httpcore2
 import pytest
 
+from common.errors import UserError
 from harness.web import client
 from harness.web.addresses import parse_networks
 from harness.web.client import FetchError, HttpClient, Resolve, Response, resolve
@@ -160,6 +161,7 @@ def test_tls_is_checked_against_the_name_although_a_number_is_connected_to(monke
         (redirect("ftp://127.0.0.2/"), "no address of the web"),
         (redirect("http://me:secret@127.0.0.2/"), "user or password"),
         (redirect("http://a\x01b/"), "malformed"),
+        (redirect("http://127.0.0.2:99999/"), "malformed"),
         (redirect("/" + "a" * 5000), "too long"),
     ],
 )
@@ -172,7 +174,7 @@ def test_what_a_server_may_not_do(route: object, part: str) -> None:
 
 @pytest.mark.parametrize("link", ["", "x", "//127.0.0.2/", "http://", "javascript:alert(1)", "http://a\x00b/", "http://[::1", "http://h/\ud800",
                                   "http://h:99999999/", "http://me@127.0.0.2/", "file:///etc/passwd", "http://no-such-host.invalid/",
-                                  "http://" + "a" * 70 + ".test/", "http://a..b/"])  # fmt: skip
+                                  "http://" + "a" * 70 + ".test/", "http://a..b/", f"http://{SITE}:99999/", f"http://{SITE}:-5/"])  # fmt: skip
 def test_links_that_are_none(link: str) -> None:
     with pytest.raises(FetchError):
         fetch(link)
@@ -214,9 +216,45 @@ def test_proxies_of_the_environment_are_used_only_when_they_are_wanted(monkeypat
         assert not proxy.asked
         assert fetch(url(server), resolver=site, proxies=True).body == b"by proxy"
         assert len(proxy.asked) == 1
-        with pytest.raises(FetchError, match="not public"):  # a number is checked here
-            fetch("http://10.0.0.1/", resolver=site, proxies=True)
+        for number in (
+            "10.0.0.1",
+            "167772161",
+            "10.1",
+            "0xa.1",
+            "10.0.0.1.",
+            "[::ffff:10.0.0.1]",
+        ):  # a number is checked here
+            with pytest.raises(FetchError, match="not public"):
+                fetch(f"http://{number}/", resolver=site, proxies=True)
+        with pytest.raises(FetchError, match="malformed"):
+            fetch("https://.pages.test/", proxies=True)
+        assert len(proxy.asked) == 1
         monkeypatch.setenv("no_proxy", "pages.test")
         assert fetch(url(server), resolver=site, proxies=True).body == b"direct"
         with pytest.raises(FetchError, match="not public"):  # and so is what no proxy connects to
             fetch(f"http://pages.test:{proxy.server_port}/a", allowed=(), resolver=site, proxies=True)
+
+
+@pytest.mark.parametrize(
+    "proxy", ["socks5://127.0.0.1:9", "ftp://127.0.0.1:9", "http://", "http://127.0.0.1:99999", "http://u:secret@:3128"]
+)
+def test_a_proxy_that_cannot_be_used_is_one_line_without_its_password(
+    proxy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", proxy)
+    with pytest.raises(
+        UserError, match="the environment variable HTTPS_PROXY must be the address of an HTTP proxy"
+    ) as refusal:
+        fetch("http://pages.test/", proxies=True)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_proxy_gets_its_user_and_password_and_needs_no_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with web_server({"/a": answer(b"by proxy")}) as server:
+        for address in (server.url.replace("//", "//me:a%40b@"), f"127.0.0.1:{server.server_port}"):
+            monkeypatch.setenv("http_proxy", address)
+            assert fetch("http://pages.test/a", proxies=True).body == b"by proxy"
+    sent = [asked.headers.get("Proxy-Authorization") for asked in server.asked]
+    assert sent == ["Basic bWU6YUBi", None]  # me:a@b

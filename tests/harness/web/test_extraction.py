@@ -51,14 +51,14 @@ def test_the_text_without_the_menu_in_any_encoding() -> None:
     )
     found = extract([
         html(PAGE), html(turkish.encode("iso-8859-9"), "text/html; charset=ISO-8859-9"), html(turkish), html("Plain <b> text.", "text/plain"),
-        html("größe", "text/plain;charset=nonsense"), html(""), html("<html></html>"), html(b"\xff\xfe\x00"),
+        html("größe", "text/plain;charset=nonsense"), html("half \\ud800", "text/plain; charset=unicode_escape"), html(""), html("<html></html>"), html(b"\xff\xfe\x00"),
     ])  # fmt: skip
     assert isinstance(found[0], str)
     assert "ends in the sea" in found[0]
     assert "Home" not in found[0]
     assert "Büyük ağaç ve yeşil dağ" in str(found[1]) == str(found[2])
-    assert found[3:5] == ["Plain <b> text.", "größe"]
-    for nothing in found[5:]:
+    assert found[3:6] == ["Plain <b> text.", "größe", "half \ufffd"]
+    for nothing in found[6:]:
         assert nothing == "" or isinstance(nothing, FetchError)
 
 
@@ -99,6 +99,17 @@ def test_the_process_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
     if sys.platform == "linux":
         assert b"secret" not in asyncio.run(environment())
+
+
+def test_a_package_that_cannot_be_imported_is_no_fault_of_the_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trafilatura.py").write_text("import no_such_part_of_lxml\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(
+        UserError, match="trafilatura is installed, but its import fails; python -c 'import trafilatura' says why"
+    ):
+        extract([html(PAGE)])
 
 
 def test_a_missing_package_is_one_line_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
