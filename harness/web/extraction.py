@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ HTML = ("text/html", "application/xhtml+xml")
 KINDS = (*HTML, "text/plain")
 PACKAGE, VERSIONS = "trafilatura", ">=2.3.1,<3"
 SECONDS, MEBIBYTES = 10.0, 512  # CPU time and address space that one page may take; most take 0.1 s and 60 MB
+_EXIT_SECONDS = 5.0  # for a process that has closed its output to end
 _PASSED = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL")  # of the environment: no keys
 
 
@@ -87,6 +89,8 @@ class TextExtractor:
                 size = int.from_bytes(await stdout.readexactly(4), "big")
                 reply = json.loads(await stdout.readexactly(size))
             except (asyncio.IncompleteReadError, OSError) as error:
+                with suppress(TimeoutError):  # it is ending by itself; to kill it now could hide its exit code
+                    await asyncio.wait_for(process.wait(), _EXIT_SECONDS)
                 await self._end(process)
                 if process.returncode == CANNOT_IMPORT:
                     raise UserError(
