@@ -1,57 +1,26 @@
 """Agreement: the answer that is nearest to the others is chosen.  The gold-free default of MSRAG, whose paper chooses by the gold answer."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from common.checks import Precision
 from common.records import Answer, Question
 from common.sources import Chosen
 from harness.choice.answer_texts import answered
-from harness.runtime.memory_needs import Machine, Memory
-from models.pretrained import MINILM
-
-if TYPE_CHECKING:
-    from harness.choice.answer_encoder import AnswerEncoder
+from harness.choice.encoder_selection import EncoderSelection
 
 NO_ANSWER = "no source has an answer"
 ONLY_ONE = "no other source has an answer"
 
 
-class Agreement:
+class Agreement(EncoderSelection):
     """Chooses the answer with the greatest mean cosine to the other sources' answers; ties by the order of the sources.
 
     Empty answers take no part, and refusals (`harness.choice.answer_texts.is_refusal`) only where all answers are refusals.
 
-    Args:
-        encoder: Folder or hub id of the encoder of answers.
-        device: auto, cpu or cuda.
-        precision: Of the encoder: fp32, bf16 or auto.
-        loaded: A loaded encoder, instead of `encoder`.
-
-    Raises:
-        MissingInputError: If the encoder is not found.
+    Args and errors: see `EncoderSelection`.
     """
 
     name = "agreement"
     uses_gold = False
-
-    def __init__(
-        self,
-        encoder: str = MINILM,
-        device: str = "auto",
-        precision: Precision = "fp32",
-        loaded: "AnswerEncoder | None" = None,
-    ) -> None:
-        from harness.choice.answer_encoder import AnswerEncoder
-
-        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
-
-    @staticmethod
-    def memory(machine: Machine, encoder: str, device: str, precision: Precision) -> Memory:
-        """The encoder."""
-        from harness.choice.answer_encoder import answer_encoder_needs
-
-        return Memory(answer_encoder_needs(machine, encoder, device, precision), (("device", "cpu"),))
 
     @property
     def facts(self) -> list[str]:

@@ -1,56 +1,25 @@
 """Oracle selection: the answer nearest to the GOLD answer, as in MSRAG's paper (Eq. 1-4).  An upper bound for measurements, never a system."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from common.checks import Precision
 from common.errors import UserError
 from common.records import Answer, Question
 from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER
-from harness.runtime.memory_needs import Machine, Memory
-from models.pretrained import MINILM
-
-if TYPE_CHECKING:
-    from harness.choice.answer_encoder import AnswerEncoder
+from harness.choice.encoder_selection import EncoderSelection
 
 
-class Oracle:
+class Oracle(EncoderSelection):
     """Chooses the answer with the greatest cosine to a gold answer; ties by the order of the sources.
 
     It reads the gold answer, so its figures are an upper bound of every selection among the same answers, up to the encoder.  The paper
     names no BERT; the encoder is an option and named in reports.
 
-    Args:
-        encoder: Folder or hub id of the encoder of answers.
-        device: auto, cpu or cuda.
-        precision: Of the encoder: fp32, bf16 or auto.
-        loaded: A loaded encoder, instead of `encoder`.
-
-    Raises:
-        MissingInputError: If the encoder is not found.
+    Args and errors: see `EncoderSelection`.
     """
 
     name = "oracle (uses the gold answer)"
     uses_gold = True
-
-    def __init__(
-        self,
-        encoder: str = MINILM,
-        device: str = "auto",
-        precision: Precision = "fp32",
-        loaded: "AnswerEncoder | None" = None,
-    ) -> None:
-        from harness.choice.answer_encoder import AnswerEncoder
-
-        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
-
-    @staticmethod
-    def memory(machine: Machine, encoder: str, device: str, precision: Precision) -> Memory:
-        """The encoder."""
-        from harness.choice.answer_encoder import answer_encoder_needs
-
-        return Memory(answer_encoder_needs(machine, encoder, device, precision), (("device", "cpu"),))
 
     @property
     def facts(self) -> list[str]:

@@ -1,0 +1,42 @@
+"""What the selections share that compare answers by a sentence encoder: its options, its loading and its memory."""
+
+from typing import TYPE_CHECKING
+
+from common.checks import Precision
+from harness.runtime.memory_needs import Machine, Memory
+from models.pretrained import MINILM
+
+if TYPE_CHECKING:
+    from harness.choice.answer_encoder import AnswerEncoder
+
+
+class EncoderSelection:
+    """A selection by cosines between answers.
+
+    Args:
+        encoder: Folder or hub id of the encoder of answers.
+        device: auto, cpu or cuda.
+        precision: Of the encoder: fp32, bf16 or auto.
+        loaded: A loaded encoder, instead of `encoder`.
+
+    Raises:
+        MissingInputError: If the encoder is not found.
+    """
+
+    def __init__(
+        self,
+        encoder: str = MINILM,
+        device: str = "auto",
+        precision: Precision = "fp32",
+        loaded: "AnswerEncoder | None" = None,
+    ) -> None:
+        from harness.choice.answer_encoder import AnswerEncoder
+
+        self.encoder = loaded or AnswerEncoder(encoder, device, precision)
+
+    @staticmethod
+    def memory(machine: Machine, encoder: str, device: str, precision: Precision) -> Memory:
+        """The encoder."""
+        from harness.choice.answer_encoder import answer_encoder_needs
+
+        return Memory(answer_encoder_needs(machine, encoder, device, precision), (("device", "cpu"),))
