@@ -33,8 +33,8 @@ def passage_id(title: str, text: str) -> str:
 class Passage:
     """A retrievable piece of text.  `id` is normally `passage_id(title, text)`.
 
-    `corpus_id` and `metadata` come from the passage's row in its corpus and are returned with answers.  They do not identify
-    the passage: they do not count when passages are compared.
+    `corpus_id` and `metadata` come from the passage's row in its corpus and are returned with answers.  These and `indexed` do not
+    identify the passage: they do not count when passages are compared.
     """
 
     id: str
@@ -43,6 +43,7 @@ class Passage:
     source: str = ""  # origin, e.g. web or llm; empty for a corpus passage
     corpus_id: str = field(default="", compare=False, repr=False)  # the corpus's own id, e.g. doc-17; empty without one
     metadata: dict[str, object] | None = field(default=None, compare=False, repr=False)  # JSON types; None without any
+    indexed: str = field(default="", compare=False, repr=False)  # indexed in the place of title and text; empty: these
 
     @classmethod
     def of(

@@ -18,8 +18,8 @@ PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
 
 
 def indexed_text(passage: Passage) -> str:
-    """Cleaned "title text" of a passage: what retrievers index, and what DR-RAG's second-stage queries append."""
-    return clean(f"{passage.title} {passage.text}")
+    """Cleaned "title text" of a passage, or its `indexed`: what retrievers index, and what DR-RAG's second-stage queries append."""
+    return clean(passage.indexed or f"{passage.title} {passage.text}")
 
 
 TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
@@ -30,7 +30,7 @@ class Corpus:
     """A corpus that was written."""
 
     passages: int
-    fingerprint: str  # sha256 over the passage ids in order, one per line: the content, not the corpus's own ids
+    fingerprint: str  # sha256 over the passage ids in order, one per line, and texts indexed in their place: the content, not the corpus's own ids
     labels: str | None  # sha256 over the corpus's own ids and metadata; None if it has neither
     other_ids: int  # passages not written because an earlier one has their title and text, under another own id
 
@@ -69,6 +69,9 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
                     labelled = True
                     labels.update(json.dumps([passage.id, passage.labels], sort_keys=True).encode() + b"\n")
                     row |= passage.labels
+                if passage.indexed:
+                    digest.update(clean(passage.indexed).encode() + b"\n")
+                    row["indexed"] = passage.indexed
                 position += file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
         if sys.byteorder == "big":
@@ -112,7 +115,13 @@ class PassageStore:
             raise IndexError(f"position {position} of {len(self)} passages")
         row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])
         return Passage(
-            row["id"], row["text"], row["title"], row["source"], row.get("corpus_id", ""), row.get("metadata")
+            row["id"],
+            row["text"],
+            row["title"],
+            row["source"],
+            row.get("corpus_id", ""),
+            row.get("metadata"),
+            row.get("indexed", ""),
         )
 
     def __iter__(self) -> Iterator[Passage]:
