@@ -94,7 +94,9 @@ class Segment:
     title: str  # the document's title
     headings: tuple[str, ...]  # from the chapter down to the heading above; empty before the first one
     kind: Kind
-    text: str  # what a reader gets: prose, the whole table in Markdown (with line breaks), an image's caption and context
+    text: (
+        str  # what a reader gets: prose, the whole table in Markdown (with line breaks), an image's caption and context
+    )
     embedded: str  # what is indexed after the metadata: as `text`, but for tables without their data fields (A.4)
     page: int | None = None  # the first page
     last_page: int | None = None
