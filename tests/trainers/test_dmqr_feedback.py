@@ -154,11 +154,12 @@ def test_the_reference_is_the_starting_model_also_of_a_resumed_run(
 @pytest.mark.whole_run
 def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
     options, rows = [*three_hardly_moving_steps(), *write_gold(workplace)], 12 * len(TEXTS)
+    validating = [*options, "--trainer.val_check_interval", "1"]
     variants = {
         "dpo": (), "ranking": ("--model.objective", "ranking", "--model.lora_rank", "null"),
         "policy": ("--model.objective", "policy_gradient", "--model.adapters", "per_strategy", "--data.groups_per_step", "2"),
     }  # fmt: skip
-    alone = assert_two_processes_train_as_one(workplace, rows, options, variants, relative=1e-4)
+    alone = assert_two_processes_train_as_one(workplace, rows, validating, variants, "val/reward", relative=1e-4)
     assert_accumulation_trains_as_one(alone["dpo"], rows, options, relative=1e-4)
 
 
