@@ -66,6 +66,19 @@ def passage_text(passage: Passage) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldSegment:
+    """A part of a document that answers a question, given so that any way of cutting the document can be judged
+    (`common.gold_segments.is_relevant`).
+    """
+
+    document: str  # the document's name: its path in the folder of documents
+    evidence: tuple[str, ...]  # what the text must contain: a sentence, the cells of a table's row, an image's caption
+    kind: str = "text"  # text, table or image
+    headings: tuple[str, ...] = ()  # from the chapter down to the heading above
+    page: int | None = None  # where the evidence begins, from 1
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One question of a data-set file, with its answers and passages."""
 
@@ -80,6 +93,7 @@ class Question:
         float | None, ...
     ] = ()  # retriever scores of `passages` in the file, None without one; empty without any
     history: tuple[str, ...] = field(default=(), repr=False)  # earlier turns of a dialogue, oldest first
+    gold_segments: tuple[GoldSegment, ...] = field(default=(), repr=False)  # where documents answer it
 
     @property
     def gold(self) -> tuple[Passage, ...]:

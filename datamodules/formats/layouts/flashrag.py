@@ -1,16 +1,24 @@
 """Layout of FlashRAG's questions (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`; no passages."""
 
-from common.records import Question
+from typing import get_args
+
+from common.documents import Kind
+from common.errors import DataError
+from common.records import GoldSegment, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
 REQUIRED_FIELDS = ("question", "golden_answers")
 CONSISTENT_FIELDS = ("id",)
 SIGNATURE_FIELDS = ("question", "golden_answers")
+KINDS = get_args(Kind)  # of gold segments
 
 
 def question(row: Row) -> Question:
-    """A question without passages; its kind is the `type` of the metadata.
+    """A question without passages; its kind is the `type` of the metadata, which may name `gold_segments` of documents too:
+
+    `{"document": "a.pdf", "evidence": "a sentence" or ["cell", "cell"], "kind": "text", "headings": ["2 Setup"], "page": 4}`,
+    of which the first two are needed.
 
     Raises:
         DataError: If a field is missing or of the wrong type.
@@ -22,4 +30,20 @@ def question(row: Row) -> Question:
         text=text,
         answers=fields.answers(fields.optional_texts(row, "golden_answers")),
         kind=fields.optional_text(metadata, "type"),
+        gold_segments=tuple(_gold_segment(one) for one in fields.optional_objects(metadata, "gold_segments")),
+    )
+
+
+def _gold_segment(row: Row) -> GoldSegment:
+    kind = fields.optional_text(row, "kind") or "text"
+    if kind not in KINDS:
+        raise DataError(f"field 'kind' of a gold segment is {kind!r}: one of {', '.join(KINDS)}")
+    several = isinstance(row.get("evidence"), list)
+    evidence = tuple(map(clean, fields.optional_texts(row, "evidence") if several else [fields.text(row, "evidence")]))
+    if not any(evidence):
+        raise DataError("field 'evidence' of a gold segment is empty")
+    page = fields.optional_number(row, "page")
+    headings = tuple(map(clean, fields.optional_texts(row, "headings")))
+    return GoldSegment(
+        fields.filled_text(row, "document"), evidence, kind, headings, None if page is None else int(page)
     )

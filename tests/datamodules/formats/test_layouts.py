@@ -1,6 +1,7 @@
 """Official layouts: rows of every shape become records."""
 
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import DataError
-from common.records import Passage, Question, clean
+from common.records import GoldSegment, Passage, Question, clean
 from datamodules.formats.reading import layouts, question_layouts, read_passages, read_questions
 from tests.helpers.layout_rows import (
     AMBIGNQ,
@@ -231,6 +232,36 @@ def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
 
 def test_flashrag(tmp_path: Path) -> None:
     assert one(tmp_path, "flashrag", FLASHRAG) == Question("test_0", "Who?", ("Shakespeare",), kind="bridge")
+
+
+def test_flashrag_with_gold_segments(tmp_path: Path) -> None:
+    rows = [
+        {"document": "a.pdf", "evidence": "It weighs 3 kg.", "headings": ["2 Data", "2.1 Weight"], "page": 4},
+        {"document": "b.pdf", "evidence": ["Weight", " 4  kg"], "kind": "table"},
+    ]
+    row = FLASHRAG | {"metadata": {"type": "comparison", "gold_segments": rows}}
+    assert one(tmp_path, "flashrag", row).gold_segments == (
+        GoldSegment("a.pdf", ("It weighs 3 kg.",), "text", ("2 Data", "2.1 Weight"), 4),
+        GoldSegment("b.pdf", ("Weight", "4 kg"), "table"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"document": None}, "field 'document' is missing"),
+        ({"evidence": " "}, "field 'evidence' of a gold segment is empty"),
+        ({"evidence": []}, "field 'evidence' of a gold segment is empty"),
+        ({"evidence": ["a", 3]}, "item 2 of field 'evidence' is a number, not a string"),
+        ({"kind": "video"}, "field 'kind' of a gold segment is 'video': one of text, table, image"),
+        ({"page": "four"}, "field 'page' is \"four\", not a finite number"),
+    ],
+)
+def test_flashrag_with_a_bad_gold_segment(change: dict, message: str, tmp_path: Path) -> None:
+    good = {"document": "a.pdf", "evidence": "It weighs 3 kg."}
+    row = FLASHRAG | {"metadata": {"gold_segments": [good | change]}}
+    with pytest.raises(DataError, match=re.escape(f"line 1: {message}")):
+        one(tmp_path, "flashrag", row)
 
 
 @pytest.mark.parametrize(

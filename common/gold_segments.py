@@ -1,0 +1,33 @@
+"""Relevance judgement for questions over documents: whether a passage holds the evidence of a gold segment, however the document was cut."""
+
+import html
+import re
+
+from common.records import GoldSegment, Passage, clean
+
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within a cell of a Markdown table
+_JOINING = re.compile(r"(?<=[^\W_])[-\u2010\u2011]\s*(?=[^\W_])")  # a hyphen in a word or at the end of a line
+_WORD = re.compile(r"[^\W_]+")
+
+
+def is_relevant(passage: Passage, gold: GoldSegment) -> bool:
+    """Whether the passage is of the gold segment's document and its text contains every piece of the evidence.
+
+    Words are compared, in order, without case; white space, punctuation, Markdown's marks and escapes, and hyphens do not count, so that a
+    sentence that was broken over lines, or a row of a table in any notation, is found.  Only the text counts, not the passage's title: a
+    heading says where the evidence stands, it is not the evidence.
+
+    Args:
+        passage: Its metadata names its `document`; a passage without one is not relevant.
+        gold: The gold segment.
+    """
+    if not passage.metadata or passage.metadata.get("document") != gold.document:
+        return False
+    text = _words(passage.text)
+    return all(_words(piece) in text for piece in gold.evidence)
+
+
+def _words(text: str) -> str:
+    """The words, a blank before and after each; a blank alone if there are none."""
+    plain = _JOINING.sub("", clean(_LINE_BREAK.sub(" ", html.unescape(text))))
+    return " ".join(["", *_WORD.findall(plain.casefold()), ""])

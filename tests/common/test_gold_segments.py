@@ -1,0 +1,65 @@
+"""Relevance judgement of passages by the evidence of gold segments: hand-worked cases, and what must not change the verdict."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.gold_segments import is_relevant
+from common.records import GoldSegment, Passage
+
+PRESS = GoldSegment("press.pdf", ("Hold the self-test button for 12 seconds.",))
+ROW = GoldSegment("press.pdf", ("E07", "Motor too hot", "85 °C"), kind="table")
+
+
+def passage(text: str, document: str = "press.pdf", title: str = "") -> Passage:
+    return Passage("1", text, title, metadata={"document": document})
+
+
+def test_a_sentence_is_found_in_its_own_document_only() -> None:
+    text = "First start. Hold the self-test button for 12 seconds. The lamp lights."
+    assert is_relevant(passage(text), PRESS)
+    assert not is_relevant(passage(text, "drill.pdf"), PRESS)
+    assert not is_relevant(Passage("1", text), PRESS)
+    assert not is_relevant(passage(text.replace("12", "14")), PRESS)
+    assert not is_relevant(passage(text.replace("12", "112")), PRESS)
+    assert not is_relevant(passage("Hold the self-test button. It takes 12 seconds."), PRESS)
+
+
+def test_a_heading_or_a_document_s_title_is_no_evidence() -> None:
+    assert not is_relevant(passage("Something else.", title=PRESS.evidence[0]), PRESS)
+
+
+def test_line_breaks_hyphens_case_and_markdown_do_not_count() -> None:
+    for text in (
+        "Hold the self-test but-\nton for 12\nseconds.",
+        "Hold the self-\ntest button for 12 seconds",
+        "hold the **self\u2011test** button for 12&nbsp;seconds\\.",
+        "Hold the selftest button for *12 seconds*.",
+        "Hold the self\u00ad-test button<br>for 12 seconds.",
+    ):
+        assert is_relevant(passage(text), PRESS), text
+
+
+def test_a_row_is_found_in_every_notation_if_all_its_cells_are_there() -> None:
+    for text in (
+        "| Code | Cause | Limit |\n|---|---|---|\n| E06 | No water | 5 °C |\n| E07 | Motor too hot | 85 °C |",
+        "<tr><td>E07</td><td>Motor too<br/>hot</td><td>85 °C</td></tr>".replace("<td>", " ").replace("</td>", " "),
+        "E07 Motor too hot 85 ℃",
+        "85 °C E07\nMotor too hot",
+    ):
+        assert is_relevant(passage(text), ROW), text
+    assert not is_relevant(passage("| E07 | Motor too hot | 35 °C |"), ROW)
+    assert not is_relevant(passage("| E07 | Motor too hot |"), ROW)
+
+
+def test_a_cell_without_a_word_is_no_condition() -> None:
+    assert is_relevant(passage("| E07 | Motor too hot | \u2013 |"), GoldSegment("press.pdf", ("E07", "\u2013")))
+    assert not is_relevant(passage(""), GoldSegment("press.pdf", ("E07", "\u2013")))
+
+
+@given(
+    st.text(max_size=40), st.text(max_size=40), st.text(max_size=40).filter(lambda text: any(map(str.isalnum, text)))
+)
+def test_what_stands_before_and_after_does_not_count(before: str, after: str, evidence: str) -> None:
+    gold = GoldSegment("press.pdf", (evidence,))
+    assert is_relevant(passage(evidence), gold)
+    assert is_relevant(passage(f"{before}\n\n. {evidence}\n\n. {after}"), gold)
