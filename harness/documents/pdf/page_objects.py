@@ -1,0 +1,72 @@
+"""The objects that a PDF page draws (paths, bitmaps, shadings), also those inside form XObjects, with their placement on the page."""
+
+from collections.abc import Iterator
+from ctypes import byref, c_float
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.documents.pdf.page import Box
+from harness.documents.pdf.placement import Matrix, placement
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfPage
+
+DEPTH = 8  # of form XObjects inside each other
+MOST_OBJECTS = 100_000  # of a page; later ones are not looked at
+
+
+class PageObject(NamedTuple):
+    """An object of a page; only valid while the page is open."""
+
+    kind: int  # raw.FPDF_PAGEOBJ_...
+    handle: Any  # raw.FPDF_PAGEOBJECT
+    placed: Matrix  # from the coordinates that the object's bounds are given in to those of the page as it is shown
+
+
+def objects(page: "PdfPage") -> Iterator[PageObject]:
+    """Objects of a page in the order they are drawn, without text; forms give their contents.
+
+    At most `MOST_OBJECTS` are looked at, so that forms that repeat each other a billion times take bounded time.
+    """
+    from pypdfium2 import raw
+
+    looked_at = 0
+    pending: list[tuple[Any, int, int, Matrix, int]] = [
+        (page.raw, 0, raw.FPDFPage_CountObjects(page), placement(page), 0)
+    ]
+    while pending:
+        holder, index, count, placed, depth = pending.pop()
+        get = raw.FPDFFormObj_GetObject if depth else raw.FPDFPage_GetObject
+        for at in range(index, count):
+            looked_at += 1
+            if looked_at > MOST_OBJECTS:
+                return
+            handle = get(holder, at)
+            kind = raw.FPDFPageObj_GetType(handle)
+            if kind == raw.FPDF_PAGEOBJ_FORM:
+                if depth < DEPTH:
+                    pending.append((holder, at + 1, count, placed, depth))
+                    inner = own_matrix(handle).then(placed)
+                    pending.append((handle, 0, raw.FPDFFormObj_CountObjects(handle), inner, depth + 1))
+                    break
+            elif kind != raw.FPDF_PAGEOBJ_TEXT:
+                yield PageObject(kind, handle, placed)
+
+
+def own_matrix(handle: Any) -> Matrix:
+    """The matrix of an object: a path's points, a bitmap's unit square and a form's contents go through it."""
+    from pypdfium2 import raw
+
+    matrix = raw.FS_MATRIX()
+    if not raw.FPDFPageObj_GetMatrix(handle, byref(matrix)):
+        return Matrix(1, 0, 0, 1, 0, 0)
+    return Matrix(matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)
+
+
+def bounds(item: PageObject) -> Box | None:
+    """The upright rectangle around an object as it is shown; None where pdfium knows none."""
+    from pypdfium2 import raw
+
+    left, bottom, right, top = c_float(), c_float(), c_float(), c_float()
+    if not raw.FPDFPageObj_GetBounds(item.handle, byref(left), byref(bottom), byref(right), byref(top)):
+        return None
+    return item.placed.box(left.value, bottom.value, right.value, top.value)
