@@ -23,7 +23,7 @@ SERVING = (
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm", "harness.web",
-    "harness.documents.pdf",
+    "harness.documents.pdf", "harness.documents",
     "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
     "harness.synthesis", "harness.feedback",

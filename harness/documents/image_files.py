@@ -1,0 +1,48 @@
+"""Image files found in documents as PNG, JPEG or SVG, with bounds on their size."""
+
+import base64
+import io
+import re
+import warnings
+from typing import Literal
+from urllib.parse import unquote
+
+MOST_BYTES = 32 * 2**20  # of one image
+MOST_PIXELS = 64 * 2**20  # of one that is converted
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
+
+
+def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | None:
+    """An image's file and its suffix; GIF, BMP, TIFF and WebP become PNG.  None for other formats, broken and oversized files."""
+    if not data or len(data) > MOST_BYTES:
+        return None
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return data, ".png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return data, ".jpg"
+    if _SVG.match(data[:4096].removeprefix(b"\xef\xbb\xbf")):
+        return data, ".svg"
+    from PIL import Image
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data), formats=("GIF", "BMP", "TIFF", "WEBP")) as picture:
+                if picture.width * picture.height > MOST_PIXELS:
+                    return None
+                made = io.BytesIO()
+                picture.convert("RGBA" if "A" in picture.getbands() else "RGB").save(made, "PNG")
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return None
+    return made.getvalue(), ".png"
+
+
+def data_of_uri(uri: str) -> bytes | None:
+    """The file that a `data:` address holds in base 64; None if it holds none."""
+    head, comma, body = uri.partition(",")
+    if not comma or not head.startswith("data:image/") or not head.endswith(";base64") or len(body) > 2 * MOST_BYTES:
+        return None
+    try:
+        return base64.b64decode(unquote(body), validate=False)
+    except ValueError:
+        return None

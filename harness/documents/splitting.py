@@ -1,0 +1,112 @@
+"""Texts and tables split into parts of bounded length, between paragraphs, sentences or rows, never within a word.  Standard library only.
+
+A word is a run of characters between blanks; in scripts without blanks every character counts as one.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from common.documents import Paragraph, Table
+
+_ALONE = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese and Japanese characters
+_WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
+_SENTENCE_END = re.compile(
+    r"""(?<=[.!?\u2026])["')\]\u201d\u2019]*\s+(?=[^\W\d_a-z]|["'(\[\u201c\u2018])  # neither before a lower-case letter nor before a number: abbreviations
+      | (?<=[\u3002\uff01\uff1f\uff1b])""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A text that is not split further."""
+
+    text: str
+    page: int | None
+    glue: str = "\n"  # between it and the piece before
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Start and end of every word."""
+    return [match.span() for match in _WORD.finditer(text)]
+
+
+def word_count(text: str) -> int:
+    """Number of words."""
+    return len(word_spans(text))
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a line of prose: they end before a capital letter, so that abbreviations seldom end one."""
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    borders = [0, *ends, len(text)]
+    return [part for start, end in pairwise(borders) if (part := text[start:end].strip())]
+
+
+def pieces(paragraph: Paragraph, most_words: int) -> list[Piece]:
+    """A paragraph, or its lines, sentences and runs of words where it is longer than `most_words`."""
+    if word_count(paragraph.text) <= most_words:
+        return [Piece(paragraph.text, paragraph.page)]
+    made: list[Piece] = []
+    for line in paragraph.text.split("\n"):
+        parts = [line] if paragraph.code or word_count(line) <= most_words else sentences(line)
+        shorter = [run for part in parts for run in _runs(part, most_words)]
+        made += [Piece(run, paragraph.page, " " if place else "\n") for place, run in enumerate(shorter)]
+    return made
+
+
+def packed(parts: Iterable[Piece], most_words: int) -> list[list[Piece]]:
+    """Neighbouring pieces together, at most `most_words` words, in groups of about the same length.
+
+    Raises:
+        ValueError: If a piece has more words.
+    """
+    counted = [(piece, word_count(piece.text)) for piece in parts]
+    if any(words > most_words for _, words in counted):
+        raise ValueError("a piece is too long")
+    total = sum(words for _, words in counted)
+    target = total / max(1, -(-total // most_words))
+    groups: list[list[Piece]] = []
+    held = 0
+    for piece, words in counted:
+        if not groups or held + words > most_words or held >= target:
+            groups.append([])
+            held = 0
+        groups[-1].append(piece)
+        held += words
+    return groups
+
+
+def joined(group: Sequence[Piece]) -> str:
+    """The text of neighbouring pieces."""
+    return group[0].text + "".join(piece.glue + piece.text for piece in group[1:])
+
+
+def split_table(table: Table, most_words: int) -> list[Table]:
+    """The table, or tables of some of its rows, each with the header; a row is never split, so that a table may be longer than `most_words`."""
+    words = [sum(map(word_count, row)) for row in table.rows]
+    header = sum(words[: table.header_rows]) + word_count(table.caption)
+    room = max(most_words - header, most_words // 2, 1)  # also below a long header
+    if sum(words[table.header_rows :]) <= room:
+        return [table]
+    groups: list[list[tuple[str, ...]]] = []
+    held = 0
+    for row, count in zip(table.rows[table.header_rows :], words[table.header_rows :], strict=True):
+        if not groups or held + count > room:
+            groups.append([])
+            held = 0
+        groups[-1].append(row)
+        held += count
+    return [replace(table, rows=(*table.rows[: table.header_rows], *group)) for group in groups]
+
+
+def _runs(text: str, most_words: int) -> list[str]:
+    spans = word_spans(text)
+    if len(spans) <= most_words:
+        return [text]
+    return [
+        text[spans[start][0] : spans[min(start + most_words, len(spans)) - 1][1]]
+        for start in range(0, len(spans), most_words)
+    ]
