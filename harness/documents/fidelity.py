@@ -1,0 +1,61 @@
+"""Text fidelity: the share of a source's words that a conversion lost, and the share of the conversion's words that the source lacks."""
+
+import re
+import unicodedata
+from collections import Counter
+from typing import NamedTuple
+
+# Hyphens between letters vanish, with a line break after them: whether a line was broken there must not count.
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u2010\u2011](?:[ \t]*\n\s*)?(?=[^\W\d_])")
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+"
+)  # scripts without blanks: one character
+
+
+class Fidelity(NamedTuple):
+    """Shares from 0 (perfect) to 1."""
+
+    lost: float  # of the source's words
+    invented: float  # of the result's words
+
+
+def words(text: str) -> list[str]:
+    """A text's words for comparison: compatibility forms such as ligatures resolved, small letters, no punctuation.
+
+    "well-known", "wellknown" and "well-" + line break + "known" are one word; "a_b" and "a\\_b" are two.
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("\u00ad", "")
+    return _WORD.findall(_HYPHEN.sub("", plain))
+
+
+def fidelity(source: str, result: str, in_a_row: int = 1) -> Fidelity:
+    """How much of a source's text a result lost, and how much of the result's the source does not have.
+
+    Repetitions count: a word that stands three times in the source and once in the result is lost twice.
+
+    Args:
+        source: The text that was converted.
+        result: What the conversion gave, without markup that itself has words.
+        in_a_row: Words in a row that are compared at once.  1 allows any order; 2 or more also count text that was torn apart or
+            mixed, as lost and as invented.
+
+    Raises:
+        ValueError: If `in_a_row` is below 1.
+    """
+    if in_a_row < 1:
+        raise ValueError(f"in_a_row is {in_a_row}; it must be 1 or more")
+    of_source, of_result = _runs(words(source), in_a_row), _runs(words(result), in_a_row)
+    common = (of_source & of_result).total()
+    return Fidelity(_missing(of_source.total(), common), _missing(of_result.total(), common))
+
+
+def _runs(of_text: list[str], in_a_row: int) -> Counter[tuple[str, ...]]:
+    """All runs of so many words; a shorter text is one run."""
+    if not of_text:
+        return Counter()
+    length = min(in_a_row, len(of_text))
+    return Counter(tuple(of_text[start : start + length]) for start in range(len(of_text) - length + 1))
+
+
+def _missing(total: int, common: int) -> float:
+    return 1 - common / total if total else 0.0
