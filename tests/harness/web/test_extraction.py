@@ -35,8 +35,8 @@ def extract(pages: Sequence[Response], workers: int = 2, **options: Any) -> list
                     return error
 
             found = await asyncio.gather(*map(one, pages))
-            assert len(extractor._running) <= workers
-            processes = [*extractor._running]
+            assert len(extractor.processes.running) <= workers
+            processes = [*extractor.processes.running]
         assert all(process.returncode is not None for process in processes)
         return found
 
@@ -79,7 +79,7 @@ def test_a_page_cannot_take_all_memory() -> None:
         async with TextExtractor(1, mebibytes=150) as extractor:
             with suppress(FetchError):
                 assert await extractor.text(html(large)) == ""
-            (process,) = extractor._running
+            (process,) = extractor.processes.running
             status = Path(f"/proc/{process.pid}/status").read_text()
             return status, await extractor.text(html(PAGE))
 
@@ -94,7 +94,7 @@ def test_the_process_gets_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     async def environment() -> bytes:
         async with TextExtractor(1) as extractor:
             await extractor.text(html(PAGE))
-            (process,) = extractor._running
+            (process,) = extractor.processes.running
             return Path(f"/proc/{process.pid}/environ").read_bytes()
 
     if sys.platform == "linux":
