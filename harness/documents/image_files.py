@@ -4,9 +4,13 @@ import base64
 import io
 import re
 import warnings
+from collections.abc import Callable
 from typing import Literal
 from urllib.parse import unquote
 
+ImageLoader = Callable[[str], bytes | None]  # the file that a link names, or None if it is not to be read
+
+LONGEST_SOURCE = 80  # characters of an image's address in a report
 MOST_BYTES = 32 * 2**20  # of one image
 MOST_PIXELS = 64 * 2**20  # of one that is converted
 _SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)

@@ -16,6 +16,9 @@ from common.documents import MOST_LEVELS, Block, Document, Heading, Image, Parag
 from harness.documents.normal_form import LIST_ITEM, normalized
 
 TABLE_CAPTION = re.compile(r"(?:Table|Tab\.|Tabelle|Tableau|Tabla|Tabella|表)\s*[A-Z]?[\d.\-]+\b", re.IGNORECASE)
+HEADING_ATTRIBUTES = re.compile(
+    r"(?<!\\)\{:?[ \t]*[#.][^{}]*\}[ \t]*$"
+)  # of pandoc, kramdown and others: {#anchor .class}
 _SPECIAL = re.compile(
     r"""\\(?=[!-/:-@\[-`{-~]|$)    # a backslash that would escape the next character, or what is written after the text
       | [`*] | ~(?=~)
@@ -107,8 +110,8 @@ def _written(block: Block, image_folder: str) -> str:
 
 
 def _heading_text(text: str) -> str:
-    """A heading's text; a mark at its end would be taken for the closing one."""
-    return re.sub(r"(?:(?<= )|^)(#+)$", r"\\\1", escaped(text))
+    """A heading's text; a mark at its end would be taken for the closing one, and braces for attributes."""
+    return HEADING_ATTRIBUTES.sub(r"\\\g<0>", re.sub(r"(?:(?<= )|^)(#+)$", r"\\\1", escaped(text)))
 
 
 def _line(text: str) -> str:

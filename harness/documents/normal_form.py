@@ -57,7 +57,7 @@ def _code(text: str) -> str:
 
 def _prose(text: str) -> str:
     """One line, or the lines of a list: prose between items belongs to the item before."""
-    lines = [_CONTROL.sub("", line).rstrip() for line in _LINE_END.sub("\n", text).split("\n")]
+    lines = [_CONTROL.sub("", line) for line in _LINE_END.sub("\n", text).split("\n")]
     lines = [line for line in lines if line.strip()]
     if not lines or not LIST_ITEM.fullmatch(lines[0]):
         return one_line(text) if not lines or not LIST_ITEM.fullmatch(one_line(text)) else _list([one_line(text)])
