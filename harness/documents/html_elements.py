@@ -6,124 +6,32 @@ from lxml import etree
 
 from harness.documents.normal_form import one_line
 
+
+def names(text: str) -> frozenset[str]:
+    """Names between blanks."""
+    return frozenset(text.split())
+
+
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
-BLOCKS = frozenset(
-    [
-        "address",
-        "article",
-        "aside",
-        "blockquote",
-        "body",
-        "caption",
-        "center",
-        "dd",
-        "details",
-        "dialog",
-        "div",
-        "dl",
-        "dt",
-        "fieldset",
-        "figcaption",
-        "figure",
-        "footer",
-        "form",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "header",
-        "hgroup",
-        "hr",
-        "html",
-        "legend",
-        "li",
-        "main",
-        "ol",
-        "optgroup",
-        "option",
-        "p",
-        "pre",
-        "search",
-        "section",
-        "summary",
-        "table",
-        "tbody",
-        "td",
-        "tfoot",
-        "th",
-        "thead",
-        "tr",
-        "ul",
-    ]
+BLOCKS = names(
+    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 "
+    "h3 h4 h5 h6 header hgroup hr html legend li main ol optgroup option p pre search section summary table tbody td tfoot th "
+    "thead tr ul"
 )
-MAIN = frozenset(["main", "article", "section"])  # headers, footers and asides within are content
-_NO_CONTENT = frozenset(
-    [
-        "script",
-        "style",
-        "nav",
-        "noscript",
-        "template",
-        "iframe",
-        "object",
-        "embed",
-        "applet",
-        "button",
-        "select",
-        "textarea",
-        "input",
-        "svg",
-        "canvas",
-        "audio",
-        "video",
-        "map",
-        "head",
-        "link",
-        "meta",
-        "base",
-        "annotation",
-        "annotation-xml",
-        "dialog",
-        "datalist",
-        "frameset",
-    ]
+MAIN = names("main article section")  # headers, footers and asides within are content
+_NO_CONTENT = names(
+    "script style nav noscript template iframe object embed applet button select textarea input svg canvas audio video map title "
+    "link meta base annotation annotation-xml dialog datalist frameset"
 )
-_FRAME = frozenset(["header", "footer", "aside"])  # around the content, where they stand outside of it
-_FRAME_ROLES = frozenset(
-    ["navigation", "banner", "contentinfo", "search", "complementary", "menu", "doc-toc", "doc-index"]
+_FRAME = names("header footer aside")  # around the content, where they stand outside of it
+_FRAME_ROLES = names("navigation banner contentinfo search complementary menu doc-toc doc-index")
+_FRAME_CLASSES = names(  # of documentation generators: navigation and tables of contents, which repeat the headings
+    "toc shortcontents element-contents toctree-wrapper sphinxsidebar related navheader navfooter nav-panel breadcrumbs breadcrumb mini-toc "
+    "menu viewcode-link linenos headerlink copiable-link copiable-anchor edit-link skip-link sr-only"
 )
-_FRAME_CLASSES = frozenset(  # of documentation generators: navigation and tables of contents, which repeat the headings
-    [
-        "toc",
-        "contents",
-        "shortcontents",
-        "toctree-wrapper",
-        "sphinxsidebar",
-        "related",
-        "navheader",
-        "navfooter",
-        "nav-panel",
-        "breadcrumbs",
-        "breadcrumb",
-        "mini-toc",
-        "menu",
-        "viewcode-link",
-        "linenos",
-        "headerlink",
-        "copiable-link",
-        "copiable-anchor",
-        "edit-link",
-        "skip-link",
-        "sr-only",
-    ]
-)
-_FRAME_IDS = frozenset(["toc", "table-of-contents", "sec_contents", "sec_shortcontents"])
+_FRAME_IDS = names("toc table-of-contents sec_contents sec_shortcontents")
 _HIDDEN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-_ANCHOR_SIGNS = frozenset(
-    ["\u00b6", "#", "\u00a7", "\U0001f517", "\uf0c1", "\u2691", "permalink"]
-)  # links of a heading to itself
+_ANCHOR_SIGNS = names("\u00b6 # \u00a7 \U0001f517 \uf0c1 \u2691 permalink")  # links of a heading to itself
 
 
 def tag_of(element: etree._Element) -> str:
@@ -163,7 +71,13 @@ def is_content(element: etree._Element) -> bool:
     )
     if is_frame or role in _FRAME_ROLES or (tag == "div" and "header" in classes_of(element)):
         return next(element.iter(*HEADINGS), None) is not None and tag != "nav" and role != "navigation"
-    return not (id_ in _FRAME_IDS or classes_of(element) & _FRAME_CLASSES)
+    return not (id_ in _FRAME_IDS or classes_of(element) & _FRAME_CLASSES or _lists_contents(element))
+
+
+def _lists_contents(element: etree._Element) -> bool:
+    """Whether an element of the class `contents` is a table of contents (docutils, Texinfo); Doxygen gives the class to all content."""
+    classes = classes_of(element)
+    return "contents" in classes and ("topic" in classes or next(element.iter("p", "pre", *HEADINGS), None) is None)
 
 
 def text_of(element: etree._Element, is_code: bool = False) -> str:

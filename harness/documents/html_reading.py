@@ -7,38 +7,20 @@ from lxml import etree
 from common.documents import Block, Document, Heading, Image, Paragraph
 from common.errors import DataError
 from harness.documents.block_builder import BlockBuilder
-from harness.documents.html_elements import BLOCKS, HEADINGS, MAIN, classes_of, is_content, tag_of, text_of
+from harness.documents.html_elements import BLOCKS, HEADINGS, MAIN, classes_of, is_content, names, tag_of, text_of
 from harness.documents.html_tables import is_layout, read_table
 from harness.documents.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
 from harness.documents.normal_form import normalized, one_line, title_of
 from harness.documents.outline import titled
 from harness.documents.text_encoding import decoded
 
-_LISTS = frozenset(["ul", "ol", "dl"])
-_DIVISIONS = frozenset(  # of DocBook, whose headings do not always say their level
-    [
-        "part",
-        "chapter",
-        "appendix",
-        "preface",
-        "glossary",
-        "bibliography",
-        "reference",
-        "refentry",
-        "sect1",
-        "sect2",
-        "sect3",
-        "sect4",
-        "sect5",
-        "refsect1",
-        "refsect2",
-    ]
+_LISTS = names("ul ol dl")
+_DIVISIONS = names(  # of DocBook, whose headings do not always say their level
+    "part chapter appendix preface glossary bibliography reference refentry sect1 sect2 sect3 sect4 sect5 refsect1 refsect2"
 )
-_FIGURES = frozenset(
-    ["figure", "table", "informalfigure", "float"]
-)  # classes of elements that hold a figure and its caption
-_TITLES = frozenset(["title", "settitle"])  # classes of a heading that is the document's title
-_CAPTIONS = frozenset(["caption", "title"])
+_FIGURES = names("figure table informalfigure float")  # classes of elements that hold a figure and its caption
+_TITLES = names("title settitle")  # classes of a heading that is the document's title
+_CAPTIONS = names("caption title")
 
 
 def parse_html(data: bytes, name: str, load_image: ImageLoader | None = None) -> Document:
