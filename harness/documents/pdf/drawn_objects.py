@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from harness.documents.pdf.drawings import area, cluster, take_in_frames
 from harness.documents.pdf.page import Box, Rule
-from harness.documents.pdf.page_objects import bounds, objects
+from harness.documents.pdf.page_objects import bounds, clip, objects
 from harness.documents.pdf.paths import PathReader, is_rule
 from harness.documents.pdf.rules import merge_rules
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 MOST_PATHS = 10_000  # of a page that are read point by point; of further ones only the rectangle around them is
+LARGE_SHARE = 0.1  # of the page's area; of a larger path it is looked at what clipping leaves of it
 BACKGROUND_SHARE = 0.8  # of the page's area; a larger fill or drawing is the page's background
 
 
@@ -34,20 +35,23 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
         visible = _within(around, sheet) if around else None
         if around is None or visible is None:
             continue
+        if item.kind != raw.FPDF_PAGEOBJ_PATH or area(visible) > LARGE_SHARE * area(sheet):
+            clipped = clip(item)
+            visible = _within(visible, clipped) if clipped else visible
+            if visible is None:
+                continue
         if item.kind == raw.FPDF_PAGEOBJ_IMAGE:
             bitmaps.append(visible)
         elif item.kind == raw.FPDF_PAGEOBJ_PATH:
             paths += 1
             if paths <= MOST_PATHS:
                 shown = reader.read(item, around)
-                rules += shown.rules
-                fills += shown.fills
-                strokes += shown.strokes
+                for found, parts in zip((rules, fills, strokes), shown, strict=True):
+                    found += [part for box in parts if (part := _within(box, visible))]
             else:
-                (rules if is_rule(around) else strokes).append(around)
+                (rules if is_rule(visible) else strokes).append(visible)
         else:
             strokes.append(visible)  # a shading
-    rules, fills, strokes = ([w for box in boxes if (w := _within(box, sheet))] for boxes in (rules, fills, strokes))
     limit = BACKGROUND_SHARE * area(sheet)
     fills = [box for box in fills if area(box) < limit]
     drawn = cluster([box for box in strokes if area(box) < limit])

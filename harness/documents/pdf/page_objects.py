@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 DEPTH = 8  # of form XObjects inside each other
+MOST_CLIP_SEGMENTS = 1000  # of a path that is clipped to; a longer one is not looked at
 MOST_OBJECTS = 100_000  # of a page; later ones are not looked at
 
 
@@ -70,3 +71,23 @@ def bounds(item: PageObject) -> Box | None:
     if not raw.FPDFPageObj_GetBounds(item.handle, byref(left), byref(bottom), byref(right), byref(top)):
         return None
     return item.placed.box(left.value, bottom.value, right.value, top.value)
+
+
+def clip(item: PageObject) -> Box | None:
+    """The upright rectangle around what clipping leaves of an object; None where it is not clipped."""
+    from pypdfium2 import raw
+
+    path = raw.FPDFPageObj_GetClipPath(item.handle)
+    left, top, right, bottom = float("-inf"), float("-inf"), float("inf"), float("inf")
+    x, y = c_float(), c_float()
+    for number in range(max(raw.FPDFClipPath_CountPaths(path), 0) if path else 0):
+        count = raw.FPDFClipPath_CountPathSegments(path, number)
+        if not 0 < count <= MOST_CLIP_SEGMENTS:
+            continue
+        points = []
+        for index in range(count):
+            raw.FPDFPathSegment_GetPoint(raw.FPDFClipPath_GetPathSegment(path, number, index), byref(x), byref(y))
+            points.append(item.placed.point(x.value, y.value))
+        xs, ys = zip(*points, strict=True)
+        left, top, right, bottom = max(left, min(xs)), max(top, min(ys)), min(right, max(xs)), min(bottom, max(ys))
+    return None if left == float("-inf") else Box(left, top, right, bottom)

@@ -1,0 +1,106 @@
+"""Areas of a page that ruling lines say are tables: grids, and lines of the same extent above each other (booktabs)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from harness.documents.pdf.clusters import around, groups
+from harness.documents.pdf.drawings import contains
+from harness.documents.pdf.page import Box, Page
+from harness.documents.pdf.table_lines import lines_of
+from harness.documents.pdf.table_reader import Area, words_in
+from harness.documents.pdf.tabular import is_tabular
+
+TOUCH = 3.0  # points between rules of one grid
+SAME_EDGE = 4.0  # points that the ends of rules above each other differ by
+NARROWEST, LOWEST = 40.0, 12.0  # points of a table's sides
+FRAME_SHARE = 0.6  # of a page's height
+MOST_RULES = 4000  # of a page; what has more is a drawing
+
+
+def grids(page: Page) -> list[Area]:
+    """Areas where horizontal and vertical rules meet."""
+    boxes = [rule.box for rule in page.rules]
+    if len(boxes) > MOST_RULES:
+        return []
+    areas = [area_of([boxes[index] for index in group], page) for group in groups(boxes, TOUCH) if len(group) > 2]
+    return [
+        area
+        for area in areas
+        if area.verticals and area.horizontals and is_large(area.box) and not _is_frame(area, page)
+    ]
+
+
+def lined(page: Page, taken: Sequence[Box]) -> list[Area]:
+    """Areas between horizontal rules of the same extent that hold columns of text.
+
+    Args:
+        page: The page.
+        taken: Areas that are tables already.
+    """
+    rules = [
+        rule.box for rule in page.rules if is_horizontal(rule.box) and not any(contains(box, rule.box) for box in taken)
+    ]
+    if len(rules) > MOST_RULES:
+        return []
+    stacks: list[list[Box]] = []
+    for rule in sorted(rules, key=lambda rule: rule.top):
+        if rule.right - rule.left >= NARROWEST:
+            stack = next((stack for stack in stacks if _same_extent(stack[-1], rule)), None)
+            if stack is None:
+                stacks.append([rule])
+            else:
+                stack.append(rule)
+    return [area for stack in stacks for area in _tables_of(stack, page)]
+
+
+def is_horizontal(rule: Box) -> bool:
+    """Whether a rule is wider than high."""
+    return rule.right - rule.left >= rule.bottom - rule.top
+
+
+def is_large(box: Box) -> bool:
+    """Whether a box is large enough for a table."""
+    return box.right - box.left >= NARROWEST and box.bottom - box.top >= LOWEST
+
+
+def area_of(boxes: Sequence[Box], page: Page) -> Area:
+    """The area around boxes, with all rules and fills in it."""
+    box = around(list(boxes))
+    inside = [rule.box for rule in page.rules if contains(box, rule.box)]
+    horizontals = tuple(rule for rule in inside if is_horizontal(rule))
+    verticals = tuple(rule for rule in inside if not is_horizontal(rule))
+    height = box.bottom - box.top
+    fills = tuple(fill for fill in page.fills if contains(box, fill) and fill.bottom - fill.top < 0.9 * height)
+    return Area(box, horizontals, verticals, fills)
+
+
+def _is_frame(area: Area, page: Page) -> bool:
+    """Whether a grid has no line within it and is as high as a page's text."""
+    box = area.box
+    within = [rule for rule in area.verticals if box.left + TOUCH < rule.left and rule.right < box.right - TOUCH]
+    return not within and box.bottom - box.top >= FRAME_SHARE * page.height
+
+
+def _same_extent(one: Box, other: Box) -> bool:
+    return abs(one.left - other.left) <= SAME_EDGE and abs(one.right - other.right) <= SAME_EDGE
+
+
+def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:
+    """Runs of bands between the rules that read as columns; a line of text between two such bands is the heading of a group of rows."""
+    runs: list[list[Box]] = []
+    joins = False
+    for above, below in pairwise(stack):
+        if below.top - above.top >= FRAME_SHARE * page.height:
+            joins = False  # the rules of running headers and footers
+            continue
+        lines = lines_of(words_in(page.words, Box(above.left, above.top, above.right, below.bottom)))
+        if is_tabular(lines) or (joins and len(lines) == 1):
+            if joins:
+                runs[-1].append(below)
+            else:
+                runs.append([above, below])
+            joins = True
+        else:
+            joins = False
+    areas = [area_of(run, page) for run in runs]
+    return [area for area in areas if is_large(area.box)]

@@ -1,0 +1,171 @@
+"""Which lines of text make a row of a table: lines between two rules, or lines that go on in a cell of the row above."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+from harness.documents.pdf.page import Box
+from harness.documents.pdf.table_columns import column_at
+from harness.documents.pdf.table_lines import Line, center, fragments, middle
+
+LOOSER = 1.3  # a gap between rows, as a multiple of the usual one between lines, that tells rows apart
+CONTINUED_SHARE = 0.5  # of the columns at most that a line goes on in if it continues the row above
+WRAPPED_EMS = 5.0  # width in font sizes of a line that may have been wrapped
+HEADER_LINES = 4  # of one row that names the columns, at most
+ROW_SHARE = 0.75  # of the columns that the lines of a ruled cell fill if each is a row of its own
+
+
+class Band(NamedTuple):
+    """What stands between two horizontal rules that are next to each other."""
+
+    top: float
+    bottom: float
+    lines: list[Line]
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    top: float
+    bottom: float
+    lines: list[Line]
+    band: int  # which band it is in
+
+
+def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[Band]:
+    """Lines between horizontal borders; those without lines are left out.
+
+    Args:
+        lines: From the top.
+        heights: Where horizontal borders are, from the top of the page, sorted.
+        box: The table's area.
+    """
+    limits = [box.top, *heights, box.bottom]
+    found: list[Band] = []
+    for top, bottom in pairwise(limits):
+        inside = [line for line in lines if top < _middle(line) <= bottom]
+        if inside:
+            found.append(Band(top, bottom, inside))
+    return found
+
+
+def rows_of(all_bands: Sequence[Band], borders: Sequence[float], full_grid: bool) -> list[Row]:
+    """The rows of a table.
+
+    Args:
+        all_bands: From the top.
+        borders: Where columns end.
+        full_grid: Whether rules divide rows and columns.
+    """
+    rows: list[Row] = []
+    for number, band in enumerate(all_bands):
+        if full_grid:
+            parts = _lines_of_grid(band.lines, borders)
+        elif number == 0 and len(all_bands) > 1 and len(band.lines) <= HEADER_LINES:
+            parts = _header(band.lines, borders)
+        else:
+            parts = join_lines(band.lines, borders)
+        if len(parts) == 1:
+            rows.append(Row(band.top, band.bottom, parts[0], number))
+        else:
+            rows += [Row(*_extent(part), part, number) for part in parts]
+    return rows
+
+
+def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]:
+    """Lines of a table's body in groups, one a row: a cell may hold several lines of text.
+
+    A line goes on with the row above if it has words in few columns, all of which have words in that row, and these cells were full: the
+    line's first word had no room there.
+
+    Args:
+        lines: From the top.
+        borders: Where columns end.
+    """
+    columns = [_columns(line, borders) for line in lines]
+    pitches = [_extent([after])[0] - _extent([before])[0] for before, after in pairwise(lines)]
+    usual = median(pitches) if pitches else 0.0
+    ends = _ends(columns, len(borders) + 1)
+    rows: list[list[Line]] = []
+    in_row: set[int] = set()
+    for index, line in enumerate(lines):
+        cells = columns[index]
+        if rows and pitches[index - 1] <= LOOSER * usual and _goes_on(columns[index - 1], cells, in_row, ends):
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+            in_row = set()
+        in_row |= set(cells)
+    return rows
+
+
+def _goes_on(above: dict[int, Line], cells: dict[int, Line], in_row: set[int], ends: Sequence[float]) -> bool:
+    if not set(cells) <= in_row or len(cells) > max(CONTINUED_SHARE * len(ends), 1):
+        return False
+    return all(column in above and _was_full(above[column], cells[column], ends[column]) for column in cells)
+
+
+def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
+    """Lines between the rules of a grid: one row, or a group of rows that rules do not divide."""
+    if len(lines) == 1:
+        return [lines]
+    columns = [_columns(line, borders) for line in lines]
+    ends = _ends(columns, len(borders) + 1)
+    if any(len(cells) < max(ROW_SHARE * len(ends), 2) for cells in columns):
+        return [lines]
+    for column in range(len(ends)):
+        breaks = [(one[column], other[column]) for one, other in pairwise(columns) if column in one and column in other]
+        if breaks and all(_was_full(one, other, ends[column]) for one, other in breaks):
+            return [lines]
+    return [[line] for line in lines] if len(ends) > 2 or len(lines) > 2 else [lines]
+
+
+def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
+    """Lines above the first rule of a table: those with cells that span columns are rows of their own."""
+    parts: list[list[Line]] = []
+    after_spanning = True
+    for line in lines:
+        spanning = any(
+            column_at(part[0].box.left, borders) != column_at(part[-1].box.right, borders) for part in fragments(line)
+        )
+        if after_spanning or spanning:
+            parts.append([line])
+        else:
+            parts[-1].append(line)
+        after_spanning = spanning
+    return parts
+
+
+def _was_full(above: Line, below: Line, end: float) -> bool:
+    """Whether the first word of a cell's line had no room at the end of the line above, which is long enough to have been wrapped."""
+    first, last = below[0], above[-1]
+    if last.box.right - above[0].box.left < WRAPPED_EMS * first.size:
+        return False
+    return last.text.endswith("-") or last.box.right + 0.25 * first.size + first.box.right - first.box.left > end
+
+
+def _ends(columns: Sequence[dict[int, Line]], count: int) -> list[float]:
+    """How far the text of each column reaches."""
+    return [
+        max((words[-1].box.right for cells in columns if (words := cells.get(column))), default=0.0)
+        for column in range(count)
+    ]
+
+
+def _columns(line: Line, borders: Sequence[float]) -> dict[int, Line]:
+    """A line's words by column."""
+    cells: dict[int, Line] = {}
+    for word in line:
+        cells.setdefault(column_at(center(word.box), borders), []).append(word)
+    return cells
+
+
+def _extent(lines: Sequence[Line]) -> tuple[float, float]:
+    boxes = [word.box for line in lines for word in line]
+    return min(box.top for box in boxes), max(box.bottom for box in boxes)
+
+
+def _middle(line: Line) -> float:
+    heights = sorted(middle(word.box) for word in line)
+    return heights[len(heights) // 2]

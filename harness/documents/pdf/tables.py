@@ -1,0 +1,45 @@
+"""Tables of a page: ruled grids, tables between horizontal rules, and words that stand in columns, with their captions."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from common.documents import Table
+from harness.documents.pdf.captions import assign_captions
+from harness.documents.pdf.clusters import around
+from harness.documents.pdf.page import Box, Page
+from harness.documents.pdf.ruled_tables import grids, lined
+from harness.documents.pdf.table_reader import Area, read_table, words_in
+
+
+def find_tables(page: Page) -> list[tuple[Box, Table]]:
+    """The tables of a page and where they are, with their captions, from the top.
+
+    All words in a table's box are its cells' or its caption's.
+    """
+    found: list[tuple[Box, Table]] = []
+    _read(grids(page), page, found)
+    _read(lined(page, [box for box, _ in found]), page, found)
+    boxes = [box for box, _ in found]
+    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
+    captions = assign_captions("table", boxes, outside)
+    named = [
+        (around([box, caption.box]), replace(table, caption=caption.text)) if caption else (box, table)
+        for (box, table), caption in zip(found, captions, strict=True)
+    ]
+    return sorted(((box, replace(table, page=page.number)) for box, table in named), key=lambda pair: pair[0][1::-1])
+
+
+def _read(areas: Iterable[Area], page: Page, found: list[tuple[Box, Table]]) -> None:
+    for area in areas:
+        if any(overlaps(area.box, box) for box, _ in found):
+            continue
+        table = read_table(area, words_in(page.words, area.box))
+        if table:
+            found.append((area.box, table))
+
+
+def overlaps(one: Box, other: Box) -> bool:
+    """Whether two boxes share an area."""
+    return min(one.right, other.right) > max(one.left, other.left) and min(one.bottom, other.bottom) > max(
+        one.top, other.top
+    )

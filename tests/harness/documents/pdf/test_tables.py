@@ -1,0 +1,280 @@
+"""Tables of pages: ruled grids, spanning cells, booktabs, lines of cells, captions; and what is no table."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reportlab.lib import colors
+from reportlab.lib.styles import getSampleStyleSheet
+from reportlab.platypus import Paragraph, Spacer
+from reportlab.platypus import Table as Flowable
+
+from harness.documents.pdf.page import Box, Page, Rule, Word
+from harness.documents.pdf.table_reader import words_in
+from harness.documents.pdf.tables import find_tables
+from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
+
+Rows = tuple[tuple[str, ...], ...]
+RATINGS = (("Model", "Power", "Weight"), ("A1", "12 W", "3.5 kg"), ("B20", "40 W", "7.0 kg"), ("C3", "8 W", "1.2 kg"))
+
+
+def grid(xs: Sequence[float], ys: Sequence[float]) -> list[Rule]:
+    return [rule(xs[0], y, xs[-1], y) for y in ys] + [rule(x, ys[0], x, ys[-1]) for x in xs]
+
+
+def rows_of(one: Page) -> list[Rows]:
+    return [table.rows for _, table in find_tables(one)]
+
+
+def booktabs(left: float = 100.0, top: float = 100.0, rows: Sequence[Sequence[str]] = RATINGS) -> Page:
+    lefts = [left + 100 * column for column in range(len(rows[0]))]
+    right, bottom = left + 100 * len(rows[0]), top + 14 * len(rows) + 4
+    rules = [rule(left, y, right, y) for y in (top, top + 16, bottom)]
+    return page(cells(rows, lefts, top + 3), rules)
+
+
+def prose(left: float, top: float, lines: int, length: int = 9) -> list[Word]:
+    """A column of running text, its lines equally long as in print."""
+    some = [
+        "the",
+        "of",
+        "measured",
+        "device",
+        "and",
+        "when",
+        "it",
+        "power",
+        "supplies",
+        "cover",
+        "not",
+        "before",
+        "reading",
+        "manual",
+        "opened",
+    ]
+    found: list[Word] = []
+    for number in range(lines):
+        line = words(" ".join(some[(number * 5 + at) % len(some)] for at in range(length)), left, top + 12 * number)
+        extra = (left + length * 27 - line[-1].box.right) / (length - 1)
+        for at, word in enumerate(line):
+            shift = extra * at
+            found.append(
+                Word(
+                    word.text,
+                    Box(word.box.left + shift, *word.box[1:2], word.box.right + shift, word.box[3]),
+                    10,
+                    "Serif",
+                    False,
+                    False,
+                )
+            )
+    return found
+
+
+def test_a_full_grid() -> None:
+    one = page(cells(RATINGS, [104, 204, 304], 103, 20), grid([100, 200, 300, 400], [100, 120, 140, 160, 180]))
+    ((box, table),) = find_tables(one)
+    assert table.rows == RATINGS
+    assert (table.header_rows, table.caption, table.page) == (1, "", 1)
+    assert box == pytest.approx((100, 100, 400, 180), abs=1)
+
+
+def test_what_spans_columns_or_rows_stands_in_each_of_its_cells() -> None:
+    rows = (("Model", "Ratings", ""), ("", "Power", "Weight"), ("A1", "12 W", "3.5 kg"), ("B2", "40 W", "7 kg"))
+    rules = [rule(100, y, 400, y) for y in (100, 140, 160, 180)] + [rule(200, 120, 400, 120)]
+    rules += [rule(x, 100, x, 180) for x in (100, 200, 400)] + [rule(300, 120, 300, 180)]
+    one = page(cells(rows, [104, 204, 304], 103, 20), rules)
+    ((_, table),) = find_tables(one)
+    assert table.rows == (("Model", "Ratings", "Ratings"), ("Model", "Power", "Weight"), *rows[2:])
+    assert table.header_rows == 2
+
+
+def test_rules_above_below_and_under_the_header() -> None:
+    ((_, table),) = find_tables(booktabs())
+    assert table.rows == RATINGS
+    assert table.header_rows == 1
+
+
+def test_a_rule_under_a_heading_says_which_columns_it_spans() -> None:
+    rows = (("Model", "Rated", "", "Limits", ""), ("", "Power", "Weight", "Low", "High"), ("A1", "12", "3", "1", "9"))
+    rows = (*rows, ("B2", "13", "4", "2", "8"))
+    lefts = [100, 160, 220, 280, 340]
+    rules = [rule(100, y, 400, y) for y in (100, 133, 165)] + [rule(160, 117, 265, 117), rule(280, 117, 385, 117)]
+    ((_, table),) = find_tables(page(cells(rows, lefts, 104, 16), rules))
+    assert table.rows == (
+        ("Model", "Rated", "Rated", "Limits", "Limits"),
+        ("Model", "Power", "Weight", "Low", "High"),
+        *rows[2:],
+    )
+    assert table.header_rows == 2
+
+
+def test_lines_of_a_cell_are_joined_also_where_a_hyphen_divides_a_word() -> None:
+    rows = (
+        ("Option", "Meaning"),
+        ("speed", "how fast the motor turns|when it is not loaded"),
+        ("mode", "one of the oper-|ating modes above"),
+        ("lamp", "on or off"),
+    )
+    joined = (
+        rows[0],
+        ("speed", "how fast the motor turns when it is not loaded"),
+        ("mode", "one of the operating modes above"),
+        rows[3],
+    )
+    in_grid = page(cells(rows, [104, 204], 103, 20), grid([100, 200, 400], [100, 120, 151, 182, 202]))
+    assert rows_of(in_grid) == [joined]
+
+
+def test_a_wrapped_cell_between_rules_without_lines_between_rows() -> None:
+    rows = (
+        ("Option", "Meaning of the option"),
+        ("speed", "how fast the motor turns in each of the|modes when it is not loaded"),
+        ("mode", "one of the modes that the table above|names"),
+        ("lamp", "on or off"),
+    )
+    one = page(cells(rows, [104, 204], 103, 14), [rule(100, y, 400, y) for y in (100, 117, 182)])
+    ((_, table),) = find_tables(one)
+    assert [row[0] for row in table.rows] == ["Option", "speed", "mode", "lamp"]
+    assert table.rows[1][1] == "how fast the motor turns in each of the modes when it is not loaded"
+
+
+@pytest.mark.parametrize("below", [False, True])
+@pytest.mark.parametrize(
+    "text", ["Table 3: Ratings of the models", "Tab. 3. Ratings", "TABLE IV. Ratings", "Table A.1 Ratings"]
+)
+def test_a_caption_above_or_below_belongs_to_the_table(text: str, below: bool) -> None:
+    one = booktabs()
+    top = 168 if below else 80
+    captioned = page(
+        [*one.words, *words(text, 100, top), *words("Table 3 shows what was measured.", 100, 300)], one.rules
+    )
+    ((box, table),) = find_tables(captioned)
+    assert table.caption == text
+    assert table.rows == RATINGS
+    assert box.top <= top
+    assert box.bottom >= top + 10
+
+
+def test_a_sentence_above_a_table_is_no_caption() -> None:
+    one = booktabs()
+    ((box, table),) = find_tables(page([*words("Table 3 shows the ratings.", 100, 80), *one.words], one.rules))
+    assert table.caption == ""
+    assert box.top >= 99
+
+
+def test_a_caption_of_several_lines() -> None:
+    one = booktabs()
+    lines = [
+        *words("Table 3: Ratings of the models that were", 100, 72),
+        *words("measured at room temperature", 100, 84),
+    ]
+    ((_, table),) = find_tables(page([*lines, *one.words], one.rules))
+    assert table.caption == "Table 3: Ratings of the models that were measured at room temperature"
+
+
+def test_two_tables_side_by_side_have_their_own_captions() -> None:
+    left, right = booktabs(20), booktabs(340, rows=[row[:2] for row in RATINGS])
+    captions = [*words("Table 1: Left", 20, 80), *words("Table 2: Right", 340, 80)]
+    found = find_tables(page([*captions, *left.words, *right.words], [*left.rules, *right.rules]))
+    assert [(table.caption, len(table.rows[0])) for _, table in found] == [("Table 1: Left", 3), ("Table 2: Right", 2)]
+
+
+def test_a_real_page_with_spans_and_paragraphs_in_cells() -> None:
+    style = getSampleStyleSheet()["BodyText"]
+    long = Paragraph("The motor must not run while the cover is open, as its fan would take in dust.", style)
+    data = [["Part", "Values", ""], ["", "low", "high"], ["Fan", "10 V", "12 V"], ["Motor", "230 V", long]]
+    lines = [("GRID", (0, 0), (-1, -1), 0.5, colors.black), ("SPAN", (1, 0), (2, 0)), ("SPAN", (0, 0), (0, 1))]
+    text = [Paragraph("Read this before. " * 30, style), Spacer(1, 20)]
+    ((_, one),) = drawn_pages(story_pdf([*text, Flowable(data, [80, 100, 160], style=lines), *text]))
+    ((_, table),) = find_tables(one)
+    assert table.rows == (
+        ("Part", "Values", "Values"),
+        ("Part", "low", "high"),
+        ("Fan", "10 V", "12 V"),
+        ("Motor", "230 V", "The motor must not run while the cover is open, as its fan would take in dust."),
+    )
+    assert table.header_rows == 2
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        prose(50, 100, 40) + prose(320, 100, 40),
+        [
+            word
+            for n in range(12)
+            for word in words(f"{n}. press the button and wait until it is lit", 60, 100 + 14 * n)
+        ],
+        [word for n in range(9) for word in words(f"{n + 1} Chapter {'. ' * 30} {7 * n}", 60, 100 + 14 * n)],
+        [word for n in range(9) for word in words("E = m c", 200, 100 + 30 * n) + words(f"({n})", 500, 100 + 30 * n)],
+    ],
+    ids=["two columns", "list", "table of contents", "equations"],
+)
+def test_what_is_no_table_between_rules_of_header_and_footer(found: list[Word]) -> None:
+    assert find_tables(page(found)) == []
+    bottom = max(word.box.bottom for word in found) + 4
+    assert find_tables(page(found, [rule(50, 95, 560, 95), rule(50, bottom, 560, bottom)])) == []
+    assert find_tables(page(found, grid([50, 570], [95, bottom]))) == []
+
+
+def test_code_in_a_frame_is_no_table() -> None:
+    code = ["def  f(x):", "x      = 1", "long  = 22", "return  x", "y      = 3", "z      = 4"]
+    found = [
+        Word(
+            part,
+            Box(60 + 6 * line.index(part), 100 + 12 * n, 60 + 6 * (line.index(part) + len(part)), 110 + 12 * n),
+            10,
+            "Courier",
+            False,
+            False,
+        )
+        for n, line in enumerate(code)
+        for part in line.split()
+    ]
+    assert find_tables(page(found, grid([50, 570], [95, 180]))) == []
+
+
+_words = st.builds(
+    lambda text, left, top: words(text, left, top)[0],
+    st.text("abcXYZ019.,-()", min_size=1, max_size=12),
+    st.floats(0, 580).map(lambda x: round(x / 20) * 20.0),
+    st.floats(0, 800).map(lambda y: round(y / 12) * 12.0),
+)
+_rules = st.tuples(
+    st.sampled_from([50, 150, 250, 400]),
+    st.sampled_from([40, 100, 124, 300]),
+    st.sampled_from([60, 200, 400]),
+    st.booleans(),
+).map(
+    lambda spec: (
+        rule(spec[0], spec[1], spec[0] + spec[2], spec[1])
+        if spec[3]
+        else rule(spec[0], spec[1], spec[0], spec[1] + spec[2])
+    )
+)
+
+
+@given(st.lists(_words, max_size=60), st.lists(_rules, max_size=14), st.floats(-20, 20), st.floats(-20, 20))
+@settings(max_examples=150, deadline=None)
+def test_tables_say_only_what_the_page_says_wherever_it_stands(
+    found: list[Word], rules: list[Rule], x: float, y: float
+) -> None:
+    one = page(found, rules)
+    tables = find_tables(one)
+    for box, table in tables:
+        assert len({len(row) for row in table.rows}) == 1
+        inside = _letters(word.text for word in words_in(found, box))
+        cells_ = [_letters([cell]) for row in table.rows for cell in row]
+        assert all(cell <= inside for cell in cells_)  # nothing invented
+        assert set(inside) == set().union(*cells_)  # nothing lost
+    assert [table.rows for _, table in find_tables(moved(one, round(x), round(y)))] == [
+        table.rows for _, table in tables
+    ]
+
+
+def _letters(texts: Iterable[str]) -> Counter[str]:
+    """Letters without those that joining lines may take away."""
+    return Counter(letter for text in texts for letter in text if letter not in " -")

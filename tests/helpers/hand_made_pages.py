@@ -1,0 +1,86 @@
+"""Pages of words and rules as a PDF reader gives them, typed by hand or read from files that reportlab makes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+from harness.documents.pdf.page import Box, Page, Rule, Word
+
+CHARACTER = 5.0  # points that a character of a 10-point font takes
+HEIGHT = 10.0
+
+
+def words(
+    text: str, left: float, top: float, bold: bool = False, size: float = HEIGHT, font: str = "Serif"
+) -> list[Word]:
+    """A line's words with blanks of a quarter of the font size between them."""
+    found, at = [], left
+    for number, part in enumerate(text.split()):
+        width = len(part) * CHARACTER * size / HEIGHT * (0.94 + 0.03 * ((len(part) + number) % 5))  # no monospaced font
+        found.append(Word(part, Box(at, top, at + width, top + size), size, font, bold, False))
+        at += width + 0.25 * size
+    return found
+
+
+def cells(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float = 14.0) -> list[Word]:
+    """Words of cells, each row `pitch` points under the one before; "|" divides the lines of a cell, 11 points apart."""
+    found: list[Word] = []
+    for row in rows:
+        for text, left in zip(row, lefts, strict=True):
+            for number, line in enumerate(text.split("|")):
+                found += words(line, left, top + 11 * number)
+        top += pitch + 11 * max(text.count("|") for text in row)
+    return found
+
+
+def rule(left: float, top: float, right: float, bottom: float) -> Rule:
+    """A rule half a point thick."""
+    if bottom - top < right - left:
+        return Rule(Box(left, top - 0.25, right, top + 0.25))
+    return Rule(Box(left - 0.25, top, left + 0.25, bottom))
+
+
+def page(words: Sequence[Word], rules: Sequence[Rule] = (), **more: Any) -> Page:
+    """An A4 page."""
+    return Page(1, 595.0, 842.0, tuple(words), tuple(rules), **more)
+
+
+def moved(one: Page, x: float, y: float) -> Page:
+    """A page with all that is on it moved."""
+
+    def move(box: Box) -> Box:
+        return Box(box.left + x, box.top + y, box.right + x, box.bottom + y)
+
+    return replace(
+        one,
+        words=tuple(replace(word, box=move(word.box)) for word in one.words),
+        rules=tuple(Rule(move(rule.box)) for rule in one.rules),
+        fills=tuple(map(move, one.fills)),
+        bitmaps=tuple(map(move, one.bitmaps)),
+        drawings=tuple(map(move, one.drawings)),
+    )
+
+
+def drawn_pages(data: bytes) -> list[tuple[Any, Page]]:
+    """The pages of a PDF file: as pdfium opens them, and their record."""
+    import pypdfium2
+
+    from harness.documents.pdf.drawn_objects import drawn_objects
+    from harness.documents.pdf.read_page import read_page
+
+    pages = []
+    for number, opened in enumerate(pypdfium2.PdfDocument(data), 1):
+        rules, fills, bitmaps, drawings = drawn_objects(opened)
+        read = replace(read_page(opened, number), rules=rules, fills=fills, bitmaps=bitmaps, drawings=drawings)
+        pages.append((opened, read))
+    return pages
+
+
+def story_pdf(story: list[Any], **template: Any) -> bytes:
+    """A PDF file of reportlab's flowables."""
+    from reportlab.platypus import SimpleDocTemplate
+
+    data = BytesIO()
+    SimpleDocTemplate(data, **template).build(story)
+    return data.getvalue()
