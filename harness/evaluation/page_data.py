@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.answer_metrics import has_answer
-from common.documents import citation
 from common.records import Answer, Passage, Question
 
 QUESTIONS_PER_BLOCK = 100
@@ -98,9 +97,7 @@ class _Passages:
         """Title, text, and a line of labels."""
         for id_, (_, passage) in self.found.items():
             origin = {"source": passage.source} if passage.source else {}
-            cited = citation(passage)
-            about = {"document": cited, "image": (passage.metadata or {}).get("image")} if cited else passage.labels
-            yield passage.title, passage.text, _words({"id": id_, **about, **origin}, {})
+            yield passage.title, passage.text, _words({"id": id_, **passage.labels, **origin}, {})
 
 
 def _details(

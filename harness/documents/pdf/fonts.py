@@ -16,7 +16,7 @@ _BOLD = re.compile(
 _ITALIC = re.compile(r"ital|obli|slant|kursiv|[-,]b?(?:i|it)$", re.IGNORECASE)
 _MONOSPACED = re.compile(
     r"mono(?!type)|courier|consol|typewriter|menlo|fixed|terminal|inconsolata|source ?code|fira ?code|cascadia|"
-    r"nimbusmon|(?<![a-z])(?:tt|hack)(?![a-z])",
+    r"nimbusmon|(?<![a-z])(?:tt|hack)(?![a-z])|tt\d*$",
     re.IGNORECASE,
 )
 

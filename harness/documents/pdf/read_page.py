@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from harness.documents.pdf.characters import Character, characters, origin
+from harness.documents.pdf.drawn_objects import drawn_objects
 from harness.documents.pdf.page import Box, Page, Word
 from harness.documents.pdf.placement import Matrix, placement, visible_area
 from harness.documents.pdf.word_text import word_text
@@ -38,9 +39,9 @@ def read_page(page: "PdfPage", number: int) -> Page:
         found = [_word(text, run, placed) for run in _runs(characters(text, placed))]
     finally:
         text.close()
-    words = [(word, shown) for word, shown in found if word.text and _inside(word.box, area)]
-    seen = [word for word, shown in words if shown] or [word for word, _ in words]
-    return Page(number, area.right, area.bottom, tuple(_without_doubles(_real_sizes(seen))))
+    shown = [item for item in found if item.word.text and _inside(item.word.box, area)]
+    seen = [item for item in shown if item.visible] or shown
+    return Page(number, area.right, area.bottom, tuple(_without_doubles(_sized(seen))), *drawn_objects(page))
 
 
 def _runs(letters: Iterable[Character | None]) -> Iterator[list[Character]]:
@@ -65,8 +66,17 @@ def _apart(one: Character, other: Character) -> bool:
     return gap > _GAP * size
 
 
-def _word(text: "PdfTextPage", run: list[Character], placed: Matrix) -> tuple[Word, bool]:
-    """A word of its characters, and whether it is visible."""
+@dataclass(slots=True)
+class _Found:
+    """A word before it is known whether its font's size is what it seems to be."""
+
+    word: Word
+    baseline: float  # from the page's top
+    visible: bool
+
+
+def _word(text: "PdfTextPage", run: list[Character], placed: Matrix) -> _Found:
+    """A word of its characters; its box is its ink."""
     styles = [letter.style for letter in run]
     style = max(dict.fromkeys(styles), key=styles.count)
     ink = placed.box(
@@ -75,14 +85,10 @@ def _word(text: "PdfTextPage", run: list[Character], placed: Matrix) -> tuple[Wo
         max(letter.right for letter in run),
         max(letter.top for letter in run),
     )
-    box = ink
-    if style.upright and style.size >= _LEAST_SIZE:
-        first = next(letter for letter in run if letter.style == style)
-        baseline = placed.point(*origin(text, first.position))[1]
-        box = Box(ink.left, baseline - ASCENT * style.size, ink.right, baseline + DESCENT * style.size)
+    first = next(letter for letter in run if letter.style == style)
     letters = [(letter.text, letter.left, letter.right) for letter in run]
-    word = Word(word_text(letters), box, style.size, style.font, style.bold, style.italic, style.upright, style.color)
-    return word, style.visible
+    word = Word(word_text(letters), ink, style.size, style.font, style.bold, style.italic, style.upright, style.color)
+    return _Found(word, placed.point(*origin(text, first.position))[1], style.visible)
 
 
 def _inside(box: Box, area: Box) -> bool:
@@ -91,14 +97,21 @@ def _inside(box: Box, area: Box) -> bool:
     return area.left <= x <= area.right and area.top <= y <= area.bottom
 
 
-def _real_sizes(words: Sequence[Word]) -> list[Word]:
-    """Words of fonts whose size is hidden (see `_LEAST_SIZE`) with a size estimated from the height of their ink."""
+def _sized(found: Sequence[_Found]) -> list[Word]:
+    """Words with boxes by their baselines and sizes; hidden sizes (see `_LEAST_SIZE`) are estimated from the height of the ink."""
     heights = defaultdict(list)
-    for word in words:
-        if word.size < _LEAST_SIZE:
-            heights[word.font, word.size].append(word.box.bottom - word.box.top)
+    for item in found:
+        if item.word.size < _LEAST_SIZE:
+            heights[item.word.font, item.word.size].append(item.word.box.bottom - item.word.box.top)
     sizes = {font: median(values) / _CAPITAL for font, values in heights.items()}
-    return [replace(word, size=sizes[word.font, word.size]) if word.size < _LEAST_SIZE else word for word in words]
+    words = []
+    for item in found:
+        word, ink = item.word, item.word.box
+        size = sizes.get((word.font, word.size), word.size)
+        above_below = (item.baseline - ASCENT * size, item.baseline + DESCENT * size)
+        box = Box(ink.left, above_below[0], ink.right, above_below[1]) if word.upright else ink
+        words.append(replace(word, size=size, box=box))
+    return words
 
 
 def _without_doubles(words: Sequence[Word]) -> Iterator[Word]:

@@ -28,6 +28,7 @@ from harness.documents.pdf.fonts import base_name, is_bold, is_italic, is_monosp
         ("CMSLTT10", False, True, True),
         ("CMTT9", False, False, True),
         ("SFBX1095", True, False, False),
+        ("t1xtt", False, False, True),
         ("LiberationMono", False, False, True),
         ("FuturaStd-Heavy", True, False, False),
     ],

@@ -1,0 +1,150 @@
+"""Reading order of a page: pieces of text in columns are read down a column, all others row by row.
+
+A gutter is a vertical strip that separates two columns of running text.  Rows that cross it (titles, wide figures) divide the page into
+bands, which are read from the top to the bottom; in a band the left column is read before the right one, and each may have gutters again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import mean, median
+from typing import NamedTuple
+
+from harness.documents.pdf.page import Box
+
+_LEAST_ROWS = 3  # of a column
+_LEAST_FILLED = 0.45  # of a column's width, by its mean row: labels and numbers beside text fill less
+_LEAST_BESIDE_PROSE = 0.25  # the same beside a column that is filled to `_PROSE_FILLED` and has about as many rows
+_PROSE_FILLED, _PROSE_ROWS, _PROSE_SHARE = 0.75, 8, 0.6
+_LEAST_SHARE = 0.35  # of the wider column's width that the narrower one has
+_LEAST_EMS = 14.0  # of a column's width, in heights of a row
+_LEAST_BESIDE, _LEAST_BESIDE_INSIDE = (
+    0.15,
+    0.6,
+)  # of all rows that stand beside a page's gutter, and beside one inside a column
+_MOST_DEPTH = 3  # gutters inside columns
+_MOST_PIECES = 3000  # of a page; a fuller one is read row by row
+
+
+class Piece(NamedTuple):
+    """What is put in order: a run of words, a table or an image."""
+
+    box: Box
+    running: bool = True  # whether it may be evidence of columns; code is not, which has gaps of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Pieces that are read row by row, and the edges of their column."""
+
+    pieces: tuple[int, ...]  # which, from the top
+    left: float
+    right: float
+
+
+@dataclass(slots=True)
+class _Band:
+    """Rows between others; in a divided band what stands left and right of the gutter, else all on the left."""
+
+    divided: bool
+    left: list[int] = field(default_factory=list)
+    right: list[int] = field(default_factory=list)
+
+
+def reading_order(pieces: Sequence[Piece]) -> list[Region]:
+    """The regions of a page in reading order; each piece is in one of them.  The order of `pieces` does not count."""
+    if not pieces:
+        return []
+    members = sorted(range(len(pieces)), key=lambda at: (pieces[at].box.top, pieces[at].box))
+    return _split(pieces, members, 0 if len(pieces) <= _MOST_PIECES else _MOST_DEPTH)
+
+
+def rows(boxes: Sequence[Box]) -> list[list[int]]:
+    """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
+    found: list[list[int]] = []
+    for at in sorted(range(len(boxes)), key=lambda at: (boxes[at].top, boxes[at])):
+        box = boxes[at]
+        first = boxes[found[-1][0]] if found else box
+        least = 0.5 * min(box.bottom - box.top, first.bottom - first.top)
+        if found and min(first.bottom, box.bottom) - box.top > least:
+            found[-1].append(at)
+        else:
+            found.append([at])
+    return found
+
+
+def _split(pieces: Sequence[Piece], members: Sequence[int], depth: int) -> list[Region]:
+    """Regions of some pieces, which are sorted from the top."""
+    boxes = [pieces[at].box for at in members]
+    left, right = min(box.left for box in boxes), max(box.right for box in boxes)
+    gutter = _gutter(pieces, members, _LEAST_BESIDE_INSIDE if depth else _LEAST_BESIDE) if depth < _MOST_DEPTH else None
+    if gutter is None:
+        return [Region(tuple(members), left, right)]
+    regions: list[Region] = []
+    for band in _bands(pieces, members, gutter):
+        if not band.divided:
+            regions.append(Region(tuple(band.left), left, right))
+            continue
+        for side, edges in ((band.left, (left, gutter)), (band.right, (gutter, right))):
+            inner = _split(pieces, side, depth + 1) if side else []
+            regions += [Region(inner[0].pieces, *_edges(boxes, edges))] if len(inner) == 1 else inner
+    return regions
+
+
+def _edges(boxes: Sequence[Box], column: tuple[float, float]) -> tuple[float, float]:
+    """The edges of what stands in a column."""
+    inside = [box for box in boxes if column[0] <= box.left and box.right <= column[1]]
+    return min(box.left for box in inside), max(box.right for box in inside)
+
+
+def _bands(pieces: Sequence[Piece], members: Sequence[int], gutter: float) -> list[_Band]:
+    """From the top: rows across the gutter, and rows beside it."""
+    bands: list[_Band] = []
+    for row in rows([pieces[at].box for at in members]):
+        divided = all(not pieces[members[at]].box.left < gutter < pieces[members[at]].box.right for at in row)
+        if not bands or bands[-1].divided != divided:
+            bands.append(_Band(divided))
+        for at in row:
+            right = divided and pieces[members[at]].box.left >= gutter
+            (bands[-1].right if right else bands[-1].left).append(members[at])
+    return bands
+
+
+def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> float | None:
+    """The left edge of the column beside which most rows of running text stand; None if there is none.
+
+    Args:
+        pieces: All pieces.
+        members: Those that a gutter may divide.
+        share: Of their rows that must stand beside it.
+    """
+    starts: dict[int, list[float]] = {}
+    for at in members:
+        left = pieces[at].box.left
+        starts.setdefault(round(left / 4), []).append(left)
+    candidates = sorted({min(found) for found in starts.values() if len(found) >= _LEAST_ROWS})
+    best, most = None, max(1.0, share * len(rows([pieces[at].box for at in members])))
+    for gutter in candidates[1:]:
+        beside = sum(_columns(pieces, band) for band in _bands(pieces, members, gutter) if band.divided)
+        if beside >= most and (best is None or beside > most):
+            best, most = gutter, beside
+    return best
+
+
+def _columns(pieces: Sequence[Piece], band: _Band) -> int:
+    """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
+    widths, counts, filled = [], [], []
+    for side in (band.left, band.right):
+        text = [pieces[at].box for at in side if pieces[at].running]
+        if len(text) < max(1, 0.5 * len(side)):
+            return 0
+        drawn = rows(text)
+        width = max(box.right for box in text) - min(box.left for box in text)
+        if len(drawn) < _LEAST_ROWS or width < _LEAST_EMS * median(box.bottom - box.top for box in text):
+            return 0
+        widths.append(width)
+        counts.append(len(drawn))
+        filled.append(mean(sum(text[at].right - text[at].left for at in row) for row in drawn) / width)
+    if min(widths) < _LEAST_SHARE * max(widths):
+        return 0
+    prose = max(filled) >= _PROSE_FILLED and min(counts) >= max(_PROSE_ROWS, _PROSE_SHARE * max(counts))
+    return min(counts) if min(filled) >= (_LEAST_BESIDE_PROSE if prose else _LEAST_FILLED) else 0

@@ -1,0 +1,104 @@
+"""Numbers that headings begin with: 2.3, Chapter 4, Appendix B, IV., A.1, (a)."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["part", "arabic", "roman", "letter", "small letter"]
+_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_PART = r"part|teil|partie|parte"
+_CHAPTER = r"chapter|kapitel|chapitre|cap[ií]tulo|section|appendix|anhang|annexe?|ap[eé]ndice"
+_NAMED = re.compile(
+    rf"(?P<name>{_PART}|{_CHAPTER})\s+(?P<value>\d{{1,3}}|[IVXLC]+|[A-Z](?:\.\d+)*|{'|'.join(_WORDS)})(?=$|[\s.:,\u2013\u2014-])[.:]?\s*",
+    re.IGNORECASE,
+)
+_DOTTED = re.compile(r"(?:§\s*)?(?P<value>(?:\d{1,3}|[A-Z])(?:\.\d{1,3})+)[.):]?(?=\s+\S)\s+")
+_ARABIC = re.compile(r"(?:§\s*)?(?P<value>\d{1,3})(?:[.):]|(?=\s))\s+(?=[^\W\d]|[\"\u201c\u2018'(])")
+_ROMAN_NUMBER = re.compile(r"(?P<value>[IVXLC]+)[.:)]\s+(?=\S)")
+_LETTER = re.compile(r"(?P<value>[A-Z])(?P<mark>[.:)]?)\s+(?=\S)")
+_SMALL = re.compile(r"\(?(?P<value>[a-z])[.)]\s+(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A heading's number.  `kind` is that of its first value: "A.1" is a letter of two values."""
+
+    kind: Kind
+    values: tuple[int, ...]
+    length: int  # characters of the text that the number takes, with the blank after it
+    sure: bool = True  # whether it cannot be a word: "A Journal" may begin with one
+
+    @property
+    def depth(self) -> int:
+        """How many values it has."""
+        return len(self.values)
+
+
+def roman(text: str) -> int | None:
+    """The value of a Roman numeral of either case; None if it is none."""
+    upper = text.upper()
+    if not re.fullmatch(r"(?:C{1,3})?(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})", upper) or not upper:
+        return None
+    values = [_ROMAN[letter] for letter in upper]
+    return sum(-v if v < max(values[at:]) else v for at, v in enumerate(values))
+
+
+def number_of(text: str) -> Number | None:
+    """The number that a text begins with."""
+    if match := _NAMED.match(text):
+        return _named(match)
+    if match := _DOTTED.match(text):
+        first, *rest = match["value"].split(".")
+        values = (int(first) if first.isdigit() else ord(first) - 64, *map(int, rest))
+        return Number("arabic" if first.isdigit() else "letter", values, match.end())
+    if match := _ARABIC.match(text):
+        return Number("arabic", (int(match["value"]),), match.end())
+    if (match := _ROMAN_NUMBER.match(text)) and (value := roman(match["value"])) and match["value"] not in ("C", "L"):
+        return Number("roman", (value,), match.end())
+    if match := _LETTER.match(text):
+        return Number("letter", (ord(match["value"]) - 64,), match.end(), sure=bool(match["mark"]))
+    if match := _SMALL.match(text):
+        return Number("small letter", (ord(match["value"]) - 96,), match.end())
+    return None
+
+
+def _named(match: re.Match[str]) -> Number | None:
+    """A number after a word such as Chapter."""
+    text = match["value"]
+    rest: tuple[int, ...] = ()
+    kind: Kind = "arabic"
+    if text.lower() in _WORDS:
+        value: int | None = _WORDS.index(text.lower()) + 1
+    elif text.isdigit():
+        value = int(text)
+    elif (
+        (value := roman(text)) is not None
+        and text.isupper()
+        and not re.match("app|anh|ann|ap", match["name"], re.IGNORECASE)
+    ):
+        pass
+    elif text[0].isupper():
+        kind, value, rest = "letter", ord(text[0]) - 64, tuple(map(int, text.split(".")[1:]))
+        if len(text.split(".")[0]) > 1:
+            return None
+    else:
+        return None
+    if value is None:
+        return None
+    if re.fullmatch(_PART, match["name"], re.IGNORECASE):
+        kind = "part"
+    return Number(kind, (value, *rest), match.end())
+
+
+def follows(number: Number, before: Number) -> bool:
+    """Whether a number is the next one after another of the same kind: 2.3 after 2.2, 2.2.4, 2 (as 2.1) or 1.9 (as 2 or 2.1)."""
+    if number.kind != before.kind:
+        return False
+    shared = number.values[: before.depth]
+    if number.depth > before.depth:
+        return shared == before.values and set(number.values[before.depth :]) <= {1}
+    return (
+        number.values[:-1] == before.values[: number.depth - 1]
+        and number.values[-1] == before.values[number.depth - 1] + 1
+    )
