@@ -2,7 +2,7 @@
 
     index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own sha256
     passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
-    vectors.* or bm25/   the files that `harness.retrievers.dense` or `harness.retrievers.bm25` search
+    vectors.*, bm25/ or keywords.jsonl   what `harness.retrievers.dense`, `.bm25` or `.keywords` searches
 
 The recipe identifies an index: it holds everything that determines the content (kind, corpus, text format, encoder or
 analyser, parameters), so equal recipes give equal indexes."""
@@ -29,7 +29,7 @@ FORMAT = 1  # version of the folder format; increase it when older code could no
 INDEX = OutputFolder(
     "`infer.py index`",
     "an index",
-    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*"),
+    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl"),
 )
 
 Verify = Literal["full", "size", "off"]
@@ -55,7 +55,7 @@ def recipe_of(kind: str, corpus: Corpus, **parts: object) -> dict:
     """The recipe of an index.
 
     Args:
-        kind: `bm25` or `dense`.
+        kind: `bm25`, `dense` or `keywords`.
         corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
         parts: Everything else that determines the content, JSON types only.
     """
@@ -157,7 +157,7 @@ def open_index(
 
     Args:
         folder: The index folder.
-        kind: Required kind, `bm25` or `dense`; None accepts both.
+        kind: Required kind, `bm25`, `dense` or `keywords`; None accepts all.
         verify_files: `full` checks every file's sha256 (about 1 GB/s), `size` only its size, `off` nothing.
         expect_corpus: Required corpus fingerprint; None accepts any.
 

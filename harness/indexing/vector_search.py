@@ -265,6 +265,16 @@ class Vectors:
                 return results
             open_rows, wanted = np.array(unsettled), min(8 * wanted, self._max_candidates)
 
+    def similarities(self, query_D: np.ndarray) -> np.ndarray:
+        """Inner product of every vector with a query, float64 (N,), with the same sums as `search`."""
+        blocks = range(0, len(self), _BLOCK)
+        return np.concatenate([self._inner(self.vectors_ND[start : start + _BLOCK], query_D) for start in blocks])
+
+    @staticmethod
+    def _inner(vectors_CD: np.ndarray, query_D: np.ndarray) -> np.ndarray:
+        # row sums instead of a BLAS product, whose last bits depend on a row's place in the matrix
+        return (vectors_CD.astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
+
     def _candidates(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
         """Positions of the nearest vectors, (Q, wanted); -1 if an approximate index found fewer."""
         if self._index is not None:
@@ -289,8 +299,7 @@ class Vectors:
         """The k best candidates, and whether more candidates cannot change them: if the last candidate ties with the
         k-th, a vector with the same score and a lower position may be missing."""
         positions = candidates[candidates >= 0]
-        # row sums instead of a BLAS product, whose last bits depend on a row's place in the matrix
-        scores = (self.vectors_ND[positions].astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
+        scores = self._inner(self.vectors_ND[positions], query_D)
         order = np.lexsort((positions, -scores))
         settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _TIE_TOLERANCE * abs(scores[order[0]])
         return [(int(positions[i]), float(scores[i])) for i in order[:k]], bool(settled) or len(order) < len(candidates)

@@ -197,6 +197,13 @@ class Bm25Retriever:
         word_ids = self._engine.get_tokens_ids(self.words(query))
         return self._best(self._engine.get_scores_from_ids(word_ids), k, read) if word_ids else []
 
+    def scores(self, query: str) -> np.ndarray:
+        """The score of every passage of the index, float64 (N,)."""
+        word_ids = self._engine.get_tokens_ids(self.words(query))
+        if not word_ids:
+            return np.zeros(self.index.passages)
+        return np.asarray(self._engine.get_scores_from_ids(word_ids), dtype=np.float64)
+
     def _best(self, scores_N: np.ndarray, k: int, read: dict[int, Passage]) -> list[Ranked]:
         """The best passages; `read` holds those that earlier queries of the call found: parsing one takes longer than finding it."""
         positions = best(scores_N, k)

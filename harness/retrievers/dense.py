@@ -262,6 +262,10 @@ class DenseRetriever:
             for hits in self._vectors.search(queries_QD, k)
         ]
 
+    def similarities(self, query_D: "np.ndarray") -> "np.ndarray":
+        """Inner product of a query vector with every passage of the index, float64 (N,)."""
+        return self._vectors.similarities(query_D)
+
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k nearest passages of each query, best first; ties in the order of the corpus.
 

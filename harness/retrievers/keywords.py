@@ -1,0 +1,145 @@
+"""Keyword matching, the third route of HiQA: passages by the number of the query's critical keywords that they contain."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.checks import check_at_least, check_share
+from common.errors import ArtifactError, DataError
+from common.files import scratch_folder, write_text
+from common.progress import say, track
+from common.records import Passage, Ranked
+from common.seals import fingerprint
+from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
+from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
+from harness.retrievers.bm25 import best
+from harness.runtime.memory_needs import RAM, Memory, Need
+
+KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
+
+
+def build_keywords(
+    passages: Iterable[Passage],
+    out: Path,
+    most_share: float = 0.2,
+    given: Path | None = None,
+    recognizer: EntityRecognizer | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Build a keyword index folder, unless it is up to date.
+
+    Args:
+        passages: The corpus; of passages with the same id only the first is indexed.
+        out: The index folder.
+        most_share: A name in a greater share of the passages is no critical keyword.
+        given: File of further keywords, one a line.
+        recognizer: Finds names; None: by patterns.
+        overwrite: Whether an index of another recipe may be replaced.
+
+    Raises:
+        UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
+        DataError: If the corpus is empty or has no keyword, or the file of keywords has none.
+        ArtifactError: If writing to disk fails.
+    """
+    check_share(most_share=most_share)
+    recognizer = recognizer or Patterns()
+    own = _given(given)
+    with INDEX.locked(out), scratch_folder(out) as staging:
+        corpus = write_passages(staging, track(passages, None, "reading passages"))
+        recipe = recipe_of("keywords", corpus, most_share=most_share, given=fingerprint(own), **recognizer.recipe)
+        if is_built(out, recipe, overwrite):
+            return
+        store = PassageStore(staging)
+        texts = (indexed_text(passage) for passage in track(store, len(store), "finding keywords"))
+        found = critical_keywords(texts, recognizer, most_share, own)
+        if not found:
+            raise DataError("The corpus has no critical keyword. Give some in a file: --keywords FILE, one a line.")
+        rows = (
+            json.dumps({"keyword": " ".join(keyword), "passages": positions}, ensure_ascii=False)
+            for keyword, positions in found.items()
+        )
+        text = "\n".join(rows) + "\n"
+        write_index(out, recipe, len(store), staging, lambda folder: write_text(folder / KEYWORDS, text), [])
+    say(f"{out}: index of {len(found):,} critical keywords of {corpus.passages:,} passages.")
+
+
+def _given(path: Path | None) -> list[str]:
+    """The keywords in a file, in alphabetical order."""
+    if path is None:
+        return []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: the keywords cannot be read ({error}). Give a UTF-8 text file, one a line."
+        ) from error
+    found = sorted({" ".join(keyword) for line in lines if (keyword := as_keyword(line))})
+    if not found:
+        raise DataError(f"{path} has no keyword: give one a line, or omit --keywords.")
+    return found
+
+
+class KeywordRetriever:
+    """Retrieves passages by the number of distinct critical keywords of the query that they contain.
+
+    Args:
+        index: Folder that `infer.py index --kind keywords` wrote.
+        verify: How its files are verified: `full`, `size` or `off`.
+        expect_corpus: Required corpus fingerprint; None accepts any.
+
+    Raises:
+        MissingInputError: If there is no such folder.
+        ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another corpus.
+    """
+
+    def __init__(self, index: Path, verify: Verify = "full", expect_corpus: str | None = None) -> None:
+        self.index = open_index(Path(index), "keywords", verify, expect_corpus)
+        self._passages = PassageStore(self.index.folder)
+        self._postings: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        try:
+            with (self.index.folder / KEYWORDS).open(encoding="utf-8") as file:
+                for line in file:
+                    row = json.loads(line)
+                    self._postings[tuple(row["keyword"].split(" "))] = np.array(row["passages"], dtype=np.int64)
+        except (OSError, ValueError, KeyError) as error:
+            raise ArtifactError(
+                f"{self.index.folder / KEYWORDS} cannot be read ({error}). Build the index again."
+            ) from error
+        self._matcher = KeywordMatcher(self._postings)
+        say(f"{index}: {self.index.passages:,} passages, {len(self._postings):,} critical keywords.")
+
+    @staticmethod
+    def memory(index: Path) -> Memory:
+        """The keywords and their passages."""
+        folder = Path(index)
+        open_index(folder, "keywords", "size")
+        size = (folder / KEYWORDS).stat().st_size + (folder / OFFSETS).stat().st_size
+        return Memory((Need(f"keywords of {folder}", RAM, index=2 * size, mapped=(folder / PASSAGES).stat().st_size),))
+
+    def keywords(self, query: str) -> list[str]:
+        """The critical keywords of a query, in lower case."""
+        return [" ".join(keyword) for keyword in self._matcher.longest(query)]
+
+    def scores(self, query: str) -> NDArray[np.float64]:
+        """|C| of every passage of the index, (N,)."""
+        counts_N = np.zeros(self.index.passages)
+        for keyword in self._matcher.longest(query):
+            counts_N[self._postings[keyword]] += 1
+        return counts_N
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k passages with the most keywords of each query, ties in the order of the corpus; none without a keyword.
+
+        Raises:
+            UserError: If k is below 1.
+        """
+        check_at_least(1, k=k)
+        found = []
+        for query in queries:
+            counts_N = self.scores(query)
+            found.append([Ranked(self._passages[place], float(counts_N[place])) for place in best(counts_N, k)])
+        return found

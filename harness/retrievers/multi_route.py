@@ -1,0 +1,138 @@
+"""HiQA's multi-route retrieval (Eq. 2): vector similarity, BM25 and critical keywords, each over the whole index, in one score.
+
+    score(d) = alpha * s_v(d) + (1 - alpha) * s_r(d) + beta * log(1 + |C|)
+
+with s_v the cosine or inner product of query and passage, s_r the BM25 score, both scaled to [0, 1] over the candidates of the query
+(`scaling`), and |C| the number of the query's critical keywords in d.
+
+Shape legend: Q queries, N passages of the index, C candidates.
+"""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.checks import check_at_least, check_choice, check_share
+from common.records import Passage, Ranked
+from harness.indexing.passage_store import PassageStore
+from harness.interfaces import Retriever
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.corpora import check_same_corpus
+from harness.retrievers.dense import DenseRetriever
+from harness.retrievers.fusion import Scaling
+from harness.retrievers.keywords import KeywordRetriever
+from harness.retrievers.route_weights import weights_of_collection
+from harness.runtime.memory_needs import Memory
+
+Scores = NDArray[np.float64]
+
+
+def combined(
+    vector_C: Scores, words_C: Scores, keywords_C: Scores, alpha: float, beta: float, scaling: Scaling = "min_max"
+) -> Scores:
+    """Eq. 2 for the candidates of one query, (C,).
+
+    Args:
+        vector_C: Similarity of the vectors.
+        words_C: BM25 score.
+        keywords_C: |C|, number of the query's critical keywords.
+        alpha: 0 to 1.
+        beta: At least 0.
+        scaling: `min_max` scales the first two to [0, 1], to 0 where all are equal; `raw` does not scale.
+    """
+    scale = _min_max if scaling == "min_max" else np.asarray
+    return alpha * scale(vector_C) + (1 - alpha) * scale(words_C) + beta * np.log1p(keywords_C)
+
+
+def _min_max(scores_C: Scores) -> Scores:
+    low, high = scores_C.min(), scores_C.max()
+    return (scores_C - low) / (high - low) if high > low else np.zeros_like(scores_C)
+
+
+class MultiRouteRetriever:
+    """Retrieves by three routes over indexes of the same corpus (HiQA, Eq. 2).
+
+    Args:
+        dense: The vectors' route.
+        words: BM25's route.
+        keywords: The keywords' route; None: without it.
+        alpha: Weight of the vectors against BM25, 0 to 1; None: by the collection's structure (`route_weights`).
+        beta: Weight of the keywords, at least 0; None: by the number of documents and their pages (`route_weights`).
+        candidates: Best passages of each route that are candidates; None: all of the index.
+        scaling: `min_max` over a query's candidates, or `raw`.
+
+    Raises:
+        UserError: If a value is out of range.
+        ArtifactError: If the indexes are of different corpora.
+    """
+
+    def __init__(
+        self,
+        dense: DenseRetriever,
+        words: Bm25Retriever,
+        keywords: KeywordRetriever | None = None,
+        alpha: float | None = None,
+        beta: float | None = None,
+        candidates: int | None = None,
+        scaling: Scaling = "min_max",
+    ) -> None:
+        self.check_options(alpha, beta, candidates, scaling)
+        self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
+        check_same_corpus(self.retrievers)
+        self.dense, self.words, self.keywords = dense, words, keywords
+        self.index, self.candidates, self.scaling = dense.index, candidates, scaling
+        self._passages, self._read = PassageStore(self.index.folder), dict[int, Passage]()
+        by_rule = weights_of_collection(self._passages) if alpha is None or beta is None else (0.0, 0.0)
+        self.alpha = by_rule[0] if alpha is None else alpha
+        self.beta = by_rule[1] if beta is None else beta
+        self.facts = [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {scaling}."]
+
+    @staticmethod
+    def check_options(alpha: float | None, beta: float | None, candidates: int | None, scaling: str) -> None:
+        """Raise UserError if a value is out of range."""
+        check_share(alpha=alpha)
+        check_at_least(0, beta=beta)
+        check_at_least(1, candidates=candidates)
+        check_choice(get_args(Scaling), scaling=scaling)
+
+    @staticmethod
+    def memory() -> Memory:
+        """Nothing but its retrievers."""
+        return Memory()
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The k best passages of each query, best first; ties in the order of the corpus.
+
+        Raises:
+            UserError: If k is below 1.
+        """
+        check_at_least(1, k=k)
+        asked = [query for query in dict.fromkeys(queries) if query.strip()]
+        vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True)) if asked else {}
+        return [self._best(query, vectors[query], k) if query in vectors else [] for query in queries]
+
+    def _best(self, query: str, query_D: NDArray[np.float32], k: int) -> list[Ranked]:
+        vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
+        keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
+        places_C = self._candidates([vector_N, words_N, keywords_N])
+        scores_C = combined(
+            vector_N[places_C], words_N[places_C], keywords_N[places_C], self.alpha, self.beta, self.scaling
+        )
+        order = np.lexsort((places_C, -scores_C))[:k]
+        for place in places_C[order].tolist():
+            if place not in self._read:
+                self._read[place] = self._passages[place]
+        return [
+            Ranked(self._read[place], score)
+            for place, score in zip(places_C[order].tolist(), scores_C[order].tolist(), strict=True)
+        ]
+
+    def _candidates(self, routes: Sequence[Scores]) -> NDArray[np.int64]:
+        """Positions of the candidates, in order: those with the greatest scores of each route."""
+        count = len(routes[0])
+        if self.candidates is None or self.candidates >= count:
+            return np.arange(count)
+        first = [np.argsort(-scores_N, kind="stable")[: self.candidates] for scores_N in routes]
+        return np.unique(np.concatenate(first))

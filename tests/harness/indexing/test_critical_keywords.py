@@ -1,0 +1,65 @@
+"""Critical keywords: which names of a corpus are found, and where; brute force beside the matcher."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from common.words import words_of
+from harness.indexing.critical_keywords import KeywordMatcher, Patterns, as_keyword, critical_keywords
+
+WORDS = st.lists(st.sampled_from("ab c"), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Clean the Alto Pump 300 with care.", {"Alto Pump 300"}),  # the first word of a sentence alone is no name
+        ("Order part CA-IF1051S or A100.", {"CA-IF1051S", "A100"}),
+        ("It takes 12V, 5.5 kg and the 3rd screw.", set()),
+        ("The EMC rules hold.", {"EMC", "The EMC"}),  # the corpus decides
+        ("Ask Siemens for it.", {"Ask Siemens", "Siemens"}),
+        ("a unit by Siemens. Then stop.", {"Siemens"}),
+    ],
+)
+def test_names_by_patterns(text: str, names: set[str]) -> None:
+    assert set(Patterns().names(text)) - {"CA"} == names
+
+
+def test_positions_by_hand() -> None:
+    texts = ["set the Alto Pump 300 up", "the alto pump 300 weighs", "the Alto Pump 500", "nothing"]
+    found = critical_keywords(texts, Patterns(), most_share=0.5)
+    assert found == {("alto", "pump", "300"): [0, 1], ("alto", "pump", "500"): [2]}
+
+
+def test_what_stands_in_too_many_texts_is_not_critical() -> None:
+    texts = [f"the Alto Pump and the Unit {n}" for n in range(10)]
+    found = critical_keywords(texts, Patterns(), most_share=0.2)
+    assert ("unit", "3") in found
+    assert ("alto", "pump") not in found
+    assert ("alto", "pump") in critical_keywords(texts, Patterns(), 0.2, given=["Alto pump"])
+
+
+def test_a_word_that_is_mostly_small_is_no_name() -> None:
+    texts = ["see Power there", "the power", "more power", "by Siemens", "x", "y"]
+    assert set(critical_keywords(texts, Patterns(), most_share=1.0)) == {("siemens",)}
+
+
+def test_the_first_word_of_a_sentence_is_left_out_where_the_corpus_writes_it_small() -> None:
+    texts = ["The Alto Pump 300 weighs nine.", "See the Alto Pump 300.", "Use it as the manual says."]
+    assert set(critical_keywords(texts, Patterns(), most_share=1.0)) == {("alto", "pump", "300")}
+
+
+def test_a_query_has_the_longest_keywords_without_overlap() -> None:
+    matcher = KeywordMatcher(map(as_keyword, ["Alto", "Alto Pump", "Pump 300", "300"]))
+    assert matcher.longest("how heavy is ALTO pump 300? and alto") == [("alto", "pump"), ("300",), ("alto",)]
+
+
+@given(st.lists(WORDS, min_size=1), st.lists(WORDS))
+def test_contained_agrees_with_brute_force(texts: list[str], names: list[str]) -> None:
+    keywords = {keyword for name in names if (keyword := as_keyword(name))}
+    matcher = KeywordMatcher(keywords)
+    for text in texts:
+        words = [word.text for word in words_of(text)]
+        runs = {tuple(words[i:j]) for i in range(len(words)) for j in range(i + 1, len(words) + 1)}
+        assert set(matcher.contained(text)) == keywords & runs
+        assert set(matcher.longest(text)) <= set(matcher.contained(text))

@@ -1,0 +1,131 @@
+"""HiQA's multi-route retrieval: Eq. 2 by hand, the routes alone, the whole index, the weights by rule, refusals."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.documents import Segment, as_passage
+from common.errors import ArtifactError, DataError, UserError
+from common.records import Passage
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
+from harness.retrievers.keywords import KeywordRetriever, build_keywords
+from harness.retrievers.multi_route import MultiRouteRetriever, combined
+from harness.retrievers.route_weights import ALPHA, BETA, weights_of_collection
+
+pytestmark = pytest.mark.numeric
+TEXTS = ("the Alto 300 weighs nine", "the Alto 500 weighs ten", "the Boreal 300 weighs six", "clean it often")
+
+
+def segment(document: str, headings: tuple[str, ...], text: str, page: int) -> Passage:
+    whole = Segment(document, document.title(), headings, "text", text, text, page, page)
+    return as_passage(whole, whole.path)
+
+
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory, encoder) -> tuple[DenseRetriever, Bm25Retriever, KeywordRetriever]:
+    folder = tmp_path_factory.mktemp("routes")
+    passages = [Passage.of("", text) for text in TEXTS]
+    build_dense(passages, folder / "dense", encoder)
+    build_bm25(passages, folder / "bm25")
+    build_keywords(passages, folder / "keywords", most_share=0.5)
+    dense = DenseRetriever(folder / "dense", "cpu", encoder=encoder.name)
+    return dense, Bm25Retriever(folder / "bm25"), KeywordRetriever(folder / "keywords")
+
+
+def test_equation_2_by_hand() -> None:
+    scores = combined(np.array([0.2, 0.6, 0.4]), np.array([0.0, 5.0, 10.0]), np.array([0.0, 1.0, 3.0]), 0.25, 0.1)
+    expected = [0, 0.25 * 1 + 0.75 * 0.5 + 0.1 * math.log(2), 0.25 * 0.5 + 0.75 * 1 + 0.1 * math.log(4)]
+    assert scores == pytest.approx(expected)
+    raw = combined(np.array([0.2]), np.array([4.0]), np.array([0.0]), 0.25, 0.1, "raw")
+    assert raw == pytest.approx([0.25 * 0.2 + 0.75 * 4])
+
+
+def test_keywords_count_once_in_any_case(routes) -> None:
+    keywords = routes[2]
+    assert keywords.keywords("ALTO 300, alto 300 or boreal 300?") == ["alto 300", "boreal 300"]
+    assert keywords.scores("alto 300 or boreal 300").tolist() == [1, 0, 1, 0]
+    (found,) = keywords.search(["alto 300 or boreal 300"], 3)
+    assert [(hit.passage.text, hit.score) for hit in found] == [(TEXTS[0], 1.0), (TEXTS[2], 1.0)]
+    assert keywords.search(["nothing of it"], 3) == [[]]
+
+
+@pytest.mark.parametrize("candidates", [None, 2, 100])
+def test_a_route_alone_ranks_as_its_retriever(routes, candidates: int | None) -> None:
+    dense, words, keywords = routes
+    query = "alto 500 weighs"
+    only_vectors = MultiRouteRetriever(dense, words, keywords, 1.0, 0.0, candidates)
+    ours, theirs = (each.search([query], 2)[0] for each in (only_vectors, dense))
+    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
+    only_words = MultiRouteRetriever(dense, words, keywords, 0.0, 0.0, candidates)
+    ours, theirs = (each.search([query], 2)[0] for each in (only_words, words))
+    assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
+
+
+def test_the_keywords_decide_among_look_alikes(routes) -> None:
+    (found,) = MultiRouteRetriever(*routes, 0.5, 10.0).search(["how heavy is the boreal 300"], 4)
+    assert found[0].passage.text == TEXTS[2]
+    assert len(found) == 4  # all of the index is ranked
+    without = MultiRouteRetriever(*routes[:2], None, 0.5, 0.0)
+    assert len(without.search(["boreal 300", ""], 9)[0]) == 4
+    assert without.search(["", " "], 3) == [[], []]
+
+
+def test_batches_do_not_change_scores(routes) -> None:
+    retriever = MultiRouteRetriever(*routes, 0.5, 0.1)
+    queries = ["alto 300", "weighs six", "alto 300", "clean"]
+    together, alone = retriever.search(queries, 4), [retriever.search([query], 4)[0] for query in queries]
+    for ours, theirs in zip(together, alone, strict=True):
+        assert [hit.passage for hit in ours] == [hit.passage for hit in theirs]
+        assert [hit.score for hit in ours] == pytest.approx([hit.score for hit in theirs], abs=1e-5)
+
+
+def test_weights_by_rule() -> None:
+    # structure (1/2 + 1 + 0) / 3; two documents, of 3 pages and 1: ratio 2 / 2
+    passages = [
+        segment("a", ("Use",), "x", 1), segment("a", ("Use", "Start", "Deep"), "y", 3), segment("b", (), "z", 1)
+    ]  # fmt: skip
+    assert weights_of_collection(passages) == pytest.approx((0.4 + 0.2 * 0.5, 0.2 * 0.5))
+    assert weights_of_collection([replace(passages[0], metadata=None)]) == (ALPHA, BETA) == weights_of_collection([])
+
+
+def test_the_rule_is_the_default(tmp_path: Path, encoder) -> None:
+    passages = [segment("a", ("Use",), "one Alto 300", 1), segment("b", ("Use",), "one Alto 500", 1)]
+    build_dense(passages, tmp_path / "dense", encoder)
+    build_bm25(passages, tmp_path / "bm25")
+    dense = DenseRetriever(tmp_path / "dense", "cpu", encoder=encoder.name)
+    retriever = MultiRouteRetriever(dense, Bm25Retriever(tmp_path / "bm25"))
+    assert (retriever.alpha, retriever.beta) == pytest.approx((0.5, 0.2 * 2 / 3))
+    assert MultiRouteRetriever(dense, Bm25Retriever(tmp_path / "bm25"), alpha=0.9).alpha == 0.9
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 1.5}, {"beta": -1.0}, {"candidates": 0}, {"scaling": "other"}])
+def test_values_out_of_range_are_refused(routes, wrong: dict) -> None:
+    with pytest.raises(UserError, match=next(iter(wrong))):
+        MultiRouteRetriever(*routes, **wrong)
+
+
+def test_indexes_of_another_corpus_are_refused(routes, tmp_path: Path) -> None:
+    build_bm25([Passage.of("", "other words")], tmp_path / "bm25")
+    with pytest.raises(ArtifactError, match="different corpora"):
+        MultiRouteRetriever(routes[0], Bm25Retriever(tmp_path / "bm25"))
+
+
+def test_keyword_indexes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    passages = [Passage.of("", text) for text in ("all is small", "pressure valve")]
+    with pytest.raises(DataError, match="no critical keyword"):
+        build_keywords(passages, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+    (tmp_path / "own.txt").write_text("Pressure valve\n\n")
+    build_keywords(passages, tmp_path / "index", given=tmp_path / "own.txt")
+    build_keywords(passages, tmp_path / "index", given=tmp_path / "own.txt")
+    assert "up to date" in capfd.readouterr().err
+    assert KeywordRetriever(tmp_path / "index").keywords("the pressure valve") == ["pressure valve"]
+    (tmp_path / "own.txt").write_text("\n")
+    with pytest.raises(DataError, match="has no keyword"):
+        build_keywords(passages, tmp_path / "other", given=tmp_path / "own.txt")
+    with pytest.raises(ArtifactError, match="a keywords index"):
+        Bm25Retriever(tmp_path / "index")
