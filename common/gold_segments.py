@@ -2,6 +2,7 @@
 
 import html
 import re
+from functools import lru_cache
 
 from common.records import GoldSegment, Passage, clean
 
@@ -27,6 +28,7 @@ def is_relevant(passage: Passage, gold: GoldSegment) -> bool:
     return all(_words(piece) in text for piece in gold.evidence)
 
 
+@lru_cache(maxsize=2**16)  # a study asks for the same passages for every question and every row
 def _words(text: str) -> str:
     """The words, a blank before and after each; a blank alone if there are none."""
     plain = _JOINING.sub("", clean(_LINE_BREAK.sub(" ", html.unescape(text))))

@@ -145,7 +145,9 @@ def evaluate_into(
 
     loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
     # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
-    usable = [each for each in loaded if each.answers or (each.support and not each.unshipped_support)]
+    usable = [
+        each for each in loaded if each.answers or each.gold_segments or (each.support and not each.unshipped_support)
+    ]
     if not usable:
         raise UserError(
             f"None of the {len(loaded)} questions has a gold answer or gold passages: choose a file with answers, such as a dev "

@@ -19,6 +19,7 @@ from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import NOT_ASKED, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
+from harness.retrievers.corpora import indexes_of
 from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
 
@@ -73,12 +74,18 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     costs = costs_table(answers)
     tables = [
         *_answer_tables(questions, answers, settings, findings),
-        evidence_table(questions, answers, settings),
+        evidence_table(questions, answers, settings, indexed_passages(strategy)),
         *([costs] if costs else []),
     ]
     seconds = seconds_before + findings.seconds_before + time.perf_counter() - started
     tables += findings.tables
     return Measured(word, list(questions), answers, findings, tables, measures, seconds)
+
+
+def indexed_passages(strategy: Strategy) -> int | None:
+    """Number of passages of the first index that a system searches; None if it searches none."""
+    indexes = indexes_of(getattr(strategy, "retriever", None))
+    return indexes[0].passages if indexes else None
 
 
 def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.answer_metrics import has_answer
-from common.records import Answer, Passage, Question
+from common.gold_segments import is_relevant
+from common.records import Answer, GoldSegment, Passage, Question
 
 QUESTIONS_PER_BLOCK = 100
 PASSAGES_PER_BLOCK = 200
@@ -108,8 +109,9 @@ def _details(
     held: dict[str, bool] = {}  # whether a passage contains an answer, where no passage is known to be gold
 
     def mark(passage: Passage) -> str:
-        if gold:
-            return "gold" if passage.id in gold else ""
+        if gold or question.gold_segments:
+            is_gold = passage.id in gold or any(is_relevant(passage, each) for each in question.gold_segments)
+            return "gold" if is_gold else ""
         if passage.id not in held:
             held[passage.id] = has_answer(passage.text, question.answers)
         return "answer" if held[passage.id] else ""
@@ -131,9 +133,16 @@ def _details(
     return {
         "gold": [passages.number(passage) for passage in gold.values()],
         "elsewhere": question.unshipped_support,
+        "segments": [_place_of(each) for each in question.gold_segments],
         "systems": systems,
         "cases": [{"title": c.title, "columns": c.columns, "rows": c.rows, "note": c.note} for c in cases],
     }
+
+
+def _place_of(gold: GoldSegment) -> str:
+    """Where a gold segment stands, and what it says."""
+    page = f", page {gold.page}" if gold.page else ""
+    return f"{gold.document}{page}: {' > '.join(gold.headings)}: {' | '.join(gold.evidence)}"
 
 
 def _explanations(notes: Mapping[str, object], names: Mapping[str, str]) -> tuple[dict[str, str], list[list[str]]]:

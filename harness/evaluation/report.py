@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,7 @@ def question_records(measured: Measured) -> Iterator[str]:
             "answer": answer.text,
             "logprob": answer.logprob,
             "gold": [{"id": passage.id, "title": passage.title} for passage in question.gold],
+            **({"gold_segments": [asdict(each) for each in question.gold_segments]} if question.gold_segments else {}),
             **{name.replace(" ", "_"): _number(values[number]) for name, values in measures.items()},
             "evidence": [
                 {"id": hit.passage.id, **hit.passage.labels, "title": hit.passage.title, "score": hit.score}

@@ -1,4 +1,4 @@
-"""Retrieval scores of every question: recall, hit rate and precision at k, MRR, and has-answer recall and precision at k.
+"""Retrieval scores of every question: recall, hit rate and precision at k, MRR, Log-Rank Index, and has-answer recall and precision at k.
 
 Shape legend: N questions.
 """
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.checks import check_at_least
+from common.gold_segments import is_relevant
 from common.records import Passage, Question, Ranked
+from harness.evaluation.log_rank import log_rank_index
 
 
 def retrieval_scores(
@@ -20,16 +22,21 @@ def retrieval_scores(
     evidence: Sequence[Sequence[Ranked]],
     ks: Sequence[int],
     answers_in_all: bool = False,
+    indexed: int | None = None,
+    gamma: float = 1.0,
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
-    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first four if the
-    file names no gold passages or does not ship all of them, has-answer if it gives no answers.
+    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first five if the
+    file names no gold passages or does not ship all of them, has-answer if it gives no answers.  Where a file names gold segments of
+    documents instead of passages, a segment is found at the first passage that holds its evidence (`common.gold_segments`).
 
-        recall@k      share of the gold passages among the first k
-        hit@k         1 if a gold passage is among the first k, else 0
-        precision@k   gold passages among the first k, divided by k even if there are fewer, as trec_eval does
-        MRR           1 / place of the first gold passage, in all of the evidence; 0 without one
+        recall@k      share of the gold passages or gold segments among the first k
+        hit@k         1 if one of them is among the first k, else 0
+        precision@k   passages among the first k that are gold or hold a gold segment, divided by k even if there are fewer, as trec_eval does
+        MRR           1 / place of the first one, in all of the evidence; 0 without one
+        Log-Rank      HiQA's index (`harness.evaluation.log_rank`) in the ranking of all `indexed` passages; what is not in the evidence
+                      counts as last; only with `indexed`
         has-answer@k  1 if one of the first k contains an answer by DPR's rule (`common.answer_metrics.has_answer`), else 0
         has-answer precision@k  those of the first k that contain one, divided by k; only with `answers_in_all`
 
@@ -38,36 +45,66 @@ def retrieval_scores(
         evidence: The passages found for each question, best first.
         ks: Numbers of passages, in the order of the columns.
         answers_in_all: Search all of the first passages for an answer, not only up to the first that contains one.
+        indexed: Number of passages of the index that was searched.
+        gamma: Of the Log-Rank Index.
 
     Returns:
         The columns by name: for each k `recall@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
-        `has-answer precision@k`, then `MRR`.
+        `has-answer precision@k`, then `MRR`, and with `indexed` `Log-Rank`.
 
     Raises:
         UserError: If a k is below 1.
     """
     for k in ks:
         check_at_least(1, k=k)
-    rows = [_scores(question, hits, ks, answers_in_all) for question, hits in zip(questions, evidence, strict=True)]
+    rows = [
+        _scores(question, hits, ks, answers_in_all, indexed, gamma)
+        for question, hits in zip(questions, evidence, strict=True)
+    ]
     of_k = ("recall", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
-    names = [f"{name}@{k}" for k in ks for name in of_k]
-    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in [*names, "MRR"]}
+    names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", *["Log-Rank"] * (indexed is not None)]
+    return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
 
-def _scores(question: Question, hits: Sequence[Ranked], ks: Sequence[int], answers_in_all: bool) -> dict[str, float]:
+def gold_places(question: Question, passages: Sequence[Passage]) -> tuple[list[int | None], list[int]]:
+    """The place, from 1, at which each gold passage or gold segment is found, None where it is not; and the places of all passages that are
+    gold or hold a gold segment.
+
+    Args:
+        question: One whose file does not ship all gold passages has none.
+        passages: Distinct, best first.
+    """
+    support = () if question.unshipped_support else tuple(dict.fromkeys(question.support))
+    of = {passage.id: place for place, passage in enumerate(passages, start=1)}
+    segments = () if support else question.gold_segments
+    held = [[n for n, each in enumerate(passages, start=1) if is_relevant(each, gold)] for gold in segments]
+    places = [*(of.get(id_) for id_ in support), *(min(each, default=None) for each in held)]
+    return places, sorted({*(of[id_] for id_ in support if id_ in of), *(n for each in held for n in each)})
+
+
+def _scores(
+    question: Question,
+    hits: Sequence[Ranked],
+    ks: Sequence[int],
+    answers_in_all: bool,
+    indexed: int | None,
+    gamma: float,
+) -> dict[str, float]:
     """One question's scores by column."""
     passages = list({hit.passage.id: hit.passage for hit in hits}.values())
-    gold = set() if question.unshipped_support else set(question.support)
-    places = [place for place, passage in enumerate(passages, start=1) if passage.id in gold]
+    gold, relevant = gold_places(question, passages)
+    places = [place for place in gold if place]
     with_answer = _with_answer(passages[: max(ks, default=0)], question.answers)
     held = [*with_answer] if answers_in_all else [*islice(with_answer, 1)]
     first_answer = min(held, default=inf)
-    scores = {"MRR": (1 / places[0] if places else 0.0) if gold else nan}
+    scores = {"MRR": (1 / min(places) if places else 0.0) if gold else nan}
+    if indexed is not None:
+        scores["Log-Rank"] = log_rank_index(gold, max(indexed, len(passages)), gamma)
     for k in ks:
         found = sum(place <= k for place in places)
         scores[f"recall@{k}"] = found / len(gold) if gold else nan
         scores[f"hit@{k}"] = float(found > 0) if gold else nan
-        scores[f"precision@{k}"] = found / k if gold else nan
+        scores[f"precision@{k}"] = sum(place <= k for place in relevant) / k if gold else nan
         scores[f"has-answer@{k}"] = float(first_answer <= k) if question.answers else nan
         if answers_in_all:
             scores[f"has-answer precision@{k}"] = sum(place <= k for place in held) / k if question.answers else nan

@@ -1,4 +1,4 @@
-"""The table of retrieval scores that every system has: recall of gold passages, hit rate, precision, MRR, has-answer.
+"""The table of retrieval scores that every system has: recall of gold passages, hit rate, precision, MRR, Log-Rank Index, has-answer.
 
 Shape legend: N questions.
 """
@@ -22,21 +22,35 @@ ROWS = {  # score -> its row
 }
 
 
-def evidence_table(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Table:
-    """Scores of the first k passages of the evidence, for every k up to the longest evidence."""
+def evidence_table(
+    questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, indexed: int | None = None
+) -> Table:
+    """Scores of the first k passages of the evidence, for every k up to the longest evidence.
+
+    Args:
+        questions: The questions.
+        answers: Of one system to all questions.
+        settings: Of the evaluation.
+        indexed: Number of passages of the index that the system searches; None without one.
+    """
     most = max((len(answer.evidence) for answer in answers), default=0)
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
-    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True)
+    scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True, indexed)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
     rows: dict[str, Cells] = {
         title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks] for name, title in ROWS.items()
     }
     rows["MRR"] = [*([None] * (len(ks) - 1)), cells["MRR"] or not_measured(_why("MRR", most))]
+    if indexed is not None:
+        row = cells["Log-Rank"] or not_measured(_why("Log-Rank", most))
+        rows["Log-Rank Index"] = [*([None] * (len(ks) - 1)), row]
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     note = (
         f"Over the evidence, at most {most} passages, in its order. Gold passages are known for {gold:,} questions, answers for "
         f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
     )
+    if indexed is not None:
+        note += f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence counts as last."
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
 
 

@@ -11,6 +11,7 @@ function marked(text, gold) {
 /** The gold passages, and which system found which; without any, which system found a passage with an answer. */
 function goldParts(question, details) {
   const columns = details.gold.map((gold) => [passage(gold)[0] || "without title", (hit) => hit[0] === gold]);
+  if (details.segments.length) columns.push(["gold segment", (hit) => hit[2] === "gold"]);
   if (!columns.length && question.answers.length) columns.push(["passage with an answer", (hit) => hit[2] === "answer"]);
   const cell = (evidence, passes) => {
     const rank = evidence.findIndex(passes) + 1;
@@ -21,6 +22,7 @@ function goldParts(question, details) {
     ...details.gold.map((gold) => make("details", { className: "gold-passages" },
       make("summary", {}, `★ gold passage: ${passage(gold)[0] || "without title"}`),
       make("p", {}, ...marked(passage(gold)[1], question.answers)))),
+    ...details.segments.map((place) => make("p", { className: "gold-passages" }, `★ gold segment: ${place}`)),
     details.elsewhere.length ? make("p", { className: "missed" }, `gold, but not in the file: ${details.elsewhere.join(", ")}`) : "",
     columns.length && systems.length ? table("Found and missed", ["", ...columns.map(([title]) => title)], rows) : "",
   ];

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.errors import UserError
-from common.records import Passage, Question, Ranked
+from common.records import GoldSegment, Passage, Question, Ranked
 from harness.evaluation.retrieval_scores import retrieval_scores
 
 A, B, C, D, E = (Passage.of(title, text) for title, text in
@@ -46,6 +46,39 @@ def test_a_passage_that_occurs_twice_counts_once() -> None:
 
 def test_the_mrr_looks_beyond_the_greatest_k() -> None:
     assert scores_of(QUESTION, A, C, B, ks=(1,))["MRR"] == 1 / 3
+
+
+def test_gold_segments_are_found_in_any_passages_of_their_document() -> None:
+    def chunk(document: str, text: str) -> Passage:
+        return Passage.of("", text, metadata={"document": document})
+
+    gold = (
+        GoldSegment("a.pdf", ("weighs 9 kg",)),
+        GoldSegment("b.pdf", ("8 kg", "two")),
+        GoldSegment("b.pdf", ("lost",)),
+    )
+    question = Question("q", "?", gold_segments=gold)
+    found = [
+        chunk("b.pdf", "it weighs 9 kg"),  # of another document
+        chunk("a.pdf", "it weighs 9 kg and"),
+        chunk("a.pdf", "so it weighs 9 kg"),  # an overlapping chunk: relevant, but the segment was found before
+        chunk("b.pdf", "two of 8 kg"),
+    ]
+    columns = retrieval_scores([question], [ranked(*found)], (1, 3, 4), indexed=16)
+    scores = {name: column.item() for name, column in columns.items()}
+    assert [scores[f"recall@{k}"] for k in (1, 3, 4)] == [0, 1 / 3, 2 / 3]
+    assert [scores[f"hit@{k}"] for k in (1, 3, 4)] == [0, 1, 1]
+    assert [scores[f"precision@{k}"] for k in (1, 3, 4)] == [0, 2 / 3, 3 / 4]
+    assert scores["MRR"] == 1 / 2
+    # ranks 2, 4 and none of 16: (1 - 1/4, 1 - 2/4, 0) on average
+    assert scores["Log-Rank"] == pytest.approx((3 / 4 + 2 / 4) / 3)
+
+
+def test_the_log_rank_index_of_gold_passages() -> None:
+    columns = retrieval_scores([QUESTION], [ranked(A, B, C, D)], (1,), indexed=16)
+    assert columns["Log-Rank"].item() == pytest.approx((3 / 4 + 2 / 4 + 0) / 3)
+    assert "Log-Rank" not in retrieval_scores([QUESTION], [ranked(A)], (1,))
+    assert np.isnan(retrieval_scores([Question("q", "?")], [ranked(A)], (1,), indexed=3)["Log-Rank"].item())
 
 
 def test_what_is_undefined_is_nan() -> None:
