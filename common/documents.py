@@ -3,7 +3,7 @@ Standard library only."""
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from common.records import Passage, clean
 
@@ -129,3 +129,22 @@ def as_passage(segment: Segment, metadata: tuple[str, ...], occurrence: int = 0)
     title = clean(PATH_SEPARATOR.join(metadata))
     indexed = clean(f"{title} {segment.embedded}") if clean(segment.embedded) != clean(segment.text) else ""
     return Passage(id_, segment.text, title, metadata=about, indexed=indexed)
+
+
+def citation(passage: Passage) -> str:
+    """Where a segment of a document stands, e.g. `manual.pdf, page 3: Installation > Power supply`; empty for other passages."""
+    about = passage.metadata or {}
+    document, headings, kind = about.get("document"), about.get("headings"), about.get("kind")
+    if not isinstance(document, str) or not isinstance(headings, list) or kind not in get_args(Kind):
+        return ""
+    copies, page, last_page = about.get("copies"), about.get("page"), about.get("last_page")
+    cited = document
+    if isinstance(copies, list):
+        cited += f" (also {', '.join(map(str, copies))})"
+    if page is not None:
+        cited += f", page {page}" if last_page in (None, page) else f", pages {page} to {last_page}"
+    if headings:
+        cited += f": {PATH_SEPARATOR.join(map(str, headings))}"
+    if "part" in about:
+        cited += f" (part {about['part']} of {about.get('parts')})"
+    return cited

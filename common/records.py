@@ -61,8 +61,9 @@ class Passage:
 
 
 def passage_text(passage: Passage) -> str:
-    """A passage as model input: "title. text", or the text alone if it has no title."""
-    return f"{passage.title}. {passage.text}" if passage.title else passage.text
+    """A passage as model input: "title. text", or the text alone if it has no title; a text of several lines begins on a new one."""
+    between = ".\n" if "\n" in passage.text else ". "
+    return f"{passage.title}{between}{passage.text}" if passage.title else passage.text
 
 
 @dataclass(frozen=True, slots=True)

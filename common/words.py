@@ -3,8 +3,11 @@
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 _WORD = re.compile(r"\w+")
+_BETWEEN_BLANKS = re.compile(r"\S+")
+_CUT = " ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +44,18 @@ def without(text: str, words: Collection[str]) -> str:
     """
     left = _WORD.sub(lambda match: "" if match[0].lower() in words else match[0], text)
     return " ".join(left.split())
+
+
+def first_words(text: str, most: int) -> str:
+    """The first words of a text between blanks, at most `most`, with the white space between them; a shorter text as it is."""
+    ends = [match.end() for match in islice(_BETWEEN_BLANKS.finditer(text), most + 1)]
+    return text if len(ends) <= most else text[: ends[most - 1]] if most else ""
+
+
+def first_characters(text: str, most: int) -> str:
+    """The first words of a text, with " ..." at most `most` characters; a shorter text as it is."""
+    if len(text) <= most:
+        return text
+    ends = [match.end() for match in _BETWEEN_BLANKS.finditer(text, 0, most)]
+    fitting = [end for end in ends if end + len(_CUT) <= most and text[end].isspace()]
+    return (text[: fitting[-1]] if fitting else "") + (_CUT if fitting else _CUT.strip())

@@ -14,7 +14,8 @@ from harness.interfaces import LanguageModel, Strategy
 from harness.llm.conversation import Conversation, History, reads_history
 from harness.readers.llm import llm_of, read_by
 from harness.readers.read_answers import sum_costs
-from harness.runtime.answer_text import LEAST_WIDTH, answer_text
+from harness.runtime.answer_text import answer_text
+from harness.runtime.passage_lines import LEAST_WIDTH
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}

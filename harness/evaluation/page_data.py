@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.answer_metrics import has_answer
+from common.documents import citation
 from common.gold_segments import is_relevant
 from common.records import Answer, GoldSegment, Passage, Question
 
@@ -98,7 +99,9 @@ class _Passages:
         """Title, text, and a line of labels."""
         for id_, (_, passage) in self.found.items():
             origin = {"source": passage.source} if passage.source else {}
-            yield passage.title, passage.text, _words({"id": id_, **passage.labels, **origin}, {})
+            cited = citation(passage)
+            about = {"document": cited, "image": (passage.metadata or {}).get("image")} if cited else passage.labels
+            yield passage.title, passage.text, _words({"id": id_, **about, **origin}, {})
 
 
 def _details(

@@ -33,7 +33,8 @@ def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
         place = places.get(p)
         # an index has the corpus's own ids and metadata, the question's file often has not
         same = place is not None and question.passages[place].labels == p.labels
-        packed.append(place if same else [p.id, p.text, p.title, p.source, p.corpus_id, p.metadata])
+        fields = [p.id, p.text, p.title, p.source, p.corpus_id, p.metadata]
+        packed.append(place if same else [*fields, *([p.indexed] if p.indexed else [])])
     return packed
 
 

@@ -15,6 +15,7 @@ from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.progress import say
 from common.records import Answer, Passage, Question, Ranked
+from common.words import first_words
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
@@ -230,7 +231,7 @@ class LlmReader:
     def _shortened(self, passage: Passage) -> Passage:
         if self.passage_words is None:
             return passage
-        return Passage(passage.id, " ".join(passage.text.split()[: self.passage_words]), passage.title)
+        return Passage(passage.id, first_words(passage.text, self.passage_words), passage.title)
 
     def _ask(self, chats: Sequence[Chat]) -> list[Reply]:
         """The replies; their costs are counted, failures are told in one line."""

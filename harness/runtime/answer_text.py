@@ -18,17 +18,14 @@ What any strategy can put into an answer so that it is shown:
     costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
 """
 
-import json
 import math
-import textwrap
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from common.records import Answer, Passage, Question
+from common.records import Answer, Question
+from harness.runtime.passage_lines import passage_lines, wrapped
 
-LEAST_WIDTH = 20  # columns
-_METADATA_CHARACTERS = 300  # shown of a passage's metadata
 _OTHER_CANDIDATES = 3  # candidate answers shown besides the answer
 _ALONE = 5  # passages named that one query alone found
 _KNOWN = ("id", "stage", "rank", "partner", "probability", "share", "alone", "error")
@@ -46,20 +43,20 @@ def answer_text(question: Question, answer: Answer, width: int = 80, characters:
     notes = _notes_by_id(answer.notes)
     places = {hit.passage.id: place for place, hit in enumerate(answer.evidence, start=1)}
     scores = _scores_shown(answer, notes)
-    lines = [*_wrapped(f"Question: {question.text}", width, ""), ""]
+    lines = [*wrapped(f"Question: {question.text}", width, ""), ""]
     lines += _query_lines(question, answer, places, width)
     for place, hit in enumerate(answer.evidence, start=1):
         reasons = [fact for note in notes.get(hit.passage.id, ()) for fact in _facts(note, places)]
         if scores:
             reasons.append(f"score {hit.score:.3f}")
-        lines += _passage_lines(f"{place}.", hit.passage, reasons, width, characters)
+        lines += passage_lines(f"{place}.", hit.passage, reasons, width, characters)
     if not answer.evidence and answer.costs.get("retriever_calls", 1) and "sources" not in answer.notes:
         lines += ["No document was found.", ""]
     lines += _source_lines(answer, width)
     for line in _answer_lines(question, answer):
-        lines += _wrapped(line, width, "")
+        lines += wrapped(line, width, "")
     if answer.costs:
-        lines += _wrapped(f"Cost: {costs_text(answer.costs)}", width, "")
+        lines += wrapped(f"Cost: {costs_text(answer.costs)}", width, "")
     return "\n".join(lines)
 
 
@@ -104,13 +101,13 @@ def _query_lines(question: Question, answer: Answer, places: Mapping[str, int], 
     yield "Queries:"
     for number, each in enumerate(queries, start=1):
         makers = ", ".join(each.get("made_by", ())) or f"query {number}"
-        yield from _wrapped(f"{makers}: {each['query']}", width, "      ", first="  ")
-        yield from _wrapped(f"({_found(each, places)})", width, "      ")
+        yield from wrapped(f"{makers}: {each['query']}", width, "      ", first="  ")
+        yield from wrapped(f"({_found(each, places)})", width, "      ")
     fallbacks = answer.notes.get("fallbacks")
     for name, why in fallbacks.items() if isinstance(fallbacks, dict) else ():
-        yield from _wrapped(f"{name}: the question itself, because {why}", width, "      ", first="  ")
+        yield from wrapped(f"{name}: the question itself, because {why}", width, "      ", first="  ")
     if answer.notes.get("reason"):
-        yield from _wrapped(f"Reason for these queries: {answer.notes['reason']}", width, "      ", first="  ")
+        yield from wrapped(f"Reason for these queries: {answer.notes['reason']}", width, "      ", first="  ")
     yield ""
 
 
@@ -128,20 +125,20 @@ def _source_lines(answer: Answer, width: int) -> Iterator[str]:
         told = f"{each['source']}: {each.get('answer') or '(no answer)'}"
         if facts:
             told += f"  ({'; '.join(facts)})"
-        yield from _wrapped(told, width, "      ", first="  ")
+        yield from wrapped(told, width, "      ", first="  ")
         for why in ("missing", "error"):
             if each.get(why):
-                yield from _wrapped(f"nothing: {each[why]}", width, "      ")
+                yield from wrapped(f"nothing: {each[why]}", width, "      ")
         for passage in each.get("passages", ()):
             links = passage.get("links") or [passage.get("link")]
             named = " ".join([passage.get("title") or "(no title)", *(f"<{link}>" for link in links if link)])
-            yield from _wrapped(f"from {named}", width, "        ", first="      ")
+            yield from wrapped(f"from {named}", width, "        ", first="      ")
     if answer.notes.get("why"):
         why = f"Chosen by {answer.notes.get('selector', 'the selector')}: {answer.notes.get('chosen')}, {answer.notes['why']}"
-        yield from _wrapped(why, width, "      ", first="  ")
+        yield from wrapped(why, width, "      ", first="  ")
     lost = answer.notes.get("lost")
     for name, reason in lost.items() if isinstance(lost, dict) else ():
-        yield from _wrapped(f"Lost: {name}, {reason}", width, "      ", first="  ")
+        yield from wrapped(f"Lost: {name}, {reason}", width, "      ", first="  ")
     yield ""
 
 
@@ -209,43 +206,6 @@ def _facts(note: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[str]:
                 if isinstance(value, float)
                 else f"{name.replace('_', ' ')} {value}"
             )
-
-
-def _passage_lines(
-    number: str, passage: Passage, reasons: list[str], width: int, characters: int | None
-) -> Iterator[str]:
-    """Title with the corpus's own id, reasons, text and metadata of a passage, then an empty line."""
-    own_id = f"[{passage.corpus_id}] " if passage.corpus_id else ""
-    indent = " " * (len(number) + 1)
-    yield from _wrapped(f"{number} {own_id}{passage.title or '(no title)'}", width, indent, first="")
-    if reasons:
-        yield from _wrapped(f"({'; '.join(reasons)})", width, indent)
-    yield from _wrapped(_shortened(passage.text, characters), width, indent)
-    if passage.metadata:
-        metadata = _shortened(json.dumps(passage.metadata, ensure_ascii=False), _METADATA_CHARACTERS)
-        yield from _wrapped(metadata, width, indent)
-    yield ""
-
-
-def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
-    """Lines of at most `width` columns, broken between words; control characters, which a terminal would obey, are replaced."""
-    safe = "".join(each if each.isprintable() or each.isspace() else "\ufffd" for each in text)
-    return textwrap.wrap(
-        safe,
-        max(width, LEAST_WIDTH),
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
-def _shortened(text: str, characters: int | None) -> str:
-    return (
-        text
-        if characters is None or len(text) <= characters
-        else textwrap.shorten(text, characters, placeholder=" ...")
-    )
 
 
 def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:

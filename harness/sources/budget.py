@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from common.records import Passage, Ranked
+from common.records import Ranked
+from common.words import first_words
 
 
 def within_words(ranked: Sequence[Ranked], most_words: int) -> tuple[Ranked, ...]:
@@ -14,11 +15,11 @@ def within_words(ranked: Sequence[Ranked], most_words: int) -> tuple[Ranked, ...
     kept: list[Ranked] = []
     left = most_words
     for hit in ranked:
-        words = hit.passage.text.split()
         if left <= 0:
             break
-        kept.append(hit if len(words) <= left else replace(hit, passage=_cut(hit.passage, words[:left])))
-        left -= len(words)
+        text = first_words(hit.passage.text, left)
+        kept.append(hit if text == hit.passage.text else replace(hit, passage=replace(hit.passage, text=text)))
+        left -= len(hit.passage.text.split())
     return tuple(kept)
 
 
@@ -27,7 +28,3 @@ def of_source(ranked: Sequence[Ranked], source: str) -> tuple[Ranked, ...]:
     return tuple(
         hit if hit.passage.source else replace(hit, passage=replace(hit.passage, source=source)) for hit in ranked
     )
-
-
-def _cut(passage: Passage, words: Sequence[str]) -> Passage:
-    return replace(passage, text=" ".join(words))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from common.records import Passage, Question, as_questions, clean, passage_id
+from common.records import Passage, Question, as_questions, clean, passage_id, passage_text
 
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u202a\u202e\u2060\u2066\u2069\ufeff\u00ad"
 ODD = st.text(st.sampled_from("aé\u0301\u00a8\u2011ﬁ½Å\u1100\u1161\u00a0\u3000\t\n \x1c\u2028" + INVISIBLE))
@@ -77,3 +77,10 @@ def test_questions_may_be_texts() -> None:
     assert as_questions(["who", record]) == [Question("1", "who"), record]
     with pytest.raises(UserError, match="question 2 is empty"):
         as_questions(["who", " \u200b"])
+
+
+def test_a_text_of_several_lines_begins_below_its_title() -> None:
+    """So that a table's first line is one of the table."""
+    assert passage_text(Passage("1", "| a |\n| 1 |", "Ratings")) == "Ratings.\n| a |\n| 1 |"
+    assert passage_text(Passage("1", "| a |\n| 1 |")) == "| a |\n| 1 |"
+    assert passage_text(Passage.of("Alba", "A river.")) == "Alba. A river."

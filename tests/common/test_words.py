@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.words import Word, distinct_words, new_words, without, words_of
+from common.words import Word, distinct_words, first_characters, first_words, new_words, without, words_of
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
@@ -57,3 +57,37 @@ def test_what_is_left_has_the_other_words_and_leaving_out_again_changes_nothing(
     assert without(left, removed) == left
     assert [word.text for word in words_of(left)] == [word.text for word in words_of(text) if word.text not in removed]
     assert left == " ".join(left.split())
+
+
+@given(st.text(alphabet="ab \n\t|"), st.integers(0, 12))
+def test_the_first_words_keep_their_white_space(text: str, most: int) -> None:
+    cut = first_words(text, most)
+    assert cut.split() == text.split()[:most]
+    assert text.startswith(cut)
+    if len(text.split()) <= most:
+        assert cut == text
+    else:
+        assert cut == cut.rstrip()
+
+
+def test_the_first_words_of_a_table_stay_a_table() -> None:
+    assert first_words("| a | b |\n| - | - |\n| 1 | 2 |", 7) == "| a | b |\n| -"
+
+
+@given(st.text(alphabet="ab \n"), st.integers(20, 30))
+def test_the_first_characters_end_between_words(text: str, most: int) -> None:
+    cut = first_characters(text, most)
+    assert len(cut) <= most
+    if cut != text:
+        assert len(text) > most
+        kept = cut.removesuffix("...").rstrip(" ")
+        assert cut.endswith("...")
+        assert text.startswith(kept)
+        assert kept.split() == text.split()[: len(kept.split())]
+
+
+def test_the_first_characters_fill_what_they_may() -> None:
+    assert first_characters("one two three four", 18) == "one two three four"
+    assert first_characters("one two three four", 17) == "one two three ..."
+    assert first_characters("one\ntwo three four", 11) == "one\ntwo ..."
+    assert first_characters("Donaudampfschiff faehrt", 10) == "..."

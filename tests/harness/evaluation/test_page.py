@@ -69,6 +69,14 @@ def test_passages_take_the_labels_of_the_corpus() -> None:
     assert data["passages-0"] == [["City", CITY.text, f"id: {CITY.id}; corpus id: doc-7; metadata: year: 1900"]]
 
 
+def test_segments_of_documents_are_cited() -> None:
+    about = {"document": "a1.pdf", "headings": ["Ratings"], "kind": "image", "page": 7, "image": "index/images/0a.png"}
+    segment = Passage("12ab", "| a | b |\n| 1 | 2 |", "Alba > Ratings", metadata=about)
+    data = blocks(page("T", [], [], "", {}, [Question("q", "Where?")], {"a": [answer("q", "", segment)]}, {}))
+    label = "id: 12ab; document: a1.pdf, page 7: Ratings; image: index/images/0a.png"
+    assert data["passages-0"] == [["Alba > Ratings", segment.text, label]]
+
+
 def test_measures_that_are_undefined_everywhere_are_left_out() -> None:
     """Without a reader EM is undefined: the first measure that has values says what is right."""
     measures = {"a": {"EM": [NAN], "recall of gold": [1.0]}, "b": {"EM": [NAN], "MRR": [0.5]}}

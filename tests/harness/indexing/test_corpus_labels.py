@@ -1,6 +1,7 @@
 """A corpus's own ids and metadata: kept by every index, returned in answers and reports, without changing what a passage is."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,13 @@ def test_saved_results_keep_them(passages: list[Passage]) -> None:
     assert packed[-2:] == [0, 1]
     old = [passages[0].id, passages[0].text, passages[0].title, ""]  # as earlier releases saved a passage
     assert unpack_passages(question, [old]) == (passages[0],)
+
+
+def test_saved_results_keep_what_is_indexed_in_the_place_of_a_text() -> None:
+    question = Question("q", "where")
+    table = Passage("12ab", "| a |", "Alba", metadata={"kind": "table"}, indexed="Alba a")
+    (unpacked,) = unpack_passages(question, json.loads(json.dumps(pack_passages(question, [table]))))
+    assert asdict(unpacked) == asdict(table)
 
 
 def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
