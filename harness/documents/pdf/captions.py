@@ -47,7 +47,7 @@ def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[Word]) -> 
     pieces = [
         (around([word.box for word in part]), part) for line in lines_of(words) for part in fragments(line, GUTTER)
     ]
-    starts = [index for index, (_, part) in enumerate(pieces) if _is_start(kind, part)] if boxes else []
+    starts = [index for index, (_, part) in enumerate(pieces) if is_caption_start(kind, part)] if boxes else []
     near: list[tuple[float, int, int, Caption]] = []
     for start in starts:
         caption = _caption(pieces, start, set(starts), boxes)
@@ -64,7 +64,7 @@ def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[Word]) -> 
     return found
 
 
-def _is_start(kind: Kind, part: Line) -> bool:
+def is_caption_start(kind: Kind, part: Line) -> bool:
     """Whether words begin a caption; "Table 3 shows" begins a sentence."""
     match = _STARTS[kind].match(" ".join(word.text for word in part))
     if not match:

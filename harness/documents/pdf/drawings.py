@@ -26,8 +26,8 @@ def take_in_frames(
         frames, taken = [*rules, *fills], set()
         for group in groups(frames, TOUCH):
             frame = around([frames[index] for index in group])
-            owners = [box for box in large if _overlap(box, frame) >= 0.5 * min(area(box), area(frame))]
-            if sum(_overlap(box, frame) for box in owners) >= FILLED_SHARE * area(frame) or any(
+            owners = [box for box in large if overlap(box, frame) >= 0.5 * min(area(box), area(frame))]
+            if sum(overlap(box, frame) for box in owners) >= FILLED_SHARE * area(frame) or any(
                 contains(box, frame) for box in large
             ):
                 taken.update(group)
@@ -55,7 +55,8 @@ def contains(outer: Box, inner: Box, slack: float = 2.0) -> bool:
     )
 
 
-def _overlap(one: Box, other: Box) -> float:
+def overlap(one: Box, other: Box) -> float:
+    """Square points that two boxes share."""
     width = min(one.right, other.right) - max(one.left, other.left)
     height = min(one.bottom, other.bottom) - max(one.top, other.top)
     return max(width, 0.0) * max(height, 0.0)

@@ -51,7 +51,7 @@ def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], t
             else:
                 (rules if is_rule(visible) else strokes).append(visible)
         else:
-            strokes.append(visible)  # a shading
+            fills.append(visible)  # a shading
     limit = BACKGROUND_SHARE * area(sheet)
     fills = [box for box in fills if area(box) < limit]
     drawn = cluster([box for box in strokes if area(box) < limit])
