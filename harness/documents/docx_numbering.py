@@ -1,0 +1,110 @@
+"""Automatic numbers of headings and list items in Word documents, as Word prints them."""
+
+from dataclasses import dataclass, field
+
+from docx.oxml.ns import qn
+from lxml import etree
+
+_MOST_LEVELS = 9
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How one level of a list is numbered."""
+
+    style: str = "decimal"  # bullet, decimal, lowerLetter, upperRoman, ...
+    text: str = ""  # %1 stands for the number of the first level
+    start: int = 1
+
+
+@dataclass
+class _List:
+    levels: dict[int, Level] = field(default_factory=dict)
+    counts: list[int | None] = field(default_factory=lambda: [None] * _MOST_LEVELS)  # of the last item on each level
+
+
+class Numbering:
+    """Counts the items of all lists of a document, which are asked for in order.
+
+    Args:
+        root: The numbering part's root element; None if the document has none.
+    """
+
+    def __init__(self, root: etree._Element | None) -> None:
+        self._lists: dict[str, _List] = {}
+        if root is None:
+            return
+        abstract: dict[str, _List] = {}
+        for element in root.iterfind(qn("w:abstractNum")):
+            levels = {_number(level, "w:ilvl"): _level(level) for level in element.iterfind(qn("w:lvl"))}
+            abstract[element.get(qn("w:abstractNumId")) or ""] = _List(levels)
+        for element in root.iterfind(qn("w:num")):
+            shared = abstract.get(_value(element, "w:abstractNumId"), _List())
+            overrides = list(element.iterfind(qn("w:lvlOverride")))
+            if overrides:  # counts for itself
+                shared = _List(dict(shared.levels))
+            for override in overrides:
+                place, own = _number(override, "w:ilvl"), override.find(qn("w:lvl"))
+                level = _level(own) if own is not None else shared.levels.get(place, Level())
+                start = _value(override, "w:startOverride")
+                shared.levels[place] = Level(level.style, level.text, int(start) if start.isdecimal() else level.start)
+            self._lists[element.get(qn("w:numId")) or ""] = shared
+
+    def next(self, list_id: str, place: int) -> tuple[str, int] | None:
+        """What Word prints before the next item of a list, and its number; ("", 0) for a bullet; None if there is no such list.
+
+        Args:
+            list_id: `numId`.
+            place: The item's level, from 0.
+        """
+        found = self._lists.get(list_id)
+        place = min(max(place, 0), _MOST_LEVELS - 1)
+        if found is None:
+            return None
+        level = found.levels.get(place, Level(text=f"%{place + 1}."))
+        count = found.counts[place]
+        number = level.start if count is None else count + 1
+        found.counts[place] = number
+        found.counts[place + 1 :] = [None] * (_MOST_LEVELS - place - 1)
+        if level.style == "bullet":
+            return "", 0
+        text = level.text
+        for above in range(place + 1):
+            known = found.levels.get(above, Level())
+            value = found.counts[above]
+            text = text.replace(f"%{above + 1}", _written(known.start if value is None else value, known.style))
+        return ("" if level.style == "none" else text), number
+
+
+def _level(element: etree._Element) -> Level:
+    start = _value(element, "w:start")
+    return Level(
+        _value(element, "w:numFmt") or "decimal", _value(element, "w:lvlText"), int(start) if start.isdecimal() else 1
+    )
+
+
+def _value(element: etree._Element, child: str) -> str:
+    found = element.find(qn(child))
+    return "" if found is None else (found.get(qn("w:val")) or "")
+
+
+def _number(element: etree._Element, attribute: str) -> int:
+    text = element.get(qn(attribute)) or ""
+    return int(text) if text.isdecimal() and len(text) < 3 else 0
+
+
+def _written(number: int, style: str) -> str:
+    """A number in a style; unusual styles as a decimal number."""
+    if style in ("lowerLetter", "upperLetter") and 0 < number < 1000:
+        text = chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1)
+    elif style in ("lowerRoman", "upperRoman") and 0 < number < 4000:
+        text, left = "", number
+        for value, letters in _ROMAN:
+            text += letters * (left // value)
+            left %= value
+    elif style == "decimalZero":
+        text = f"{number:02}"
+    else:
+        text = str(number)
+    return text.upper() if style.startswith("upper") else text

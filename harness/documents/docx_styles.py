@@ -1,0 +1,95 @@
+"""What the styles of a Word document mean: headings by their outline level, in any language and also custom ones; titles, captions, code, contents."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from docx.oxml.ns import qn
+from lxml import etree
+
+BODY_LEVEL = 9  # outline level of text that is no heading
+_MOST_BASES = 20  # styles that build on each other
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """A paragraph style, with what it takes over from the styles that it builds on."""
+
+    name: str = ""  # lower-case; names of built-in styles are English in every language
+    outline: int | None = None  # outline level from 0; None if no style says one
+    list_id: str = ""  # of automatic numbers
+    list_level: int = 0
+
+    @property
+    def is_title(self) -> bool:
+        """Whether it is the document's title."""
+        return self.name == "title"
+
+    @property
+    def is_caption(self) -> bool:
+        """Whether it is a caption of a table or an image."""
+        return self.name in ("caption", "table caption", "figure caption", "image caption", "captioned figure")
+
+    @property
+    def is_contents(self) -> bool:
+        """Whether it is a line of a table of contents or index, which repeat what stands elsewhere."""
+        return re.match(r"(?:toc|contents|index|table of figures)\b", self.name) is not None
+
+    @property
+    def is_code(self) -> bool:
+        """Whether line breaks and blanks count."""
+        return re.search(r"\b(?:code|preformatted|listing|verbatim|macro text|macro)\b", self.name) is not None
+
+
+class Styles:
+    """The paragraph styles of a document.
+
+    Args:
+        root: The styles part's root element; None if the document has none.
+    """
+
+    def __init__(self, root: etree._Element | None) -> None:
+        self._elements: dict[str, etree._Element] = {}
+        self._known: dict[str, Style] = {}
+        self._default = ""
+        for element in root.iterfind(qn("w:style")) if root is not None else ():
+            if element.get(qn("w:type")) in (None, "paragraph"):
+                id_ = element.get(qn("w:styleId")) or ""
+                self._elements.setdefault(id_, element)
+                if element.get(qn("w:default")) in ("1", "true", "on"):
+                    self._default = id_
+
+    def style(self, id_: str | None) -> Style:
+        """A paragraph's style by its id; the default style without one."""
+        id_ = self._default if id_ is None else id_
+        if id_ not in self._known:
+            self._known[id_] = self._read(id_)
+        return self._known[id_]
+
+    def _read(self, id_: str) -> Style:
+        chain = list(self._chain(id_))
+        name = value(chain[0], "w:name").lower() if chain else id_.lower()
+        outlines = [level for element in chain if (level := value(element, "w:pPr/w:outlineLvl")).isdecimal()]
+        outline = int(outlines[0]) if outlines else None
+        if outline is None:  # a style of a program that leaves the outline level to the name
+            named = [re.fullmatch(r"heading ([1-9])", value(element, "w:name").lower()) for element in chain]
+            outline = next((int(match[1]) - 1 for match in named if match), None)
+        lists = [found for element in chain if (found := value(element, "w:pPr/w:numPr/w:numId"))]
+        levels = [level for element in chain if (level := value(element, "w:pPr/w:numPr/w:ilvl")).isdecimal()]
+        list_level = int(levels[0]) if levels else outline or 0
+        return Style(name, outline, lists[0] if lists else "", list_level)
+
+    def _chain(self, id_: str) -> Iterator[etree._Element]:
+        """A style, the one that it builds on, and so on."""
+        for _ in range(_MOST_BASES):
+            element = self._elements.get(id_)
+            if element is None:
+                return
+            yield element
+            id_ = value(element, "w:basedOn")
+
+
+def value(element: etree._Element, path: str) -> str:
+    """The attribute `w:val` of an element below; empty if there is none.  `path`: names with prefixes between slashes."""
+    found = element.find("/".join(map(qn, path.split("/"))))
+    return "" if found is None else (found.get(qn("w:val")) or "")
