@@ -1,7 +1,6 @@
 """Formatters of all file types, and the choice among them."""
 
 from dataclasses import replace
-from importlib import import_module
 from importlib.util import find_spec
 
 from common.documents import Document, Formatter
@@ -124,7 +123,9 @@ def formatter_for(
     if engine == "docling":
         formatter = DoclingFormatter()
     elif kind == "pdf":
-        formatter = import_module("harness.documents.pdf_reading").PdfFormatter(outline)
+        from harness.documents.pdf_reading import PdfFormatter
+
+        formatter = PdfFormatter(outline)
     elif kind == "docx":
         formatter = DocxFormatter()
     else:

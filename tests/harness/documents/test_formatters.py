@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 import docx
 import pytest
+from reportlab.pdfgen.canvas import Canvas
 
 from common.documents import Document, Heading, Image, Paragraph, Table
 from common.errors import DataError, UserError
@@ -13,6 +14,7 @@ from harness.documents import formatters
 from harness.documents.docling_reading import from_docling
 from harness.documents.file_types import file_type
 from harness.documents.formatters import formatter_for
+from harness.documents.pdf_reading import PdfFormatter
 
 
 def zipped(name: str) -> bytes:
@@ -80,6 +82,17 @@ def test_every_type_gives_the_same_kind_of_document() -> None:
     ):  # fmt: skip
         document = read(data, name)
         assert (document.title, document.blocks, document.left_out, document.name) == ("Pump", expected, (), name)
+
+
+def test_pdf_files_have_their_own_formatter() -> None:
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(72, 700, "The pump is strong and needs no oil at all.")
+    canvas.save()
+    assert isinstance(formatter_for(file.getvalue(), "a.pdf"), PdfFormatter)
+    document = read(file.getvalue(), "a.html")
+    assert document.blocks == (Paragraph("The pump is strong and needs no oil at all.", 1),)
+    assert document.left_out == ("named .html, read as pdf",)
 
 
 def test_a_wrong_suffix_is_noted() -> None:
