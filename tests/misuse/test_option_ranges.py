@@ -29,6 +29,7 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.retrievers.web import WebRetriever
@@ -42,6 +43,7 @@ from harness.sources.generated import GeneratedContext
 from harness.sources.web import WebContext
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
+from harness.strategies.hiqa import HiQa
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
 from models.t5.from_scratch import Sizes
@@ -78,6 +80,8 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     DrRag: {"retriever": None, "serving": NOWHERE},
     ReRag: {"serving": NOWHERE},
     RetrieveRead: {},
+    HiQa: {"retriever": None},
+    MultiRouteRetriever: {"dense": None, "words": None},
     DenseRetriever: {"index": NOWHERE},
     Bm25Retriever: {"index": NOWHERE},
     FusedRetriever: {"retrievers": [None]},

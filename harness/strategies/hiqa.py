@@ -1,0 +1,99 @@
+"""HiQA at inference: segments of documents by multi-route retrieval, as many as fit the context, one reader call.
+
+q -> s_1, s_2, ... -> the first that fit the budget -> answer, with the tables and images among them
+"""
+
+import time
+from collections.abc import Sequence
+
+from common.checks import check_at_least
+from common.records import Answer, Asked, Ranked, as_questions
+from common.words import words_of
+from harness.interfaces import Reader, Retriever
+from harness.readers.read_answers import read_answers
+from harness.retrievers.inner import failures_of
+from harness.runtime.memory_needs import Load, Memory
+
+
+class HiQa:
+    """Retrieves segments of documents, keeps those that fit the context, and generates an answer from them.
+
+    The evidence is in the retriever's order, with its scores.  The notes name what is returned with the answer beside its text
+    (appendix A.3): `tables`, the ids of the tables in the evidence, and `images`, the image files; and `left_out`, the number of segments
+    that did not fit.
+
+    Args:
+        retriever: Normally `harness.retrievers.multi_route.MultiRouteRetriever` over an index of documents (`infer.py index --documents`).
+        k: Most segments.
+        most_words: Most words of all segments together, metadata included; 1,500 words are about the paper's 2,000 tokens.  The first
+            segment is always kept; one that does not fit is left out, and a shorter one behind it may still be kept.
+        reader: Generates the answer; without a reader only the evidence is returned.
+
+    Raises:
+        UserError: If a value is below 1.
+    """
+
+    def __init__(self, retriever: Retriever, k: int = 5, most_words: int = 1500, reader: Reader | None = None) -> None:
+        self.check_options(k, most_words)
+        self.retriever, self.k, self.most_words, self.reader = retriever, k, most_words, reader
+
+    @staticmethod
+    def check_options(k: int, most_words: int) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, k=k, most_words=most_words)
+
+    @staticmethod
+    def memory(load: Load, k: int) -> Memory:
+        """Nothing but its retriever and its reader."""
+        return Memory(parts=Load(load.questions, load.questions, k))
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: one batched search, one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        if not questions:
+            return []
+        started = time.perf_counter()
+        found = self.retriever.search([question.text for question in questions], self.k)
+        seconds = (time.perf_counter() - started) / len(questions)
+        failed = failures_of(self.retriever)
+        answers = []
+        for question, hits in zip(questions, found, strict=True):
+            kept = within_budget(hits, self.most_words)
+            costs = {"retriever_calls": 1.0, "model_calls": 0.0, "tokens": 0.0, "seconds/retrieval": seconds}
+            notes = _returned(kept)
+            if len(kept) < len(hits):
+                notes["left_out"] = len(hits) - len(kept)
+            if why := failed.get(question.text):
+                costs["failed_searches"] = 1.0
+                notes["queries"] = [{"query": question.text, "found": [], "error": why}]
+            answers.append(Answer(question.id, "", tuple(kept), costs=costs, notes=notes))
+        return read_answers(self.reader, questions, answers)
+
+
+def within_budget(hits: Sequence[Ranked], most_words: int) -> list[Ranked]:
+    """The hits whose words fit together, in their order; the first one always.
+
+    Args:
+        hits: Best first.
+        most_words: Of titles and texts of all.
+    """
+    kept: list[Ranked] = []
+    left = most_words
+    for hit in hits:
+        words = len(words_of(hit.passage.title)) + len(words_of(hit.passage.text))
+        if words <= left or not kept:
+            kept.append(hit)
+            left -= words
+    return kept
+
+
+def _returned(hits: Sequence[Ranked]) -> dict[str, object]:
+    """The tables and images among the evidence."""
+    about = [(hit.passage.id, hit.passage.metadata or {}) for hit in hits]
+    tables = [id_ for id_, metadata in about if metadata.get("kind") == "table"]
+    images = list(dict.fromkeys(str(metadata["image"]) for _, metadata in about if metadata.get("image")))
+    return {name: value for name, value in (("tables", tables), ("images", images)) if value}
