@@ -12,6 +12,8 @@ from common.errors import DataError, UserError
 from harness.documents.normal_form import normalized
 from harness.documents.pdf.blocks import blocks
 from harness.documents.pdf.contents import table_of_contents
+from harness.documents.pdf.continued import join_continued, without_repeated
+from harness.documents.pdf.figures import find_figures
 from harness.documents.pdf.footnotes import footnotes
 from harness.documents.pdf.heading_candidates import groups
 from harness.documents.pdf.headings import headings
@@ -69,19 +71,22 @@ class PdfFormatter:
             try:
                 with closing(file[number - 1]) as page:
                     drawn = read_page(page, number)
+                    tables = find_tables(drawn)
+                    figures = find_figures(page, drawn, [box for box, _ in tables])
             except PdfiumError:
                 broken.append(number)
                 continue
             if not drawn.words and drawn.bitmaps:
                 without_text.append(number)
-            placed[number] = [Placed(table, box, number) for box, table in find_tables(drawn)]
+            placed[number] = [Placed(table, box, number) for box, table in tables]
+            placed[number] += [Placed(figure, box, number) for box, figure in figures]
             heights[number] = drawn.height
             pieces += page_lines(_without(drawn, [item.box for item in placed[number]]))
         left_out = [f"{pages}: no text (scanned?)" for pages in _ranges(without_text)]
         left_out += [f"{pages}: broken" for pages in _ranges(broken)]
         if count > self._most_pages:
             left_out.append(f"{_ranges(range(self._most_pages + 1, count + 1))[0]}: more than {self._most_pages} pages")
-        items = _reading(pieces, placed, heights)
+        items = join_continued(_reading(pieces, without_repeated(placed), heights))
         printed, taken = table_of_contents(items)
         bookmarks = outline(file) if self._outline else []
         body = body_of([item for item in items if isinstance(item, Line)])

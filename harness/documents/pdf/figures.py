@@ -1,6 +1,5 @@
-"""Figures of a page as images, with their captions and what is written in them; pictures that many pages repeat are left out."""
+"""Figures of a page as images, with their captions and what is written in them."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,9 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfPage
 
 MOST_FIGURES = 50  # of a page
-REPEATED = 3  # pages that a logo is on, at least
-
-Figures = list[tuple[Box, Image]]
 
 
-def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> Figures:
+def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> list[tuple[Box, Image]]:
     """The figures of a page and where they are, with their captions, from the top.
 
     Words in a figure's box are in its caption or its text.
@@ -35,7 +31,7 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> Fi
     if not areas:
         return []
     pictures = Pictures(opened)
-    found: Figures = []
+    found: list[tuple[Box, Image]] = []
     for area in areas:
         picture = pictures.bitmap(area.box) if area.bitmap else pictures.rendered(area.box)
         if picture is None:
@@ -45,15 +41,3 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> Fi
         box = around([area.box, area.caption.box]) if area.caption else area.box
         found.append((box, Image(picture.data, picture.suffix, caption, cell_text(inside), page.number)))
     return found
-
-
-def without_repeated(pages: Sequence[Figures]) -> list[Figures]:
-    """Figures of a document's pages without logos: pictures without a caption that are equal on `REPEATED` pages or more."""
-    seen: dict[str, set[int]] = defaultdict(set)
-    for number, figures in enumerate(pages):
-        for _, image in figures:
-            seen[image.file].add(number)
-    return [
-        [(box, image) for box, image in figures if image.caption or len(seen[image.file]) < REPEATED]
-        for figures in pages
-    ]

@@ -9,7 +9,8 @@ from PIL import Image as Pillow
 from reportlab.lib.utils import ImageReader
 
 from common.documents import Image
-from harness.documents.pdf.figures import Figures, find_figures, without_repeated
+from harness.documents.pdf.figures import find_figures
+from harness.documents.pdf.page import Box
 from harness.documents.pdf.tables import find_tables
 from tests.helpers.hand_made_pages import drawn_pages
 from tests.helpers.pdf_pages import Draw, pdf
@@ -17,7 +18,7 @@ from tests.helpers.pdf_pages import Draw, pdf
 SIZE = (400.0, 600.0)
 
 
-def figures(*draws: Draw) -> list[Figures]:
+def figures(*draws: Draw) -> list[list[tuple[Box, Image]]]:
     """The figures of a document's pages."""
     found = []
     for opened, page in drawn_pages(pdf(*draws, size=SIZE)):
@@ -217,17 +218,6 @@ def test_a_table_is_no_figure() -> None:
                 canvas.drawString(60 + 100 * column, 446 - 20 * row, name)
 
     assert figures(draw) == [[]]
-
-
-def test_the_same_logo_on_many_pages_is_left_out() -> None:
-    logo = shows(photo(), 300, 540, 60, 30)
-    plot = both(curve, text((100, 262, "Figure 2: Height")))
-    pages = figures(logo, both(logo, plot), both(logo, PROSE))
-    assert [len(page) for page in pages] == [1, 2, 1]
-    kept = without_repeated(pages)
-    assert [len(page) for page in kept] == [0, 1, 0]
-    assert kept[1][0][1].caption == "Figure 2: Height"
-    assert without_repeated(pages[:2]) == pages[:2]
 
 
 def test_a_white_bitmap_shows_nothing() -> None:

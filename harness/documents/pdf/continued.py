@@ -1,0 +1,95 @@
+"""Tables and images of a document's pages together: parts of a table on following pages joined, what every page repeats left out."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from common.documents import Table
+from harness.documents.pdf.lines import Line, Placed
+
+REPEATED = 3  # pages that show the same table or image if it is a running header or a logo
+SAME_PLACE = 4.0  # points
+SAME_WIDTH = 6.0  # points that parts of a table differ by
+BETWEEN = 3  # lines at most between parts of a table: page numbers, "continued on next page"
+
+_NUMBER = re.compile(r"^\D*?((?:[A-Z]\.?)?\d+(?:[.-]\d+)*|[IVXLC]+\b)")
+_CONTINUED = re.compile(r"\b(?:continued|continues|cont|cont'd|fortsetzung|fortgesetzt|suite)\b", re.IGNORECASE)
+
+
+def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Placed]]:
+    """What is placed on each page, without what `REPEATED` pages or more show: images, and tables at the same place, without a caption."""
+    shown: dict[object, set[int]] = defaultdict(set)
+    for number, placed in pages.items():
+        for item in placed:
+            shown[_appearance(item)].add(number)
+    return {
+        number: [item for item in placed if item.content.caption or len(shown[_appearance(item)]) < REPEATED]
+        for number, placed in pages.items()
+    }
+
+
+def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
+    """A document's contents with each table that goes on at the top of the next page as one, where it begins.
+
+    The header that the second part repeats is left out, and so is what says between the parts that the table goes on.
+
+    Args:
+        items: In reading order, without running headers and footers.
+    """
+    joined: list[Line | Placed] = []
+    last: int | None = None  # where the latest table is in `joined`
+    end = 0  # its last part's page
+    for item in items:
+        if isinstance(item, Placed) and isinstance(item.content, Table):
+            before = joined[last] if last is not None else None
+            if (
+                last is not None
+                and isinstance(before, Placed)
+                and isinstance(before.content, Table)
+                and item.page == end + 1
+                and len(joined) - last - 1 <= BETWEEN
+                and abs(_width(before) - _width(item)) <= SAME_WIDTH
+                and _continues(before.content, item.content)
+            ):
+                joined[last] = replace(before, content=_one_table(before.content, item.content))
+                joined[last + 1 :] = [line for line in joined[last + 1 :] if not _says_continued(line)]
+            else:
+                joined.append(item)
+                last = len(joined) - 1
+            end = item.page
+        else:
+            joined.append(item)
+            if isinstance(item, Placed):
+                last = None
+    return joined
+
+
+def _appearance(item: Placed) -> object:
+    if isinstance(item.content, Table):
+        return item.content.rows, round(item.box.left / SAME_PLACE), round(item.box.top / SAME_PLACE)
+    return item.content.file
+
+
+def _says_continued(item: Line | Placed) -> bool:
+    return isinstance(item, Line) and _CONTINUED.search(item.text) is not None
+
+
+def _continues(table: Table, part: Table) -> bool:
+    """Whether a table may be the next part of another one."""
+    if len(table.rows[0]) != len(part.rows[0]):
+        return False
+    if not part.caption:
+        return True
+    number, other = _NUMBER.match(table.caption), _NUMBER.match(part.caption)
+    return number is not None and other is not None and number[1] == other[1]
+
+
+def _one_table(table: Table, part: Table) -> Table:
+    heads = range(1, table.header_rows + 1)
+    repeated = max((rows for rows in heads if part.rows[:rows] == table.rows[:rows]), default=0)
+    return replace(table, rows=(*table.rows, *part.rows[repeated:]))
+
+
+def _width(item: Placed) -> float:
+    return item.box.right - item.box.left
