@@ -7,7 +7,9 @@ from functools import lru_cache
 from common.records import GoldSegment, Passage, clean
 
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within a cell of a Markdown table
-_JOINING = re.compile(r"(?<=[^\W_])[-\u2010\u2011]\s*(?=[^\W_])")  # a hyphen in a word or at the end of a line
+_JOINING = re.compile(
+    "(?<=[^\\W_])[-\u2010\u2011\u0002\ufffe]\\s*(?=[^\\W_])"
+)  # a hyphen in a word or at the end of a line; PDFium writes the last two
 _WORD = re.compile(r"[^\W_]+")
 
 

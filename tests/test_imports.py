@@ -13,7 +13,8 @@ ROOT = Path(__file__).parent.parent
 TRAINING = (  # from the ground floor up: a folder imports from itself and from folders before it
     "common",
     "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
-    "datamodules.formats", "datamodules.formats.layouts", "datamodules.world", "datamodules.examples", "datamodules",
+    "datamodules.formats", "datamodules.formats.layouts",
+    "datamodules.world.library", "datamodules.world", "datamodules.examples", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip

@@ -34,6 +34,8 @@ class WorldConfig:
             files of them.
         msrag: Validation and test questions together, half of them each, for answering from a corpus that stands for the web and
             one that stands for a language model's knowledge; 0 writes no files of them.
+        library: Whether to write a library of 48 look-alike product manuals as PDFs with their true structure, and questions about
+            them; needs reportlab.
 
     Raises:
         UserError: If a number is too small.
@@ -48,6 +50,7 @@ class WorldConfig:
     entities_per_question: float = 1.9
     rephrased: int = 2400
     msrag: int = 840
+    library: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(50, ", so that every kind occurs", questions=self.questions)

@@ -18,6 +18,7 @@ from datamodules.world.layouts import (
     rephrased_hotpotqa,
     sourced_flashrag,
 )
+from datamodules.world.library.writing import check_installed, write_library
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.phrases import SPLITS
 from datamodules.world.rephrasing import rephrase
@@ -39,9 +40,11 @@ def write_world(config: WorldConfig, out: Path) -> dict:
         The content of `world.json`: configuration, generator version, counts, sha256 of every other file.
 
     Raises:
-        UserError: If `out` holds anything else, or another process is writing it.
+        UserError: If `out` holds anything else, another process is writing it, or reportlab is missing for a library.
         ArtifactError: If writing fails; no incomplete folder is left.
     """
+    if config.library:
+        check_installed()
     with WORLD.locked(out):
         return _write(generate(config), config, out)
 
@@ -57,6 +60,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
         manual_questions = _write_manuals(world, config, folder)
         rephrased = _write_rephrased(world, config, folder) if config.rephrased else {}
         sourced = _write_several_sources(world, config, folder) if config.msrag else {}
+        library = write_library(folder, config.seed) if config.library else {}
         record = {
             "generator_version": VERSION,
             "recipe": asdict(config),
@@ -67,6 +71,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
             "manual_questions": manual_questions,
             "rephrased_questions": rephrased,
             "msrag": sourced,
+            "library": library,
             "sha256": digests(folder),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

@@ -35,6 +35,7 @@ def test_line_breaks_hyphens_case_and_markdown_do_not_count() -> None:
         "hold the **self\u2011test** button for 12&nbsp;seconds\\.",
         "Hold the selftest button for *12 seconds*.",
         "Hold the self\u00ad-test button<br>for 12 seconds.",
+        "Hold the self-test but\x02ton for 12 sec\ufffe\r\nonds.",
     ):
         assert is_relevant(passage(text), PRESS), text
 
