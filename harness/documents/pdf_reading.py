@@ -15,8 +15,9 @@ from harness.documents.pdf.contents import table_of_contents
 from harness.documents.pdf.continued import join_continued, without_repeated
 from harness.documents.pdf.figures import find_figures
 from harness.documents.pdf.footnotes import footnotes
+from harness.documents.pdf.front_matter import front_matter
 from harness.documents.pdf.heading_candidates import groups
-from harness.documents.pdf.headings import headings
+from harness.documents.pdf.headings import headings, named_groups
 from harness.documents.pdf.lines import Line, Placed, page_lines
 from harness.documents.pdf.page import Box, Page
 from harness.documents.pdf.reading import read
@@ -92,9 +93,11 @@ class PdfFormatter:
         body = body_of([item for item in items if isinstance(item, Line)])
         grouped = groups(items, taken, body)
         metadata = file.get_metadata_value("Title")
-        title, front = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
-        found = headings(items, grouped, [source for source in (bookmarks, printed) if source], body, front)
-        aside = taken | {at for group in front for at in range(grouped[group].first, grouped[group].last + 1)}
+        title, printed_title = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
+        named = named_groups(grouped, [source for source in (bookmarks, printed) if source], body)
+        front = front_matter(grouped, printed_title, named, min(taken, default=None), body)
+        found = headings(items, grouped, named, body, front | printed_title)
+        aside = taken | {at for group in printed_title for at in range(grouped[group].first, grouped[group].last + 1)}
         content = blocks(items, found, footnotes(items, body), aside, body)
         return Document(name, title, tuple(content), count, tuple(left_out))
 

@@ -135,7 +135,9 @@ def _columns(pieces: Sequence[Piece], band: _Band) -> int:
     widths, counts, filled = [], [], []
     for side in (band.left, band.right):
         text = [pieces[at].box for at in side if pieces[at].running]
-        if len(text) < max(1, 0.5 * len(side)):
+        if sum(box.right - box.left for box in text) <= 0.5 * sum(
+            pieces[at].box.right - pieces[at].box.left for at in side
+        ):
             return 0
         drawn = rows(text)
         width = max(box.right for box in text) - min(box.left for box in text)

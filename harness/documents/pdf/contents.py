@@ -64,7 +64,9 @@ def table_of_contents(items: Sequence[Line | Placed]) -> tuple[list[Entry], set[
         contents, listed = TITLE.fullmatch(title) is not None, _LISTS.fullmatch(title) is not None
         first = at + 1 if contents or listed else at
         found, end = _entries(lines, first, later, titled=contents or listed)
-        if len(found) >= (_LEAST_ENTRIES if contents or not listed else 1) and _counts_up(found):
+        least = 1 if title.casefold().startswith("list") else _LEAST_ENTRIES
+        labelled = [item for item in found if item.label is not None]
+        if len(labelled if listed else found) >= least and _counts_up(found):
             taken.update(position for position, _ in lines[at:end])
             if not listed and not _captions(found) and len(found) > len(best):
                 best = found

@@ -18,10 +18,14 @@ _CAPTION = re.compile(
     r"\s*(?:[A-Z]?\d[\w.-]*|[IVX]+)(?:\s*[.:|\u2013\u2014-]|\s|$)",
     re.IGNORECASE,
 )
+_KEYWORDS = re.compile(r"(?:key ?words|index terms|doi|pacs|jel)\b", re.IGNORECASE)
 _ADMONITION = re.compile(
     r"(?:note|notes|warning|caution|tip|important|danger|attention|hinweis|achtung|remark)\W*", re.IGNORECASE
 )
-_CHAPTER = re.compile(r"(?:chapter|part|appendix|kapitel|teil|anhang|chapitre|partie)\s+\w{1,6}[.:]?", re.IGNORECASE)
+_CHAPTER = re.compile(
+    r"(?:chapter|part|appendix|kapitel|teil|anhang|chapitre|partie)(?:\s+\w{1,9})?[.:]?", re.IGNORECASE
+)
+_VALUE = re.compile(r"\w{1,9}[.:]?")
 
 Style = tuple[float, bool, bool, bool]  # size, bold, italic, capitals
 
@@ -56,8 +60,8 @@ def groups(items: Sequence[Line | Placed], left_out: Container[int], body: Body)
     for at, item in enumerate(items):
         if not isinstance(item, Line) or at in left_out:
             continue
-        before = items[at - 1] if found and found[-1][-1] == at - 1 else None
-        if isinstance(before, Line) and (_continues(before, item) or _titled(before, item, len(found[-1]))):
+        before = [line for other in found[-1] if isinstance(line := items[other], Line)] if found else []
+        if before and found[-1][-1] == at - 1 and (_continues(before[-1], item) or _titled(before, item)):
             found[-1].append(at)
         else:
             found.append([at])
@@ -98,17 +102,19 @@ def looks_like_heading(group: Group, body: Body) -> bool:
     letters = sum(char.isalpha() for char in rest)
     if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")) or len(text) > _MOST_CHARACTERS:
         return False
-    if len(group.lines) > _MOST_LINES or _CAPTION.match(text) or _ADMONITION.fullmatch(rest):
+    if len(group.lines) > _MOST_LINES or _CAPTION.match(text) or _ADMONITION.fullmatch(rest) or _KEYWORDS.match(rest):
         return False
     if any(part.pieces > (2 if number and at == 0 else 1) for at, part in enumerate(group.lines)):
         return False
     if (is_bulleted(text) and not number) or (line.monospaced and not body.monospaced and line.size < 1.15 * body.size):
         return False
     larger = line.size > _LARGER * body.size
+    if rest[0].islower() and rest.endswith("."):
+        return False
     if rest.endswith((",", ";", ":") if larger else (",", ";", ":", ".")) and not (number and number.depth > 1):
         return False
     if larger:
-        return rest[0].isalnum() or not rest[0].isascii() or rest[0] in "\"'(\u201c<$\\"
+        return rest[0].isalnum() or not rest[0].isascii() or rest[0] in "\"'(\u201c"
     if rest[0].islower() and not number:
         return False
     apart = group.above is None or group.above >= _SET_APART
@@ -132,9 +138,17 @@ def _continues(before: Line, line: Line) -> bool:
     return same_style and not begins and before.color == line.color
 
 
-def _titled(before: Line, line: Line, lines: int) -> bool:
-    """Whether the line before is the number of the chapter whose title a line is."""
-    if lines != 1 or not _CHAPTER.fullmatch(before.text.strip()) or before.page != line.page or line.monospaced:
+def is_chapter(text: str) -> bool:
+    """Whether a text is no more than the number of a chapter, part or appendix, or the word for it."""
+    return _CHAPTER.fullmatch(text.strip()) is not None
+
+
+def _titled(lines: Sequence[Line], line: Line) -> bool:
+    """Whether lines are the number of the chapter whose title a line is, or "CHAPTER" above its number."""
+    before = lines[-1]
+    if not is_chapter(lines[0].text) or before.page != line.page or line.monospaced or len(lines) > 2:
+        return False
+    if len(lines) == 2 and (" " in lines[0].text.strip() or not _VALUE.fullmatch(before.text.strip())):
         return False
     return line.size >= 0.95 * before.size and 0 < line.baseline - before.baseline <= 5 * line.size
 

@@ -11,8 +11,8 @@ from harness.documents.pdf.spacing import Body
 _LEAST_LETTERS = 2  # of a title without its number
 
 
-def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict[int, int]:
-    """Levels of the groups that entries name, in the order of the entries.
+def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict[int, Entry]:
+    """Groups and the entries that name them.
 
     An entry's group is on the page that the outline gives; or where the page's printed number says, as the other entries show it; or the
     first one after the entry before.  The largest font decides between several on one page.
@@ -22,7 +22,7 @@ def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict
         for name in _names(group.text):
             places[name].append(at)
     offset = _offset(entries, groups, places)
-    levels: dict[int, int] = {}
+    named: dict[int, Entry] = {}
     after = -1
     for entry in entries:
         options = sorted(
@@ -33,7 +33,7 @@ def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict
             options = [at for at in options if groups[at].line.page == page] or [
                 at for at in options if abs(groups[at].line.page - page) <= 1
             ]
-        free = [at for at in options if at not in levels]
+        free = [at for at in options if at not in named]
         later = [at for at in free if at > after] or free
         if later:
             best = (
@@ -41,9 +41,9 @@ def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict
                 if page is None
                 else max(later, key=lambda at: (groups[at].line.size, groups[at].line.bold, -at))
             )
-            levels[best] = entry.level
+            named[best] = entry
             after = best
-    return levels
+    return named
 
 
 def _names(text: str) -> set[str]:

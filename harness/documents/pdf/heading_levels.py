@@ -7,14 +7,15 @@ from typing import NamedTuple
 from common.documents import MOST_LEVELS
 from harness.documents.pdf.heading_candidates import Group, Style
 
-_SAME_SIZE = 0.03
+_SAME_SIZE = 0.03  # of a size
+_ABOUT_AS_LARGE = 0.12
 
 
 class _Class(NamedTuple):
     """Headings that look alike and have numbers of one kind."""
 
     style: Style
-    kind: str  # of the number; "" for none
+    kind: str  # of the number; "" for none, "named" for a letter after Appendix
     depth: int
 
 
@@ -40,7 +41,8 @@ def _class(group: Group) -> _Class:
     number = group.number
     if number is None or not number.sure:
         return _Class(group.style, "", 0)
-    return _Class(group.style, number.kind, number.depth)
+    named = number.kind == "letter" and number.depth == 1 and number.named
+    return _Class(group.style, "named" if named else number.kind, number.depth)
 
 
 def prominence(style: Style) -> tuple[float, bool, bool, bool]:
@@ -74,7 +76,7 @@ def _by_numbers(
     parts = any(kind.kind == "part" for kind in members)
     bases = Counter(level - kind.depth for kind, level in fixed.items() if kind.kind in ("arabic", "letter"))
     base = bases.most_common(1)[0][0] if bases else int(parts)
-    single = [kind for kind in members if kind.depth == 1 and kind.kind not in ("part", "small letter")]
+    single = [kind for kind in members if kind.depth == 1 and kind.kind in ("arabic", "roman", "letter")]
     nested = _nested(headings, members, single)
     for kind in members:
         if kind in found or not kind.kind:
@@ -101,20 +103,29 @@ def _nested(
     depths: dict[_Class, int] = {}
     outer = 0
     for kind in sorted(single, key=lambda kind: (restarting[kind], *(-float(part) for part in prominence(kind.style)))):
-        same = next((depth for other, depth in depths.items() if other.style == kind.style), None)
+        same = next((d for other, d in depths.items() if other.style == kind.style and not restarting[kind]), None)
         outer = outer if same or not (restarting[kind] or not depths) else outer + 1
         depths[kind] = same or max(1, outer)
     return depths
 
 
 def _by_style(members: Mapping[_Class, Sequence[int]], fixed: Mapping[_Class, int]) -> dict[_Class, int]:
-    """Levels of all classes: those without numbers stand one below the least prominent of those that outrank them."""
+    """Levels of all classes: those without numbers stand one below the least prominent of those that outrank them.
+
+    What occurs once opens no level of its own if others are about as large: an abstract's heading is no parent of all sections.
+    """
     found = dict(fixed)
     order = sorted(members, key=lambda kind: prominence(kind.style), reverse=True)
-    for kind in order:
+    often = [kind for kind in order if len(members[kind]) > 1]
+    once = [kind for kind in order if len(members[kind]) == 1]
+    for kind in (*often, *once):
         if kind in found:
             continue
         alike = [level for other, level in found.items() if _alike(other.style, kind.style)]
+        if not alike and kind in once:
+            near = [other for other in found if abs(other.style[0] - kind.style[0]) <= _ABOUT_AS_LARGE * kind.style[0]]
+            same_weight = [other for other in near if other.style[1] == kind.style[1]] or near
+            alike = [found[min(same_weight, key=lambda other: abs(other.style[0] - kind.style[0]))]] if near else []
         above = [level for other, level in found.items() if _outranks(other.style, kind.style)]
         found[kind] = min(alike) if alike else 1 + max(above, default=0)
     return found

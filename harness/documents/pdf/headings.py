@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.documents.pdf.contents import Entry
-from harness.documents.pdf.heading_candidates import Group, Style, looks_like_heading
+from harness.documents.pdf.heading_candidates import Group, Style, is_chapter, looks_like_heading
 from harness.documents.pdf.heading_entries import known
 from harness.documents.pdf.heading_levels import levels
 from harness.documents.pdf.lines import Line, Placed
@@ -28,10 +28,32 @@ class Found:
     page: int
 
 
+def named_groups(groups: Sequence[Group], entries: Sequence[Sequence[Entry]], body: Body) -> dict[int, Entry]:
+    """Groups that the outline or the table of contents names, with their levels there.
+
+    Args:
+        groups: Of the document's lines.
+        entries: Of the outline, of the table of contents: the first of them gives levels; another adds headings if it agrees on levels.
+        body: The style of the document's text.
+    """
+    named: dict[int, Entry] = {}
+    for source in entries:
+        found = known(source, groups, body)
+        if not named:
+            named = found
+            continue
+        shifts = {named[at].level - entry.level for at, entry in found.items() if at in named}
+        if len(shifts) == 1:
+            shift = shifts.pop()
+            more = {at: replace(e, level=max(1, e.level + shift)) for at, e in found.items() if at not in named}
+            named |= more
+    return named
+
+
 def headings(
     items: Sequence[Line | Placed],
     groups: Sequence[Group],
-    entries: Sequence[Sequence[Entry]],
+    named: Mapping[int, Entry],
     body: Body,
     front: Container[int],
 ) -> list[Found]:
@@ -40,42 +62,39 @@ def headings(
     Args:
         items: What is on the pages of a document.
         groups: Their lines, see `heading_candidates.groups`.
-        entries: Of the outline, of the table of contents: the first that names any heading gives levels, all say what is a heading.
+        named: See `named_groups`.
         body: The style of the document's text.
         front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before the text.
     """
-    named: dict[int, int] = {}
-    for source in entries:
-        found = known(source, groups, body)
-        if not named:
-            named = found
-        else:
-            shared = [named[at] - level for at, level in found.items() if at in named]
-            if shared and len(set(shared)) == 1:
-                named |= {at: max(1, level + shared[0]) for at, level in found.items() if at not in named}
     shaped = {at for at, group in enumerate(groups) if at not in front and looks_like_heading(group, body)}
     accepted = _accepted(items, groups, shaped, named, body)
     chosen = [at for at in range(len(groups)) if at in named or (at in shaped and groups[at].style in accepted)]
     picked = [groups[at] for at in chosen]
-    depth = levels(picked, {position: named[at] for position, at in enumerate(chosen) if at in named})
+    depth = levels(picked, {position: named[at].level for position, at in enumerate(chosen) if at in named})
     return [
-        Found(group.first, group.last, group.text, level, group.line.page)
-        for group, level in zip(picked, depth, strict=True)
+        Found(groups[at].first, groups[at].last, _text(groups[at], named.get(at)), level, groups[at].line.page)
+        for at, level in zip(chosen, depth, strict=True)
     ]
+
+
+def _text(group: Group, entry: Entry | None) -> str:
+    """A heading's text; that of its entry if the page sets "CHAPTER ONE" above it."""
+    return entry.title if entry and is_chapter(group.lines[0].text) and len(group.lines) > 1 else group.text
 
 
 def _accepted(
     items: Sequence[Line | Placed],
     groups: Sequence[Group],
     shaped: Container[int],
-    named: Mapping[int, int],
+    named: Container[int],
     body: Body,
 ) -> set[Style]:
     """Styles whose well-shaped groups are headings."""
     by_style = defaultdict(list)
     for at, group in enumerate(groups):
         by_style[group.style].append(at)
-    largest = max((groups[at].line.size for at in named), default=0.0) if len(named) >= _LEAST_KNOWN else float("inf")
+    sizes = [group.line.size for at, group in enumerate(groups) if at in named]
+    largest = max(sizes) if len(sizes) >= _LEAST_KNOWN else float("inf")
     accepted = set()
     for style, members in by_style.items():
         good = [at for at in members if at in shaped]

@@ -16,6 +16,7 @@ _SAME_BASELINE = 0.12  # font sizes
 _FRAGMENT_GAP = 0.7  # font sizes between words of one fragment; wider gaps may be gutters
 _SCRIPT_SIZE = 0.86  # of the text that a sub- or superscript belongs to
 _SCRIPT_GAP = 0.3  # font sizes between them
+_LEAST_LETTERS = 3  # of a word that is no symbol
 _MOST_PLAIN = 0.15  # of a bold line's characters
 _NO_BLANK = 0.05  # font sizes between parts of one word that the file draws apart
 _UNDERSCORE_WIDTH = 12.0  # points
@@ -138,7 +139,7 @@ def _monospaced(words: Iterable[Word]) -> bool:
 def _line(words: Sequence[Word], page: int, underscores: Sequence[Box]) -> Line:
     """A line of words in the order in which they are read."""
     style = Counter[tuple[float, str, bool, bool, tuple[int, int, int]]]()
-    for word in words:
+    for word in [word for word in words if len(word.text) > 1] or words:
         style[round(word.size, 1), word.font, word.bold, word.italic, word.color] += len(word.text)
     (size, font, bold, italic, color), _ = style.most_common(1)[0]
     cell = median((word.box.right - word.box.left) / len(word.text) for word in words)
@@ -154,9 +155,15 @@ def _line(words: Sequence[Word], page: int, underscores: Sequence[Box]) -> Line:
             text += " "
         text += other.text
     box = union(word.box for word in words if word.size >= 0.6 * size)
-    plain = sum(len(word.text) for word in words if not word.bold and not is_monospaced(word.font))
+    plain = sum(len(word.text) for word in words if _is_plain(word))
     bold = bold and plain <= _MOST_PLAIN * sum(len(word.text) for word in words)
     return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell)
+
+
+def _is_plain(word: Word) -> bool:
+    """Whether a word is neither bold nor code nor of a formula."""
+    letters = sum(char.isalpha() for char in word.text)
+    return not word.bold and not is_monospaced(word.font) and letters >= _LEAST_LETTERS
 
 
 def _underscore(one: Word, other: Word, rules: Sequence[Box]) -> bool:

@@ -27,6 +27,7 @@ class Number:
     kind: Kind
     values: tuple[int, ...]
     length: int  # characters of the text that the number takes, with the blank after it
+    named: bool = False  # whether it follows a word such as Chapter
     sure: bool = True  # whether it cannot be a word: "A Journal" may begin with one
 
     @property
@@ -88,7 +89,7 @@ def _named(match: re.Match[str]) -> Number | None:
         return None
     if re.fullmatch(_PART, match["name"], re.IGNORECASE):
         kind = "part"
-    return Number(kind, (value, *rest), match.end())
+    return Number(kind, (value, *rest), match.end(), named=True)
 
 
 def follows(number: Number, before: Number) -> bool:

@@ -76,7 +76,7 @@ def _joined(row: list[Line], edges: tuple[float, float]) -> Line:
         box=union(piece.box for piece in row),
         left=edges[0],
         right=edges[1],
-        bold=all(piece.bold or piece.monospaced for piece in row) and any(piece.bold for piece in row),
+        bold=longest.bold and all(piece.bold or piece.monospaced or len(piece.text) < 3 for piece in row),
         monospaced=monospaced,
         pieces=wide,
     )
