@@ -29,7 +29,7 @@ class Piece(NamedTuple):
     """What is put in order: a run of words, a table or an image."""
 
     box: Box
-    running: bool = True  # whether it may be evidence of columns; code is not, which has gaps of its own
+    running: bool = True  # whether it may be running text; code and formulas, which have gaps of their own, are not
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +132,22 @@ def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> fl
 
 def _columns(pieces: Sequence[Piece], band: _Band) -> int:
     """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
-    widths, counts, filled = [], [], []
+    widths, counts, filled, running = [], [], [], []
     for side in (band.left, band.right):
-        text = [pieces[at].box for at in side if pieces[at].running]
-        if sum(box.right - box.left for box in text) <= 0.5 * sum(
-            pieces[at].box.right - pieces[at].box.left for at in side
-        ):
+        boxes = [pieces[at].box for at in side]
+        drawn = rows(boxes)
+        if len(drawn) < _LEAST_ROWS:
             return 0
-        drawn = rows(text)
-        width = max(box.right for box in text) - min(box.left for box in text)
-        if len(drawn) < _LEAST_ROWS or width < _LEAST_EMS * median(box.bottom - box.top for box in text):
+        width = max(box.right for box in boxes) - min(box.left for box in boxes)
+        if width < _LEAST_EMS * median(box.bottom - box.top for box in boxes):
             return 0
         widths.append(width)
         counts.append(len(drawn))
-        filled.append(mean(sum(text[at].right - text[at].left for at in row) for row in drawn) / width)
+        filled.append(mean(sum(boxes[at].right - boxes[at].left for at in row) for row in drawn) / width)
+        text = sum(pieces[at].box.right - pieces[at].box.left for at in side if pieces[at].running)
+        running.append(text > 0.5 * sum(box.right - box.left for box in boxes))
+    if not any(running):
+        return 0
     if min(widths) < _LEAST_SHARE * max(widths):
         return 0
     prose = max(filled) >= _PROSE_FILLED and min(counts) >= max(_PROSE_ROWS, _PROSE_SHARE * max(counts))

@@ -1,0 +1,36 @@
+"""The structure of a document from what stands on its pages in reading order: its title and its blocks."""
+
+from collections.abc import Sequence
+
+from common.documents import Block
+from harness.documents.pdf.blocks import blocks
+from harness.documents.pdf.contents import Entry, table_of_contents
+from harness.documents.pdf.footnotes import footnotes
+from harness.documents.pdf.front_matter import front_matter
+from harness.documents.pdf.heading_candidates import groups
+from harness.documents.pdf.headings import headings, named_groups
+from harness.documents.pdf.lines import Line, Placed
+from harness.documents.pdf.spacing import body_of
+from harness.documents.pdf.title import find_title
+
+
+def structure(
+    items: Sequence[Line | Placed], bookmarks: Sequence[Entry], metadata: str, name: str
+) -> tuple[str, list[Block]]:
+    """The title and the blocks of a document.
+
+    Args:
+        items: Lines, tables and images in reading order.
+        bookmarks: The outline; empty if there is none or if it shall not be used.
+        metadata: The title in the file's metadata, which may be anything.
+        name: The document's name.
+    """
+    body = body_of([item for item in items if isinstance(item, Line)])
+    printed, contents = table_of_contents(items)
+    grouped = groups(items, contents, body)
+    title, title_groups = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
+    named = named_groups(grouped, [source for source in (bookmarks, printed) if source], body)
+    front = front_matter(grouped, title_groups, named, min(contents, default=None), body)
+    found = headings(items, grouped, named, body, front | title_groups)
+    title_items = {at for group in title_groups for at in range(grouped[group].first, grouped[group].last + 1)}
+    return title, blocks(items, found, footnotes(items, body), contents | title_items, body)
