@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.common.utils import unescapeAll
 from markdown_it.token import Token
 
-from common.documents import Document, Heading, Image, Paragraph, Table
+from common.documents import Block, Document, Heading, Image, Paragraph, Table
 from harness.documents.block_builder import BlockBuilder
 from harness.documents.html_reading import html_blocks
 from harness.documents.image_files import LONGEST_SOURCE, ImageLoader, data_of_uri, image_of
@@ -46,6 +46,13 @@ def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) 
     title, blocks = titled(reader.built.blocks, one_line(titles[0]).strip("\"'") if titles else "")
     document = Document(name, title or title_of(name), tuple(blocks), reader.pages, tuple(reader.left_out))
     return normalized(document)
+
+
+def parse_blocks(text: str, load_image: ImageLoader | None = None) -> tuple[Block, ...]:
+    """The blocks of a piece of Markdown in normal form, headings with the levels of their marks."""
+    reader = _Reader(load_image)
+    reader.read(text)
+    return normalized(Document("", "", tuple(reader.built.blocks))).blocks
 
 
 class _Reader:

@@ -52,9 +52,29 @@ def to_markdown(document: Document, image_folder: str = "images") -> str:
             parts.append(f"<!-- page {page} -->" if page is not None else "<!-- page -->")
         elif _would_join(before, block):
             parts.append("<!-- -->")
-        parts.append(_written(block, image_folder))
+        parts.append(block_markdown(block, image_folder))
         before = block
     return "\n\n".join(parts) + "\n"
+
+
+def block_markdown(block: Block, image_folder: str = "images") -> str:
+    """One block of a document in normal form as Markdown; a heading's level counts from the document's title."""
+    match block:
+        case Heading():
+            marks = "#" * min(block.level + 1, MOST_LEVELS)
+            note = f"<!-- level {block.level} -->\n" if block.level + 1 > MOST_LEVELS else ""
+            return f"{note}{marks} {_heading_text(block.text)}"
+        case Paragraph():
+            return _fenced(block.text) if block.code else _list(block.text) if _is_list(block) else _line(block.text)
+        case Table():
+            caption = f"**{escaped(block.caption)}**\n\n" if block.caption else ""
+            shown = not block.header_rows or (block.header_rows == 1 and any(block.rows[0]))  # by the lines themselves
+            note = "" if shown else f"<!-- header rows {block.header_rows} -->\n"
+            return caption + note + table_markdown(block)
+        case Image():
+            caption = _SPECIAL_IN_LINK.sub(r"\\\g<0>", block.caption)
+            text = re.sub(r'[\\"&]', r"\\\g<0>", block.text)
+            return f"![{caption}]({image_folder}/{block.file}" + (f' "{text}")' if text else ")")
 
 
 def table_markdown(table: Table) -> str:
@@ -88,25 +108,6 @@ def _would_join(before: Block | None, block: Block) -> bool:
 
 def _is_list(paragraph: Paragraph) -> bool:
     return not paragraph.code and LIST_ITEM.fullmatch(paragraph.text.split("\n", 1)[0]) is not None
-
-
-def _written(block: Block, image_folder: str) -> str:
-    match block:
-        case Heading():
-            marks = "#" * min(block.level + 1, MOST_LEVELS)
-            note = f"<!-- level {block.level} -->\n" if block.level + 1 > MOST_LEVELS else ""
-            return f"{note}{marks} {_heading_text(block.text)}"
-        case Paragraph():
-            return _fenced(block.text) if block.code else _list(block.text) if _is_list(block) else _line(block.text)
-        case Table():
-            caption = f"**{escaped(block.caption)}**\n\n" if block.caption else ""
-            shown = not block.header_rows or (block.header_rows == 1 and any(block.rows[0]))  # by the lines themselves
-            note = "" if shown else f"<!-- header rows {block.header_rows} -->\n"
-            return caption + note + table_markdown(block)
-        case Image():
-            caption = _SPECIAL_IN_LINK.sub(r"\\\g<0>", block.caption)
-            text = re.sub(r'[\\"&]', r"\\\g<0>", block.text)
-            return f"![{caption}]({image_folder}/{block.file}" + (f' "{text}")' if text else ")")
 
 
 def _heading_text(text: str) -> str:

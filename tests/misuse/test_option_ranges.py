@@ -21,6 +21,7 @@ from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
 from harness.choice.estimator import EstimatedRelevance
+from harness.documents.llm_formatter import LlmFormatter
 from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
 from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
@@ -88,6 +89,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     RerankedRetriever: {"retriever": None, "serving": NOWHERE},
     PackedReader: {"serving": NOWHERE},
     ContextReader: {"serving": NOWHERE},
+    LlmFormatter: {"llm": None},
     LlmReader: {"llm": None},
     RewriterTrainer: {"pretrained": str(NOWHERE)},
     RewriterModule: {"pretrained": str(NOWHERE)},
