@@ -24,8 +24,8 @@ SERVING = (
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm", "harness.web",
-    "harness.documents.pdf", "harness.documents",
-    "harness.indexing", "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
+    "harness.indexing", "harness.documents.pdf", "harness.documents",
+    "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
     "harness.synthesis", "harness.feedback",
     "harness.strategies", "harness.serving",

@@ -1,20 +1,37 @@
-"""`infer.py index`: build an index folder from a corpus."""
+"""`infer.py index`: build an index folder from a corpus, or from a folder of documents."""
 
 import os
+from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
 from common.checks import Precision, check_at_least
 from common.errors import UserError
+from common.records import Passage
+from harness.documents.augmentation import MOST_WORDS, Cascade
+from harness.documents.options import MEBIBYTES, OVERLAP_WORDS, SECONDS, Cutting, Engine, Limits, Reading
 from harness.indexing.index_folder import INDEX
 from models.pretrained import MINILM
 
 
 def index(
-    corpus: list[str] | str,
     out: Path,
+    corpus: list[str] | str | None = None,
     kind: Literal["dense", "bm25"] = "dense",
-    layout: str = "jsonl",
+    layout: str | None = None,
+    documents: Path | None = None,
+    engine: Engine = "auto",
+    outline: bool = True,
+    most_words: int = MOST_WORDS,
+    cascade: Cascade = "path",
+    chunk_words: int | None = None,
+    chunk_overlap: int = OVERLAP_WORDS,
+    kept_in: Path | None = None,
+    workers: int | None = None,
+    document_seconds: float = SECONDS,
+    document_mebibytes: int = MEBIBYTES,
+    strict: bool = False,
     encoder: str = MINILM,
     device: str = "auto",
     max_tokens: int | None = None,
@@ -31,16 +48,31 @@ def index(
     stop_words: Literal["english", "none"] = "english",
     overwrite: bool = False,
 ) -> None:
-    """Build an index folder, unless it is up to date.
+    """Build an index folder from a corpus or a folder of documents, unless it is up to date.
 
     An interrupted dense build resumes; under torchrun all processes share the work:
     `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
 
+    Of documents only those are read that have changed, and what is left out is in a report.
+
     Args:
-        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
         out: The index folder to write.
+        corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
         kind: `dense` (vectors) or `bm25` (words).
-        layout: Layout of the files, e.g. jsonl, hotpotqa, musique.
+        layout: Corpus: layout of the files, e.g. hotpotqa, musique; jsonl when omitted.
+        documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it, in the place of `corpus`.
+        engine: Documents: what reads them: auto or docling.
+        outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
+        most_words: Documents: a longer segment is split.
+        cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading (the last one) or none.
+        chunk_words: Documents: cut them into chunks of so many words, without regard to headings; null: into segments.
+        chunk_overlap: Documents: words that neighbouring chunks share.
+        kept_in: Documents: folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents beside
+            `out`.
+        workers: Documents: how many are read at the same time; null: one for each processor, at most 8.
+        document_seconds: Documents: CPU time that reading one may take.
+        document_mebibytes: Documents: memory that reading one may take.
+        strict: Documents: whether one that cannot be read ends the command.
         encoder: Dense: the sentence encoder, a folder or a hub id in the hub cache.
         device: Dense: of the encoder: auto, cpu, cuda or cuda:N.
         max_tokens: Dense: maximum passage length in tokens, longer ones are truncated; null: the encoder's.
@@ -57,26 +89,49 @@ def index(
         stop_words: BM25: english or none.
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
     """
-    from datamodules.formats.reading import read_passages
+    reading = Reading(engine, outline)
+    cutting = Cutting(most_words, cascade, chunk_words, chunk_overlap)
+    limits = Limits(document_seconds, document_mebibytes, workers)
+    source = None
+    passages: Iterable[Passage]
+    if documents is not None:
+        from harness.documents.folder_reading import DocumentFolder
 
-    if not corpus:
-        raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
-    passages = read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True)
+        if corpus or layout:
+            raise UserError("--documents takes a folder of documents: give neither --corpus nor --layout with it.")
+        kept_in = kept_in or out.with_name(f"{documents.resolve().name}.documents")
+        source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict)
+        passages = source.passages()
+    else:
+        from datamodules.formats.reading import read_passages
+
+        if not corpus:
+            raise UserError(
+                "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
+            )
+        if (reading, cutting, limits, kept_in, strict) != (Reading(), Cutting(), Limits(), None, False):
+            raise UserError(
+                "An option of --documents was given with --corpus: infer.py index --help names these options."
+            )
+        passages = read_passages(layout or "jsonl", [corpus] if isinstance(corpus, str) else corpus, repeated=True)
     check_at_least(1, chunk_passages=chunk_passages, nlist=nlist, max_tokens=max_tokens, batch_tokens=batch_tokens)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)
-    if kind == "bm25":
-        if os.environ.get("RANK", "0") != "0":  # one process builds it
+    first = os.environ.get("RANK", "0") == "0"
+    with source.locked() if source is not None and first else nullcontext():
+        of = source.documents if source is not None else None
+        if kind == "bm25":
+            if not first:  # one process builds it
+                return
+            from harness.retrievers.bm25 import build_bm25
+
+            build_bm25(passages, out, k1, b, stop_words, overwrite, of)
             return
-        from harness.retrievers.bm25 import build_bm25
+        from harness.indexing.sentence_encoder import SentenceEncoder
+        from harness.retrievers.dense import build_dense
+        from harness.runtime.distributed import local_device
 
-        build_bm25(passages, out, k1, b, stop_words, overwrite)
-        return
-    from harness.indexing.sentence_encoder import SentenceEncoder
-    from harness.retrievers.dense import build_dense
-    from harness.runtime.distributed import local_device
-
-    model = SentenceEncoder(
-        encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
-    )
-    build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite)
+        model = SentenceEncoder(
+            encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
+        )
+        build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of)

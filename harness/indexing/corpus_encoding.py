@@ -15,6 +15,8 @@ from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
 from common.progress import say, track
+from harness.indexing.index_folder import differs_in_content_only
+from harness.indexing.known_vectors import KnownVectors
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.runtime.distributed import ProcessGroup
@@ -29,8 +31,14 @@ def partial_folder(out: Path) -> Path:
     return out.with_name(f"{out.name}.partial")
 
 
-def start_or_resume(partial: Path, recipe: dict, overwrite: bool) -> None:
+def start_or_resume(partial: Path, recipe: dict, overwrite: bool, of_documents: bool = False) -> None:
     """Record the recipe in a partial folder; keep its chunks if they were encoded for the same recipe.
+
+    Args:
+        partial: The folder.
+        recipe: Of the index to build.
+        overwrite: Whether an unfinished build of another recipe may be replaced.
+        of_documents: Whether the corpus is the segments of documents: if only these have changed, the build starts over.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.
@@ -43,7 +51,7 @@ def start_or_resume(partial: Path, recipe: dict, overwrite: bool) -> None:
         if recorded == recipe:
             say(f"{partial}: continuing a build with {len(list(partial.glob('chunk-*.npy')))} chunks encoded.")
             return
-        if not overwrite:
+        if not overwrite and not (of_documents and differs_in_content_only(recorded, recipe)):
             raise UserError(
                 f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
                 f"Finish it with its own options. {advice}"
@@ -54,7 +62,12 @@ def start_or_resume(partial: Path, recipe: dict, overwrite: bool) -> None:
 
 
 def encode_chunks(
-    store: PassageStore, partial: Path, encoder: SentenceEncoder, chunk_passages: int, processes: ProcessGroup
+    store: PassageStore,
+    partial: Path,
+    encoder: SentenceEncoder,
+    chunk_passages: int,
+    processes: ProcessGroup,
+    known: KnownVectors,
 ) -> None:
     """Encode this process's missing chunks.
 
@@ -66,7 +79,7 @@ def encode_chunks(
     missing = [i for i in assigned if _load(partial, i, _rows(store, i, chunk_passages), encoder) is None]
     for chunk in track(missing, len(missing), f"encoding chunks of {chunk_passages:,} passages"):
         texts = [indexed_text(store[position]) for position in _rows(store, chunk, chunk_passages)]
-        embeddings_CD = encoder.encode_passages(texts)
+        embeddings_CD = known.completed(texts, encoder.encode_passages)
         if not np.isfinite(embeddings_CD).all():
             raise UserError(
                 f"{encoder.name} returns vectors that are not finite. Try --precision fp32 or another encoder."

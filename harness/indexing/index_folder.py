@@ -3,6 +3,7 @@
     index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own sha256
     passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
     vectors.*, bm25/ or keywords.jsonl   what `harness.retrievers.dense`, `.bm25` or `.keywords` searches
+    images/              of an index of documents: their images
 
 The recipe identifies an index: it holds everything that determines the content (kind, corpus, text format, encoder or
 analyser, parameters), so equal recipes give equal indexes."""
@@ -20,7 +21,7 @@ from common.files import digests, read_json, verify, whole_folder
 from common.outputs import OutputFolder, known_files
 from common.progress import say
 from common.seals import unsealed, write_sealed
-from harness.indexing.passage_store import OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
+from harness.indexing.passage_store import IMAGES, OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
@@ -29,7 +30,7 @@ FORMAT = 1  # version of the folder format; increase it when older code could no
 INDEX = OutputFolder(
     "`infer.py index`",
     "an index",
-    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl"),
+    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl", f"{IMAGES}/*"),
 )
 
 Verify = Literal["full", "size", "off"]
@@ -51,12 +52,29 @@ class Index:
         return self.recipe["corpus"]
 
 
-def recipe_of(kind: str, corpus: Corpus, **parts: object) -> dict:
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents whose segments are a corpus: an index of them is brought up to date without being asked to overwrite it."""
+
+    folder: Path
+    recipe: dict[str, object]  # how they were read and cut into segments, JSON types only
+    write_images: Callable[
+        [Path], object
+    ]  # writes the images of the segments into a folder, after all passages were read
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """For `Index.origin`."""
+        return {"documents": str(self.folder.resolve())}
+
+
+def recipe_of(kind: str, corpus: Corpus, documents: Documents | None = None, **parts: object) -> dict:
     """The recipe of an index.
 
     Args:
         kind: `bm25`, `dense` or `keywords`.
         corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
+        documents: The documents that it comes from, if it does.
         parts: Everything else that determines the content, JSON types only.
     """
     if corpus.other_ids:
@@ -65,14 +83,33 @@ def recipe_of(kind: str, corpus: Corpus, **parts: object) -> dict:
             "They are not indexed again; the first id and its metadata are returned."
         )
     labels = {"labels": corpus.labels} if corpus.labels else {}
-    return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **parts}
+    read = {"documents": documents.recipe} if documents is not None else {}
+    return {"kind": kind, "corpus": corpus.fingerprint, "text": TEXT_FORMAT, **labels, **read, **parts}
+
+
+def differs_in_content_only(recorded: dict, recipe: dict) -> bool:
+    """Whether two recipes are the same work on other passages."""
+
+    def work(each: dict) -> dict:
+        vectors = {
+            key: value for key, value in each.get("vectors", {}).items() if key != "nlist"
+        }  # goes by their number
+        return {key: value for key, value in each.items() if key not in ("corpus", "labels")} | {"vectors": vectors}
+
+    return work(recorded) == work(recipe)
 
 
 def _rebuild(folder: Path) -> str:
-    return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus and --kind."
+    return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus or --documents and its --kind."
 
 
-def is_built(folder: Path, recipe: dict, overwrite: bool, accepted: Sequence[dict] = ()) -> bool:
+def is_built(
+    folder: Path,
+    recipe: dict,
+    overwrite: bool,
+    accepted: Sequence[dict] = (),
+    documents: Documents | None = None,
+) -> bool:
     """Whether the folder already holds a valid index of this recipe.
 
     Args:
@@ -80,6 +117,7 @@ def is_built(folder: Path, recipe: dict, overwrite: bool, accepted: Sequence[dic
         recipe: Of the index to build.
         overwrite: Whether a corrupt index, or one of another recipe, may be replaced.
         accepted: Further recipes of indexes that serve as well.
+        documents: The documents of the recipe, if it is of any.
 
     Returns:
         True when there is nothing to do; False when the folder may be written.
@@ -100,12 +138,19 @@ def is_built(folder: Path, recipe: dict, overwrite: bool, accepted: Sequence[dic
     if index.recipe in (recipe, *accepted):
         say(f"{folder}: the index is up to date ({index.passages:,} passages, same recipe).")
         return True
-    if overwrite:
+    if overwrite or is_earlier(index, (recipe, *accepted), documents):
         return False
     raise UserError(
         f"{folder} holds another index (differs in: {differences(index.recipe, recipe)}). "
         "Choose another --out, or replace it with --overwrite true."
     )
+
+
+def is_earlier(index: Index, recipes: Sequence[dict], documents: Documents | None) -> bool:
+    """Whether an index is one of these recipes, of what the same folder of documents held earlier."""
+    if documents is None or index.origin.get("documents") != documents.origin["documents"]:
+        return False
+    return any(differs_in_content_only(index.recipe, recipe) for recipe in recipes)
 
 
 def write_index(
@@ -116,6 +161,7 @@ def write_index(
     write: Callable[[Path], object],
     libraries: list[str],
     origin: dict | None = None,
+    documents: Documents | None = None,
 ) -> None:
     """Write an index folder atomically.
 
@@ -127,6 +173,7 @@ def write_index(
         write: Writes the searchable files into the folder passed to it.
         libraries: Distributions whose versions the manifest records.
         origin: See `Index`.
+        documents: The documents that the corpus comes from, if it does.
 
     Raises:
         ArtifactError: If writing to disk fails.
@@ -135,6 +182,8 @@ def write_index(
         for name in (PASSAGES, OFFSETS):
             shutil.copyfile(corpus_in / name, temporary / name)
         write(temporary)
+        if documents is not None:
+            documents.write_images(temporary / IMAGES)
         files = {
             name: {"bytes": (temporary / name).stat().st_size, "sha256": digest}
             for name, digest in digests(temporary).items()
@@ -143,7 +192,7 @@ def write_index(
             "format": FORMAT,
             "recipe": recipe,
             "passages": passages,
-            "origin": origin or {},
+            "origin": (origin or {}) | (documents.origin if documents is not None else {}),
             "versions": {name: importlib.metadata.version(name) for name in libraries},
             "files": files,
         }

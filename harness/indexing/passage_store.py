@@ -9,12 +9,14 @@ from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from common.errors import ArtifactError, DataError
 from common.files import write_atomically
 from common.records import Passage, clean
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
+IMAGES = "images"  # folder of the images of documents, in their index
 
 
 def indexed_text(passage: Passage) -> str:
@@ -23,6 +25,25 @@ def indexed_text(passage: Passage) -> str:
 
 
 TEXT_FORMAT = "clean(title + blank + text)"  # recorded in every index manifest; change it together with `indexed_text`
+
+
+def as_row(passage: Passage) -> dict[str, object]:
+    """A passage as a JSON object."""
+    row: dict[str, object] = {key: getattr(passage, key) for key in ("id", "title", "text", "source")}
+    return row | passage.labels | ({"indexed": passage.indexed} if passage.indexed else {})
+
+
+def from_row(row: dict[str, Any]) -> Passage:
+    """The passage that `as_row` wrote."""
+    return Passage(
+        row["id"],
+        row["text"],
+        row["title"],
+        row["source"],
+        row.get("corpus_id", ""),
+        row.get("metadata"),
+        row.get("indexed", ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +85,12 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
                 seen[passage.id] = own
                 digest.update(passage.id.encode() + b"\n")
                 offsets.append(position)
-                row: dict[str, object] = {key: getattr(passage, key) for key in ("id", "title", "text", "source")}
                 if passage.labels:
                     labelled = True
                     labels.update(json.dumps([passage.id, passage.labels], sort_keys=True).encode() + b"\n")
-                    row |= passage.labels
                 if passage.indexed:
                     digest.update(clean(passage.indexed).encode() + b"\n")
-                    row["indexed"] = passage.indexed
-                position += file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+                position += file.write(json.dumps(as_row(passage), ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
         if sys.byteorder == "big":
             offsets.byteswap()
@@ -87,6 +105,8 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
 class PassageStore:
     """Passages of a folder, read by position.
 
+    In an index of documents the metadata name the file of an image segment's image by its path in the index folder.
+
     Args:
         folder: Written by `write_passages`.
 
@@ -96,6 +116,7 @@ class PassageStore:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / PASSAGES
+        self._images = folder / IMAGES if (folder / IMAGES).is_dir() else None
         try:
             self._offsets = array("Q", (folder / OFFSETS).read_bytes())
             with self._path.open("rb") as file:
@@ -114,15 +135,9 @@ class PassageStore:
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} of {len(self)} passages")
         row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])
-        return Passage(
-            row["id"],
-            row["text"],
-            row["title"],
-            row["source"],
-            row.get("corpus_id", ""),
-            row.get("metadata"),
-            row.get("indexed", ""),
-        )
+        if self._images is not None and "image" in row.get("metadata", ()):
+            row["metadata"]["image"] = str(self._images / row["metadata"]["image"])
+        return from_row(row)
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[position] for position in range(len(self)))

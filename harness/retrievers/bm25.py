@@ -18,7 +18,7 @@ from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
 from common.seals import fingerprint
-from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
 from harness.runtime.memory_needs import RAM, Machine, Memory, Need
 
@@ -59,6 +59,7 @@ def build_bm25(
     b: float = 0.75,
     stop_words: StopWords = "english",
     overwrite: bool = False,
+    documents: Documents | None = None,
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
@@ -69,6 +70,7 @@ def build_bm25(
         b: Strength of length normalization, in [0, 1].
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
+        documents: The documents that the passages come from, if they do.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -80,13 +82,19 @@ def build_bm25(
     analyser = Analyser(stop_words)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
-        recipe = recipe_of("bm25", corpus, k1=k1, b=b, analyser=analyser.recipe)
-        if is_built(out, recipe, overwrite):
+        recipe = recipe_of("bm25", corpus, documents, k1=k1, b=b, analyser=analyser.recipe)
+        if is_built(out, recipe, overwrite, documents=documents):
             return
         store = PassageStore(staging)
         engine = _fit(track(store, len(store), "analysing passages"), analyser, k1, b)
         write_index(
-            out, recipe, corpus.passages, staging, lambda folder: _save(engine, folder / _FOLDER), ["bm25s", "numpy"]
+            out,
+            recipe,
+            corpus.passages,
+            staging,
+            lambda folder: _save(engine, folder / _FOLDER),
+            ["bm25s", "numpy"],
+            documents=documents,
         )
     say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(engine.vocab_dict):,} words.")
 

@@ -9,7 +9,7 @@ from common.checks import Precision, check_at_least
 from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked
-from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
 from harness.runtime.memory_needs import RAM, Load, Machine, Memory, Need
 
@@ -31,6 +31,7 @@ def build_dense(
     nlist: int | None = None,
     hnsw_links: int = 32,
     overwrite: bool = False,
+    documents: Documents | None = None,
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
@@ -46,6 +47,8 @@ def build_dense(
         nlist: Number of `ivf` clusters; None: 4 times the square root of the number of passages.
         hnsw_links: Links per vector of `hnsw`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
+        documents: The documents that the passages come from, if they do.  Vectors of texts that an earlier index of theirs at `out`
+            has are taken from it.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -53,6 +56,7 @@ def build_dense(
         ArtifactError: If writing to disk fails, or (on ranks other than 0) if rank 0 failed.
     """
     from harness.indexing.corpus_encoding import chunk_count, discard, encode_chunks, partial_folder, read_chunks
+    from harness.indexing.known_vectors import KnownVectors
     from harness.indexing.vector_search import write_vectors
     from harness.runtime.distributed import join_process_group
 
@@ -66,7 +70,14 @@ def build_dense(
             try:
                 held.enter_context(INDEX.locked(out))  # for all ranks, until the index is written
                 recipe = _prepare(
-                    passages, out, partial, encoder, chunk_passages, (faiss_index, nlist, hnsw_links), overwrite
+                    passages,
+                    out,
+                    partial,
+                    encoder,
+                    chunk_passages,
+                    (faiss_index, nlist, hnsw_links),
+                    overwrite,
+                    documents,
                 )
                 status = "encode" if recipe is not None else "up to date"
             finally:
@@ -84,7 +95,8 @@ def build_dense(
             f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
             f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over {processes.size} process(es)."
         )
-        encode_chunks(store, partial, encoder, chunk_passages, processes)
+        known = KnownVectors(out if documents is not None else None, encoder)
+        encode_chunks(store, partial, encoder, chunk_passages, processes, known)
         processes.barrier()
         if processes.rank != 0 or recipe is None:
             return
@@ -102,6 +114,7 @@ def build_dense(
             ),
             ["torch", "transformers", "numpy"],
             origin={"encoder": encoder.name},
+            documents=documents,
         )
         discard(partial)
         say(f"{out}: dense index of {len(store):,} passages, {faiss_index}.")
@@ -115,6 +128,7 @@ def _prepare(
     chunk_passages: int,
     kind: "tuple[FaissIndex, int | None, int]",
     overwrite: bool,
+    documents: Documents | None,
 ) -> dict | None:
     """On rank 0: write the corpus, determine the recipe and record it in the partial folder.
 
@@ -132,6 +146,7 @@ def _prepare(
         recipe = recipe_of(
             "dense",
             corpus,
+            documents,
             encoder=encoder.recipe,
             dtype=encoder.dtype,
             vectors=check_parameters(kind[0], corpus.passages, kind[1], kind[2]),
@@ -140,11 +155,11 @@ def _prepare(
         accepted = (
             [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
         )
-        if is_built(out, recipe, overwrite, accepted):
+        if is_built(out, recipe, overwrite, accepted, documents):
             if fresh:
                 discard(partial)
             return None
-        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite)
+        start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, documents is not None)
     except BaseException:
         if fresh:
             discard(partial)

@@ -14,7 +14,7 @@ from common.progress import say, track
 from common.records import Passage, Ranked
 from common.seals import fingerprint
 from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
-from harness.indexing.index_folder import INDEX, Verify, is_built, open_index, recipe_of, write_index
+from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
 from harness.retrievers.bm25 import best
 from harness.runtime.memory_needs import RAM, Memory, Need
@@ -29,6 +29,7 @@ def build_keywords(
     given: Path | None = None,
     recognizer: EntityRecognizer | None = None,
     overwrite: bool = False,
+    documents: Documents | None = None,
 ) -> None:
     """Build a keyword index folder, unless it is up to date.
 
@@ -39,6 +40,7 @@ def build_keywords(
         given: File of further keywords, one a line.
         recognizer: Finds names; None: by patterns.
         overwrite: Whether an index of another recipe may be replaced.
+        documents: The documents that the passages come from, if they do.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -50,8 +52,10 @@ def build_keywords(
     own = _given(given)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
-        recipe = recipe_of("keywords", corpus, most_share=most_share, given=fingerprint(own), **recognizer.recipe)
-        if is_built(out, recipe, overwrite):
+        recipe = recipe_of(
+            "keywords", corpus, documents, most_share=most_share, given=fingerprint(own), **recognizer.recipe
+        )
+        if is_built(out, recipe, overwrite, documents=documents):
             return
         store = PassageStore(staging)
         texts = (indexed_text(passage) for passage in track(store, len(store), "finding keywords"))
@@ -63,7 +67,15 @@ def build_keywords(
             for keyword, positions in found.items()
         )
         text = "\n".join(rows) + "\n"
-        write_index(out, recipe, len(store), staging, lambda folder: write_text(folder / KEYWORDS, text), [])
+        write_index(
+            out,
+            recipe,
+            len(store),
+            staging,
+            lambda folder: write_text(folder / KEYWORDS, text),
+            [],
+            documents=documents,
+        )
     say(f"{out}: index of {len(found):,} critical keywords of {corpus.passages:,} passages.")
 
 

@@ -251,7 +251,7 @@ from pathlib import Path
 from common.errors import exit_code
 from harness.commands.index import index
 corpus, out = sys.argv[1:]
-raise SystemExit(exit_code("infer.py", lambda: index(corpus, Path(out), kind="bm25")))
+raise SystemExit(exit_code("infer.py", lambda: index(Path(out), corpus, kind="bm25")))
 """
 
 

@@ -202,15 +202,15 @@ def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
 
 def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
     rows = str(write_jsonl(tmp_path / "corpus.jsonl", CORPUS))
-    index([rows], tmp_path / "dense", encoder=encoder_folder, device="cpu")
-    index([rows], tmp_path / "bm25", kind="bm25")
+    index(tmp_path / "dense", [rows], encoder=encoder_folder, device="cpu")
+    index(tmp_path / "bm25", [rows], kind="bm25")
     dense, lexical = DenseRetriever(tmp_path / "dense", "cpu"), Bm25Retriever(tmp_path / "bm25")
     assert dense.index.corpus == lexical.index.corpus == corpus_fingerprint(p.id for p in CORPUS)
     assert {hit.passage for hit in dense.search(["kiln"], 99)[0]} == set(CORPUS)
     with pytest.raises(MissingInputError):
-        index([str(tmp_path / "nothing.jsonl")], tmp_path / "new", kind="bm25")
+        index(tmp_path / "new", [str(tmp_path / "nothing.jsonl")], kind="bm25")
     with pytest.raises(UserError, match="No corpus"):
-        index([], tmp_path / "new")
+        index(tmp_path / "new", [])
     assert not (tmp_path / "new").exists()
 
 

@@ -191,7 +191,7 @@ from harness.commands.index import index
 corpus, taken, out, encoder = sys.argv[1:]
 for folder in (taken, out):
     try:
-        index([corpus], Path(folder), encoder=encoder, device="cpu", precision="fp32", chunk_passages=16)
+        index(Path(folder), [corpus], encoder=encoder, device="cpu", precision="fp32", chunk_passages=16)
     except UserError as error:
         print(f"refused: {error}", file=sys.stderr)
 """

@@ -1,0 +1,131 @@
+"""A folder of documents as a corpus: what has changed is read, several documents at a time, and all segments are passages."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from common.errors import DataError
+from common.progress import Progress, track
+from common.records import Passage
+from harness.documents.conversion_cache import ConversionCache, Entry
+from harness.documents.document_reading import DocumentReader
+from harness.documents.folder_listing import File, check_folder, list_files
+from harness.documents.options import Cutting, Limits, Reading
+from harness.documents.report import Row, say_summary, write_report
+from harness.documents.stored_document import IMAGES
+from harness.indexing.index_folder import Documents
+from harness.runtime.event_loop import for_each, run
+
+
+class DocumentFolder:
+    """A folder of documents as a corpus.
+
+    Args:
+        folder: The folder of documents.
+        kept_in: Folder that keeps what is read.
+        reading: How documents are read.
+        cutting: How they are cut into segments.
+        limits: What reading may take.
+        strict: Whether a document that cannot be read ends the work.
+
+    Raises:
+        UserError: If a value is out of range, or a folder is not one.
+        MissingInputError: If the folder of documents does not exist.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kept_in: Path,
+        reading: Reading | None = None,
+        cutting: Cutting | None = None,
+        limits: Limits | None = None,
+        strict: bool = False,
+    ) -> None:
+        reading, cutting, limits = reading or Reading(), cutting or Cutting(), limits or Limits()
+        for options in (reading, cutting, limits):
+            options.check_options()
+        check_folder(folder)
+        self.folder, self.limits, self.strict = folder, limits, strict
+        self.cache = ConversionCache(kept_in, folder, reading, cutting, limits)
+        self.locked = self.cache.locked
+        self.documents = Documents(folder, {**reading.recipe, **cutting.recipe}, self._write_images)
+        self._images: dict[str, Path] = {}  # by file name, of the segments that were given
+
+    def passages(self) -> Iterator[Passage]:
+        """Read the documents, write the report, and give the segments, in order of the documents' names.
+
+        Raises:
+            DataError: If no document gives a segment, or `strict` and one cannot be read.
+            UserError: If the folder cannot be listed, or the packages that read documents are missing.
+            ArtifactError: If writing to disk fails.
+        """
+        rows, entries = run(self._read())
+        write_report(self.cache.folder, self.folder, rows)
+        say_summary(self.cache.folder, self.folder, rows)
+        self._check(rows)
+        self.cache.prune({row.sha256 for row in rows if row.sha256})
+        for row in rows:
+            if row.name in entries:
+                yield from self._passages_of(entries[row.name], row.copies)
+
+    def _check(self, rows: list[Row]) -> None:
+        failed = [row for row in rows if row.failed]
+        first = f"; the first: {failed[0].name}: {failed[0].why}" if failed else ""
+        if all(row.why or row.copy_of for row in rows):
+            raise DataError(
+                f"{self.folder} holds no document that can be indexed: {len(rows):,} files, {len(failed):,} documents that could "
+                f"not be read{first}. PDF, HTML, DOCX and Markdown files are read."
+            )
+        if self.strict and failed:
+            raise DataError(
+                f"{len(failed):,} documents of {self.folder} could not be read{first}. Omit --strict to index the others."
+            )
+
+    def _passages_of(self, entry: Entry, copies: list[str]) -> Iterator[Passage]:
+        for passage in entry.passages():
+            about = passage.metadata or {}
+            if "image" in about:
+                self._images[str(about["image"])] = entry.folder / IMAGES / str(about["image"])
+            yield replace(passage, metadata=about | {"copies": copies}) if copies else passage
+
+    def _write_images(self, folder: Path) -> None:
+        """Write the images of the segments that `passages` gave."""
+        folder.mkdir()
+        for name, path in sorted(self._images.items()):
+            shutil.copyfile(path, folder / name)
+
+    async def _read(self) -> tuple[list[Row], dict[str, Entry]]:
+        """What each file gave; and the segments by document, of those that have any."""
+        files = list_files(self.folder)
+        rows = [Row(file.name, why=file.left_out) for file in files]
+        entries: dict[str, Entry] = {}
+        async with DocumentReader(self.folder, self.cache, self.limits) as reader:
+            waiting = self._different(files, rows, reader)
+            with Progress("reading documents", len(waiting)) as progress:
+
+                async def one(job: tuple[File, Row]) -> None:
+                    file, row = job
+                    if (entry := await reader.read(file, row)) is not None:
+                        entries[row.name] = entry
+                    progress.advance() if row.read_now else progress.skip()
+
+                await for_each(waiting, one, self.limits.processes)
+        return rows, entries
+
+    @staticmethod
+    def _different(files: list[File], rows: list[Row], reader: DocumentReader) -> list[tuple[File, Row]]:
+        """The documents that differ in content: of equal ones the first by name."""
+        first: dict[str, Row] = {}
+        different = []
+        for file, row in track(zip(files, rows, strict=True), len(files), "looking for changed files"):
+            if row.why or not reader.identify(file, row):
+                continue
+            if row.sha256 in first:
+                row.copy_of = first[row.sha256].name
+                first[row.sha256].copies.append(row.name)
+            else:
+                first[row.sha256] = row
+                different.append((file, row))
+        return different

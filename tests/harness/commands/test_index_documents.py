@@ -1,0 +1,219 @@
+"""`infer.py index --documents`: a folder of documents becomes an index that is kept up to date, and answers cite it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.files import digests
+from harness.indexing.index_folder import open_index
+from harness.retrievers.dense import DenseRetriever
+from tests.helpers.commands import command, refused
+from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with three documents below `manuals`."""
+    write_files(
+        tmp_path / "manuals",
+        {"alba.md": manual("Alba"), "brune.md": manual("Brune"), "old/corda.md": manual("Corda", chapters=1)},
+    )
+    return tmp_path
+
+
+def test_answers_cite_document_and_headings_and_print_the_table(folder: Path) -> None:
+    ended = index(folder)
+    assert ended.code == 0, ended.err
+    assert "manuals: 3 documents (3 read), 14 segments (11 text, 3 table)." in ended.err
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--strategy.k", "2", "--question", "ratings Corda")
+    assert asked.code == 0, asked.err
+    assert "Manual of the Corda [old/corda.md: Ratings of the Corda]" in asked.out
+    assert "   | Corda 1 | 24 V           |\n   | Corda 2 | 48 V           |\n" in asked.out
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--question", "ratings Corda", "--json")
+    (table,) = [
+        hit["passage"] for hit in json.loads(asked.out)["evidence"] if hit["passage"]["metadata"]["kind"] == "table"
+    ][:1]
+    assert table["text"] == "| model | supply voltage |\n| --- | --- |\n| Corda 1 | 24 V |\n| Corda 2 | 48 V |"
+    assert table["metadata"] == {
+        "document": "old/corda.md",
+        "document_title": "Manual of the Corda",
+        "headings": ["Ratings of the Corda"],
+        "kind": "table",
+    }
+
+
+def test_only_what_has_changed_is_read_again(folder: Path) -> None:
+    index(folder)
+    before = {row["metadata"]["document"]: row for row in passages(folder)}
+    assert before.keys() == {"alba.md", "brune.md", "old/corda.md"}
+
+    (folder / "manuals/alba.md").touch()
+    ended = index(folder)
+    assert "3 documents (0 read, 3 unchanged)" in ended.err
+    assert "the index is up to date" in ended.err
+
+    (folder / "manuals/alba.md").write_text(manual("Alba deluxe"))
+    ended = index(folder)
+    assert ended.code == 0, ended.err  # another corpus, and nobody had to say --overwrite
+    assert "3 documents (1 read, 2 unchanged)" in ended.err
+    assert {"The Alba deluxe is a pump."} <= {row["text"] for row in passages(folder)}
+    assert "The Alba is a pump." not in {row["text"] for row in passages(folder)}
+
+    (folder / "manuals/brune.md").unlink()
+    ended = index(folder)
+    assert "2 documents (0 read, 2 unchanged)" in ended.err
+    assert {row["metadata"]["document"] for row in passages(folder)} == {"alba.md", "old/corda.md"}
+    kept = sorted(path.name for path in (folder / "indexes/manuals.documents/read").iterdir())
+    assert kept == sorted(row["sha256"][:32] for row in report(folder).values())
+
+
+def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: Path) -> None:
+    write_files(folder / "manuals", {"notes.md": "No heading and no title.\n"})
+    index(folder)
+    stored = folder / "indexes/manuals.documents/read"
+    read_at = {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")}
+    (folder / "manuals/alba.md").rename(folder / "manuals/alba-2.md")
+    (folder / "manuals/notes.md").rename(folder / "manuals/remarks.md")
+    assert index(folder).code == 0
+    assert {path: path.stat().st_mtime_ns for path in stored.glob("*/*/document.jsonl")} == read_at
+    titles = {row["metadata"]["document"]: row["title"].split(" > ")[0] for row in passages(folder)}
+    assert titles["alba-2.md"] == "Manual of the Alba"
+    assert titles["remarks.md"] == "remarks"  # a document without a title has its file's name
+    assert not {"alba.md", "notes.md"} & titles.keys()
+
+
+def test_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
+    assert "(3 read)" in index(folder).err
+    dense = ("--encoder", encoder_folder, "--device", "cpu")
+    ended = index(folder, *dense, out="indexes/dense", kind="dense")
+    assert "(0 read, 3 unchanged)" in ended.err
+    assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/lexical").corpus
+    retriever = DenseRetriever(folder / "indexes/dense", "cpu")
+    assert {hit.passage.metadata["document"] for hit in retriever.search(["Alba"], 20)[0]} == {  # type: ignore[index]
+        "alba.md", "brune.md", "old/corda.md",
+    }  # fmt: skip
+
+
+def test_vectors_of_texts_that_have_not_changed_are_not_computed_again(
+    folder: Path, encoder_folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.indexing.sentence_encoder import SentenceEncoder
+
+    encoded: list[str] = []
+    original = SentenceEncoder.encode_passages
+
+    def counting(self: SentenceEncoder, texts: list[str]) -> object:
+        encoded.extend(texts)
+        return original(self, texts)
+
+    monkeypatch.setattr(SentenceEncoder, "encode_passages", counting)
+    options = ("--encoder", encoder_folder, "--device", "cpu", "--chunk_passages", "4")
+    index(folder, *options, kind="dense")
+    assert len(encoded) == 14
+    encoded.clear()
+    text = (folder / "manuals/brune.md").read_text().replace("Step 2", "Step two")
+    write_files(folder / "manuals", {"brune.md": text, "aaa.md": "# First\n\nA new document.\n"})
+    ended = index(folder, *options, kind="dense")
+    assert ended.code == 0, ended.err
+    assert sorted(encoded) == ["First A new document.", "Manual of the Brune > Chapter 2 Step two with the Brune."]
+    index(folder, *options, out="indexes/fresh", kind="dense")
+    assert passages(folder) == passages(folder, "indexes/fresh")
+    vectors = [np.load(folder / "indexes" / name / "vectors.npy") for name in ("lexical", "fresh")]
+    np.testing.assert_allclose(*vectors, atol=1e-5)
+
+
+def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
+    write_files(folder / "manuals", {f"more/{name}.md": manual(name) for name in "abcdefghij"})
+    write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
+    found = []
+    for workers in ("1", "3"):
+        ended = index(folder, "--workers", workers, "--kept_in", f"kept-{workers}", out=f"indexes/{workers}")
+        assert ended.code == 0, ended.err
+        rows = report(folder, f"kept-{workers}")
+        for row in rows.values():
+            row.pop("seconds", None)
+        found.append((digests(folder / "indexes" / workers), rows))
+    assert found[0] == found[1]
+
+
+def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
+    many = {f"{number:03}.md": manual(f"model {number}", chapters=30) for number in range(150)}
+    write_files(folder / "manuals", many)
+    typed = [sys.executable, str(ROOT / "infer.py"), "index", "--documents", "manuals", "--kind", "bm25",
+             "--out", "indexes/lexical", "--workers", "1"]  # fmt: skip
+    stored = folder / "indexes/manuals.documents/read"
+    process = subprocess.Popen(typed, cwd=folder, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(stored.glob("*/*/segments-*.jsonl"))) < 20 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    done = len(list(stored.glob("*/*/segments-*.jsonl")))
+    assert 20 <= done < 153
+    ended = index(folder)
+    assert ended.code == 0, ended.err
+    read, unchanged = (int(ended.err.partition(before)[2].split()[0]) for before in ("153 documents (", "read, "))
+    assert read + unchanged == 153
+    assert unchanged >= done  # the process that was reading may have finished one more
+    index(folder, "--kept_in", "fresh", out="indexes/fresh")
+    assert digests(folder / "indexes/lexical") == digests(folder / "indexes/fresh")
+    assert not [path for path in stored.rglob(".tmp-*")]
+
+
+def test_options_that_change_the_segments_need_leave_to_overwrite(folder: Path) -> None:
+    index(folder)
+    ended = index(folder, "--cascade", "none")
+    refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, documents)", "--overwrite true")
+    ended = index(folder, "--cascade", "none", "--overwrite", "true")
+    assert ended.code == 0, ended.err
+    assert {row["title"] for row in passages(folder)} == {""}
+    ended = index(folder, "--chunk_words", "12", "--chunk_overlap", "2", out="indexes/chunks")
+    assert ended.code == 0, ended.err
+    assert all(len(row["text"].split()) <= 12 for row in passages(folder, "indexes/chunks"))
+    assert {row["title"] for row in passages(folder, "indexes/chunks")} == {
+        "Manual of the Alba", "Manual of the Brune", "Manual of the Corda",
+    }  # fmt: skip
+    long = index(folder, "--most_words", "5", out="indexes/short")
+    assert long.code == 0, long.err
+    assert max(row["metadata"].get("parts", 1) for row in passages(folder, "indexes/short")) > 1
+
+
+def test_an_index_of_other_documents_is_not_replaced(folder: Path) -> None:
+    index(folder)
+    write_files(folder / "others/manuals", {"x.md": manual("X")})
+    ended = command(
+        folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical"
+    )
+    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --kept_in")
+    ended = command(
+        folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical",
+        "--kept_in", "indexes/others",
+    )  # fmt: skip
+    refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, labels)")
+
+
+def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(folder: Path) -> None:
+    write_files(folder / "manuals", {"copy of alba.md": manual("Alba")})
+    ended = index(folder)
+    assert "3 documents (3 read), 14 segments" in ended.err
+    assert "left out: 1 the same content as another" in ended.err
+    assert report(folder)["copy of alba.md"]["copy_of"] == "alba.md"
+    asked = command(folder, "infer.py", *ASK, "indexes/lexical", "--strategy.k", "1", "--question", "Alba pump")
+    assert "1. Manual of the Alba [alba.md (also copy of alba.md)]" in asked.out
+
+
+def test_strict_ends_before_the_index_is_built(folder: Path) -> None:
+    write_files(folder / "manuals", {"broken.md": ""})
+    ended = index(folder, "--strict")
+    refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --strict")
+    assert not (folder / "indexes/lexical").exists()
+    assert index(folder).code == 0
