@@ -90,9 +90,8 @@ def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:
     runs: list[list[Box]] = []
     joins = False
     for above, below in pairwise(stack):
-        if below.top - above.top >= FRAME_SHARE * page.height:
-            joins = False  # the rules of running headers and footers
-            continue
+        if not joins and below.top - above.top >= FRAME_SHARE * page.height:
+            continue  # the rules of running header and footer
         lines = lines_of(words_in(page.words, Box(above.left, above.top, above.right, below.bottom)))
         if is_tabular(lines) or (joins and len(lines) == 1):
             if joins:

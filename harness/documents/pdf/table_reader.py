@@ -52,6 +52,7 @@ def read_table(area: Area, words: Sequence[Word]) -> Table | None:
     heights = _heights(area)
     found = bands(lines, [height for height, _ in heights], box)
     ruled = [at for at in rule_borders(area.verticals, box.bottom - box.top) if box.left + NEAR < at < box.right - NEAR]
+    ruled = _between_words(ruled, upright)
     full_grid = bool(ruled) and len(found) > 2
     borders = _borders(lines, ruled, box, size, GRID_GAP if full_grid else None)
     rows = rows_of(found, borders, full_grid)
@@ -63,9 +64,10 @@ def read_table(area: Area, words: Sequence[Word]) -> Table | None:
     cells.join_below(area.horizontals, full_grid)
     if not cells.are_rectangles():
         return None
-    texts = _without_empty_columns(cells.texts())
+    kept = cells.columns_with_text()
+    texts = [tuple(row[column] for column in kept) for row in cells.texts()]
     filled = sum(bool(text) for row in texts for text in row)
-    if len(texts[0]) < 2 or filled < FILLED_SHARE * len(texts) * len(texts[0]):
+    if len(kept) < 2 or filled < FILLED_SHARE * len(texts) * len(kept):
         return None
     full_heights = [height for height, share in heights if share >= FULL_SHARE]
     return Table(tuple(texts), _header_rows(cells, rows, found, full_heights, full_grid, area.fills))
@@ -95,9 +97,16 @@ def _borders(lines: Sequence[Line], ruled: Sequence[float], box: Box, size: floa
     return sorted(borders)
 
 
-def _without_empty_columns(texts: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    kept = [column for column in range(len(texts[0])) if any(row[column] for row in texts)]
-    return [tuple(row[column] for column in kept) for row in texts]
+def _between_words(ruled: Sequence[float], words: Sequence[Word]) -> list[float]:
+    """Those of the vertical rules that have words on both sides before the next one; the others are frames in frames."""
+    middles = sorted(center(word.box) for word in words)
+    kept: list[float] = []
+    for at in ruled:
+        if any((kept[-1] if kept else 0.0) < place < at for place in middles):
+            kept.append(at)
+    while kept and middles[-1] < kept[-1]:
+        kept.pop()
+    return kept
 
 
 def _header_rows(

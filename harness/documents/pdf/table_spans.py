@@ -50,6 +50,32 @@ class Cells:
         said = {root: cell_text(words) for root, words in joined.items()}
         return [tuple(said[self._root(row, column)] for column in range(self.columns)) for row in range(len(self.rows))]
 
+    def columns_with_text(self) -> list[int]:
+        """Columns without those that only repeat what a neighbor says or that are empty."""
+        own = [self._texts_of(column) for column in range(self.columns)]
+        alone = {
+            column
+            for column, roots in enumerate(own)
+            if roots - set().union(*(others for other, others in enumerate(own) if other != column))
+        }
+        said = set().union(*(own[column] for column in alone))
+        for column, roots in enumerate(own):
+            if not roots <= said:
+                alone.add(column)
+                said |= roots
+        return sorted(alone)
+
+    def _texts_of(self, column: int) -> set[int]:
+        """The cells with text that a column has, alone or with its neighbors."""
+        return {
+            self._root(row, column)
+            for row in range(len(self.rows))
+            if any(
+                self.words[row][other] and self._root(row, other) == self._root(row, column)
+                for other in range(self.columns)
+            )
+        }
+
     def spans_columns(self, row: int) -> bool:
         """Whether a row has a cell of several columns."""
         roots = [self._root(row, column) for column in range(self.columns)]

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from common.documents import Table
+from harness.documents.pdf.aligned_tables import aligned
 from harness.documents.pdf.captions import assign_captions
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.page import Box, Page
@@ -19,6 +20,7 @@ def find_tables(page: Page) -> list[tuple[Box, Table]]:
     found: list[tuple[Box, Table]] = []
     _read(grids(page), page, found)
     _read(lined(page, [box for box, _ in found]), page, found)
+    _read(aligned(page, [box for box, _ in found]), page, found)
     boxes = [box for box, _ in found]
     outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
     captions = assign_captions("table", boxes, outside)

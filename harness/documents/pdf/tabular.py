@@ -7,15 +7,17 @@ from statistics import median
 from harness.documents.pdf.fonts import is_monospaced
 from harness.documents.pdf.page import Word
 from harness.documents.pdf.table_columns import column_at, separators
-from harness.documents.pdf.table_lines import Line, center, font_size
+from harness.documents.pdf.table_lines import Line, center, font_size, fragments
 
 PROSE_WORDS = 4  # in a line of a column, usually
 PROSE_LINES = 6  # fewer lines are cells of text
 FULL_LINE = 0.85  # of a column's width
 SIDE_BY_SIDE = 0.3  # of the lines have words in several columns; cells may have several lines
 SAME_PLACE = 2.0  # points that aligned words differ by
+NUMBERS = 0.5  # share of a column's lines that are numbers, which may be aligned at their decimal points
 ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words
+LEAST_MEASURED = 8  # different words that say whether a font's characters are equally wide
 MOSTLY = 0.6  # share of lines or words that decides
 
 _MARKER = re.compile(r"(?:[•◦▪■●○‣⁃∗*·–—➢✓-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.):]|\[\d{1,3}\]|\d{1,3})$")  # noqa: RUF001
@@ -41,7 +43,7 @@ def is_tabular(lines: Sequence[Line], borders: Sequence[float] | None = None) ->
         return False
     columns = [[_part(line, borders, column) for line in lines] for column in range(len(borders) + 1)]
     filled = [[part for part in column if part] for column in columns]
-    side_by_side = sum(sum(bool(column[index]) for column in columns) > 1 for index in range(len(lines)))
+    side_by_side = sum(len({column_at(center(part[0].box), borders) for part in fragments(line)}) > 1 for line in lines)
     return (
         side_by_side >= SIDE_BY_SIDE * len(lines)
         and all(map(_is_aligned, filled))
@@ -50,7 +52,7 @@ def is_tabular(lines: Sequence[Line], borders: Sequence[float] | None = None) ->
             or _is_list(filled)
             or _is_contents(lines, filled)
             or _are_equations(filled)
-            or all(_is_prose(column) for column in filled)
+            or all(is_prose(column) for column in filled)
         )
     )
 
@@ -63,7 +65,7 @@ def _is_aligned(column: Sequence[Line]) -> bool:
     """Whether most lines of a column begin, end or are centered at one place, or are numbers."""
     if len(column) < ALIGNED_LINES:
         return True
-    if sum(any(letter.isdigit() for letter in part[-1].text) for part in column) >= MOSTLY * len(column):
+    if sum(any(letter.isdigit() for letter in part[-1].text) for part in column) >= NUMBERS * len(column):
         return True
     edges = [(part[0].box.left, part[-1].box.right) for part in column]
     for places in ([left for left, _ in edges], [right for _, right in edges], [sum(edge) / 2 for edge in edges]):
@@ -80,8 +82,13 @@ def _is_code(words: Sequence[Word]) -> bool:
     """Whether words are set in a font all of whose characters are equally wide, by its name or as measured."""
     if sum(is_monospaced(word.font) for word in words) > CODE_SHARE * len(words):
         return True
-    widths = [(word.box.right - word.box.left) / len(word.text) / word.size for word in words if len(word.text) > 2]
-    if len(widths) < 5:
+    names = {
+        word.text: (word.box.right - word.box.left) / len(word.text) / word.size
+        for word in words
+        if len(word.text) > 2 and not any(letter.isdigit() for letter in word.text)
+    }
+    widths = list(names.values())
+    if len(widths) < LEAST_MEASURED:  # digits are equally wide in most fonts
         return False
     usual = median(widths)
     return sum(0.92 * usual <= width <= 1.05 * usual for width in widths) > CODE_SHARE * len(widths)
@@ -120,7 +127,8 @@ def _are_equations(columns: Sequence[Sequence[Line]]) -> bool:
     return len(last) > 0 and all(_EQUATION_NUMBER.match(text) for text in last)
 
 
-def _is_prose(column: Sequence[Line]) -> bool:
+def is_prose(column: Sequence[Line]) -> bool:
+    """Whether the lines of a column are running text: most of them are full."""
     if len(column) < PROSE_LINES or median(len(part) for part in column) < PROSE_WORDS:
         return False
     left, right = min(part[0].box.left for part in column), max(part[-1].box.right for part in column)

@@ -182,6 +182,63 @@ def test_two_tables_side_by_side_have_their_own_captions() -> None:
     assert [(table.caption, len(table.rows[0])) for _, table in found] == [("Table 1: Left", 3), ("Table 2: Right", 2)]
 
 
+def test_a_table_of_numbers_only_is_no_code() -> None:
+    rows = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
+    found = [
+        Word(text, Box(100 + 80 * c, 103 + 14 * r, 115 + 80 * c, 113 + 14 * r), 10, "Serif", False, False)
+        for r, row in enumerate(rows)
+        for c, text in enumerate(row)
+    ]
+    one = page(found, [rule(95, y, 400, y) for y in (100, 116, 220)])
+    assert rows_of(one) == [tuple(map(tuple, rows))]
+
+
+def test_a_table_as_high_as_the_page() -> None:
+    rows = [("Name", "Value", "Use"), *((f"option{n}", f"v{n * 7}", f"case {n}") for n in range(45))]
+    ((_, table),) = find_tables(booktabs(rows=rows, top=60))
+    assert len(table.rows) == 46
+
+
+def test_a_column_that_starts_where_the_text_before_ends() -> None:
+    rows = [("Name", "Meaning"), *((f"option{n}", f"what {n} does") for n in range(6))]
+    one = booktabs(rows=rows)
+    tight = words("a-rather-long-one", 113.5, 103 + 14 * 7) + words("what it does", 200, 103 + 14 * 7)
+    assert tight[0].box.right > 197
+    rules = [rule(100, y, 300, y) for y in (100, 116, 215)]
+    ((_, table),) = find_tables(page([*one.words, *tight], rules))
+    assert table.rows[-1] == ("a-rather-long-one", "what it does")
+
+
+BOLD_HEADER = [
+    word
+    for text, left in (("Model", 100), ("Power", 200), ("Weight", 300))
+    for word in words(text, left, 100, bold=True)
+]
+
+
+def test_a_table_without_rules_under_a_caption_or_with_a_header_that_stands_out() -> None:
+    body = cells(RATINGS[1:], [100, 200, 300], 114)
+    assert rows_of(page([*BOLD_HEADER, *body])) == [RATINGS]
+    above, below = prose(100, 20, 4, 12), prose(100, 200, 20, 12)
+    captioned = [*words("Table 3: Ratings", 100, 80), *cells(RATINGS, [100, 200, 300], 100)]
+    ((_, table),) = find_tables(page([*above, *captioned, *below]))
+    assert table.rows == RATINGS
+    assert table.caption == "Table 3: Ratings"
+
+
+def test_words_in_columns_that_nothing_says_are_a_table() -> None:
+    pairs = [("Author", "M. Example"), ("Date", "1 May"), ("Version", "2.0"), ("Status", "final"), ("Pages", "12")]
+    assert rows_of(page(cells(pairs, [100, 180], 100))) == []
+
+
+def test_a_frame_in_a_frame_is_no_table() -> None:
+    text = [*words("Example 3:", 105, 104), *prose(120, 130, 8)]
+    assert (
+        rows_of(page(text, grid([100, 380], [100, 250]) + grid([112, 378], [124, 240]) + [rule(100, 124, 378, 124)]))
+        == []
+    )
+
+
 def test_a_real_page_with_spans_and_paragraphs_in_cells() -> None:
     style = getSampleStyleSheet()["BodyText"]
     long = Paragraph("The motor must not run while the cover is open, as its fan would take in dust.", style)
