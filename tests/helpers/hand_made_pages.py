@@ -17,7 +17,7 @@ def words(
     """A line's words with blanks of a quarter of the font size between them."""
     found, at = [], left
     for number, part in enumerate(text.split()):
-        width = len(part) * CHARACTER * size / HEIGHT * (0.94 + 0.03 * ((len(part) + number) % 5))  # no monospaced font
+        width = len(part) * CHARACTER * size / HEIGHT * (0.84 + 0.08 * ((len(part) + number) % 5))  # no monospaced font
         found.append(Word(part, Box(at, top, at + width, top + size), size, font, bold, False))
         at += width + 0.25 * size
     return found

@@ -16,7 +16,8 @@ SIDE_BY_SIDE = 0.3  # of the lines have words in several columns; cells may have
 SAME_PLACE = 2.0  # points that aligned words differ by
 NUMBERS = 0.5  # share of a column's lines that are numbers, which may be aligned at their decimal points
 ALIGNED_LINES = 4  # fewer lines say nothing about alignment
-CODE_SHARE = 0.8  # of the words
+CODE_SHARE = 0.8  # of the words, by their fonts' names
+MEASURED_SHARE = 0.9  # by their widths
 LEAST_MEASURED = 8  # different words that say whether a font's characters are equally wide
 MOSTLY = 0.6  # share of lines or words that decides
 
@@ -91,7 +92,7 @@ def _is_code(words: Sequence[Word]) -> bool:
     if len(widths) < LEAST_MEASURED:  # digits are equally wide in most fonts
         return False
     usual = median(widths)
-    return sum(0.92 * usual <= width <= 1.05 * usual for width in widths) > CODE_SHARE * len(widths)
+    return sum(0.92 * usual <= width <= 1.05 * usual for width in widths) > MEASURED_SHARE * len(widths)
 
 
 def _is_list(columns: Sequence[Sequence[Line]]) -> bool:
