@@ -15,7 +15,7 @@ SUFFIXES: dict[str, FileType] = {
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
 _HEAD_BYTES = 2048
 _HTML = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|h[1-6]|div|p|table|article|main|section)\b",
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*|<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body|title|meta|h[1-6]|div|p|table|article|main|section)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _OTHERS = {  # beginnings of files that are often taken for documents

@@ -13,7 +13,7 @@ ImageLoader = Callable[[str], bytes | None]  # the file that a link names, or No
 LONGEST_SOURCE = 80  # characters of an image's address in a report
 MOST_BYTES = 32 * 2**20  # of one image
 MOST_PIXELS = 64 * 2**20  # of one that is converted
-_SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
+_SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*|<!DOCTYPE[^>\[]*>\s*)*<svg[\s>]", re.DOTALL)
 
 
 def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | None:

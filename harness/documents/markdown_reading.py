@@ -20,8 +20,7 @@ from harness.documents.outline import titled
 _MOST_BRACKETS = 2000  # in one paragraph or cell
 _MOST_NESTING = 60  # quotations and lists in each other; what is deeper is left out
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?\n)(?:---|\.\.\.)[ \t]*(?:\n|$)", re.DOTALL)
-_COMMENT = re.compile(r"<!--\s*(.*?)\s*-->\s*", re.DOTALL)
-_MARK = re.compile(r"(pages|page|level|header rows)(?: (\d{1,9}))?")
+_MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[ \t]*)?-->")
 
 
 def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) -> Document:
@@ -135,18 +134,17 @@ class _Reader:
 
     def _html(self, content: str) -> None:
         """HTML between the blocks: our own marks in comments; other comments are left out."""
-        for comment in _COMMENT.findall(content):
-            if not comment:
-                self.built.end_list()
-                self.built.end_caption()
-            elif match := _MARK.fullmatch(comment):
-                self._mark(match[1], int(match[2]) if match[2] else None)
-        if markup := _COMMENT.sub("", content).strip():
+        for match in _MARK.finditer(content):
+            self._mark(match[1] or "", int(match[2]) if match[2] else None)
+        if markup := _MARK.sub("", content).strip():
             for block in html_blocks(markup, self._load_image, self.left_out):
                 self.built.add(replace(block, page=self.built.page))
 
     def _mark(self, kind: str, number: int | None) -> None:
         match kind:
+            case "":
+                self.built.end_list()
+                self.built.end_caption()
             case "page":
                 self.built.end_list()
                 self.built.end_caption()

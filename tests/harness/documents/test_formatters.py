@@ -37,6 +37,7 @@ def zipped(name: str) -> bytes:
         (b"text <b>x</b>", "a.html", "html"),
         (b"text <b>x</b>", "a.txt", "markdown"),
         (b"# Title", "a.html", "markdown"),
+        (b"<!---->" * 280 + b"text", "a.md", "markdown"),
         ("größer".encode("latin-1"), "a.md", "markdown"),
         ("größer".encode("utf-16"), "a.txt", "markdown"),
         (b"page one\x0cpage two\x0c", "a.txt", "markdown"),

@@ -114,6 +114,14 @@ def test_title_and_levels(text: str, title: str, headings: list[tuple[str, int]]
     assert (found, [(b.text, b.level) for b in blocks if isinstance(b, Heading)]) == (title, headings)
 
 
+def test_html_between_blocks_is_read_and_comments_are_not() -> None:
+    _, found = read(
+        "<!-- a note\nof two lines -->\n\n<p align=center>\n  <b>Pump</b> &amp; more\n</p>\n\n<table><tr><th>a<th>b</tr><tr><td>1<td>2</tr></table>\n\n"
+        "<!-- page 7 -->\n<div>\n\nText.\n\n</div>"
+    )
+    assert found == [Paragraph("Pump & more"), Table((("a", "b"), ("1", "2"))), Paragraph("Text.", 7)]
+
+
 def test_blocks_within_lists_stand_in_their_place() -> None:
     _, found = read("1. run\n   ```\n   go\n   ```\n   then\n2. stop\n\n   | a |\n   |---|\n   | b |\n")
     assert found == [
@@ -137,7 +145,8 @@ def test_an_image_that_is_not_read_stays_as_text() -> None:
 
 HOSTILE = ["> " * 20_000 + "x", "- " * 20_000 + "x", "[" * 50_000, "*a " * 20_000, "`" * 50_000, "<" * 50_000, "![" * 20_000,
            "| " * 20_000 + "\n" + "|-" * 20_000, "&" * 50_000, "\\" * 50_000, "\x00" * 50_000, "(" * 50_000, "[a](" * 10_000,
-           "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000]  # fmt: skip
+           "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000, "<!--" + " " * 50_000, "<!--" * 50_000, "<!-- page " * 20_000, "<div " * 20_000, "---\n" * 20_000,
+           "# {#" * 10_000, "- " + "a\n" * 20_000, "|a|\n" * 20_000]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
