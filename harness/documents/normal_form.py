@@ -11,6 +11,7 @@ from common.documents import MOST_LEVELS, Block, Document, Heading, Image, Parag
 
 LIST_ITEM = re.compile(r"( *)(-|\d{1,9}\.) (.*)")  # indentation, marker, text
 MOST_LIST_LEVELS = 8
+_MOST_LEFT_OUT = 20  # lines about what was left out
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]")  # white space is none
 _LINE_END = re.compile("\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -31,7 +32,11 @@ def normalized(document: Document) -> Document:
     Blocks without content are left out, a title is never empty, levels of headings lie between 1 and `MOST_LEVELS`.
     """
     blocks = tuple(block for given in document.blocks if (block := _block(given)) is not None)
-    return replace(document, title=one_line(document.title) or title_of(document.name), blocks=blocks)
+    left_out = tuple(map(one_line, document.left_out))
+    if len(left_out) > _MOST_LEFT_OUT + 1:
+        left_out = (*left_out[:_MOST_LEFT_OUT], f"and {len(left_out) - _MOST_LEFT_OUT:,} more")
+    title = one_line(document.title) or title_of(document.name)
+    return replace(document, title=title, blocks=blocks, left_out=left_out)
 
 
 def _block(block: Block) -> Block | None:

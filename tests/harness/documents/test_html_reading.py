@@ -185,6 +185,12 @@ def test_a_huge_table_is_bounded() -> None:
     assert document.left_out == ("rows of a table after 200,000 cells",)
 
 
+def test_a_report_of_what_is_left_out_is_bounded() -> None:
+    left_out = read("<img alt=x src=p.png>" * 1000).left_out
+    assert len(left_out) == 21
+    assert left_out[-2:] == ("image p.png: not read", "and 980 more")
+
+
 def test_images_are_only_read_by_the_caller_s_loader() -> None:
     uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
     page = (
