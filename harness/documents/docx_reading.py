@@ -9,6 +9,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
+from itertools import chain
 
 import docx
 from docx.document import Document as WordDocument
@@ -23,7 +24,7 @@ from common.errors import DataError
 from harness.documents.captions import Piece, with_captions
 from harness.documents.docx_numbering import Numbering
 from harness.documents.docx_styles import BODY_LEVEL, Style, Styles, value
-from harness.documents.docx_text import boxes_of, cells_of, images_of, read_table, text_of
+from harness.documents.docx_text import boxes_of, cells_of, images_of, read_table, rows_of, text_of
 from harness.documents.image_files import image_of
 from harness.documents.normal_form import normalized, one_line, title_of
 from harness.documents.outline import titled
@@ -95,10 +96,11 @@ class _Reader:
         return None
 
     def _table(self, element: etree._Element) -> None:
-        cells = cells_of(element)
-        if len(cells) == 1:  # a box around text
-            self.read_children(cells[0])
-        elif cells:
+        rows = [list(cells_of(row)) for row in rows_of(element)]
+        if len(rows) < 2 or max(map(len, rows)) < 2:  # a box around text, or columns of it
+            for cell in chain.from_iterable(rows):
+                self.read_children(cell)
+        else:
             self.pieces.append(Piece(read_table(element, "", self.left_out)))
 
     def _paragraph(self, element: etree._Element) -> None:
@@ -117,7 +119,7 @@ class _Reader:
                 self.title = one_line(text)
             elif outline is not None and outline < BODY_LEVEL and not style.is_caption:
                 label = number[0] if number else ""
-                self.pieces.append(Piece(Heading(f"{label} {text}", outline + 1)))
+                self.pieces.append(Piece(Heading(one_line(f"{label} {text}"), outline + 1)))
             elif number is not None:
                 self._item(one_line(text), number, self._place(properties, style))
             else:

@@ -71,7 +71,7 @@ def read_table(element: etree._Element, caption: str, left_out: list[str]) -> Ta
     cells = marked = 0
     for row in rows_of(element):
         line = [""] * min(_count(row.find(f"{qn('w:trPr')}/{qn('w:gridBefore')}"), 0), _MOST_COLUMNS)
-        for cell in _content(row, "w:tc"):
+        for cell in cells_of(row):
             merged = cell.find(f"{qn('w:tcPr')}/{qn('w:vMerge')}")
             continues = merged is not None and merged.get(qn("w:val")) != "restart"
             above = rows[-1][len(line)] if continues and rows and len(line) < len(rows[-1]) else ""
@@ -91,9 +91,9 @@ def rows_of(table: etree._Element) -> Iterator[etree._Element]:
     return _content(table, "w:tr")
 
 
-def cells_of(table: etree._Element) -> list[etree._Element]:
-    """The cells of a table, not those of tables within."""
-    return [cell for row in rows_of(table) for cell in _content(row, "w:tc")]
+def cells_of(row: etree._Element) -> Iterator[etree._Element]:
+    """The cells of a row."""
+    return _content(row, "w:tc")
 
 
 def cell_text(cell: etree._Element) -> str:

@@ -96,6 +96,10 @@ def test_the_title_is_that_of_the_properties_or_the_only_chapter_or_the_file_nam
 
     assert chapters("A", "B", title="The pump").title == "The pump"
     assert chapters("A", "B", title="Word Document").title == "my_file"
+    assert (chapters("A", "B", title="A").title, chapters("A", "B", title="A").blocks) == (
+        "A",
+        (Heading("B", 1), Heading("Part", 2)),
+    )
     assert (chapters("A").title, chapters("A").blocks) == ("A", (Heading("Part", 1),))
 
 
@@ -203,10 +207,11 @@ def test_header_rows_and_boxes() -> None:
         for row in table.rows[:2]:
             row._tr.get_or_add_trPr().append(parse_xml(f"<w:tblHeader {nsdecls('w')}/>"))
         word.add_table(1, 1).cell(0, 0).text = "boxed"
+        word.add_table(1, 2).cell(0, 1).text = "beside"
 
     found = blocks(fill)
     assert [block.header_rows for block in found if isinstance(block, Table)] == [0, 0, 2]
-    assert found[-1] == Paragraph("boxed")
+    assert found[-2:] == [Paragraph("boxed"), Paragraph("beside")]
 
 
 def test_captions_go_to_their_tables_and_images() -> None:
@@ -320,7 +325,7 @@ def test_external_references_are_not_followed() -> None:
 def test_a_huge_table_is_bounded() -> None:
     def fill(word: WordDocument) -> None:
         cell = '<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr><w:p><w:r><w:t>x</w:t></w:r></w:p></w:tc>'
-        add(word, f"<w:tbl>{f'<w:tr>{cell}</w:tr>' * 300}</w:tbl>")
+        add(word, f"<w:tbl>{f'<w:tr>{cell}{cell}</w:tr>' * 300}</w:tbl>")
 
     document = read(fill)
     assert isinstance(document.blocks[0], Table)
