@@ -10,6 +10,7 @@ from harness.documents.pdf.lines import Line, Placed
 
 REPEATED = 3  # pages that show the same table or image if it is a running header or a logo
 SAME_PLACE = 4.0  # points
+SAME_WORDS = 0.5  # of a table's different words that a running panel has too
 SAME_WIDTH = 6.0  # points that parts of a table differ by
 BETWEEN = 3  # lines at most between parts of a table: page numbers, "continued on next page"
 
@@ -18,15 +19,31 @@ _CONTINUED = re.compile(r"\b(?:continued|continues|cont|cont'd|fortsetzung|fortg
 
 
 def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Placed]]:
-    """What is placed on each page, without what `REPEATED` pages or more show: images, and tables at the same place, without a caption."""
+    """What is placed on each page, without what `REPEATED` pages or more show and has no caption: images, and tables at the same place.
+
+    A table at the place of such a one that says partly the same is left out too: it has the page's number in it.
+    """
     shown: dict[object, set[int]] = defaultdict(set)
     for number, placed in pages.items():
         for item in placed:
             shown[_appearance(item)].add(number)
-    return {
-        number: [item for item in placed if item.content.caption or len(shown[_appearance(item)]) < REPEATED]
-        for number, placed in pages.items()
-    }
+    repeated = {appearance for appearance, numbers in shown.items() if len(numbers) >= REPEATED}
+    panels: dict[tuple[int, ...], set[str]] = defaultdict(set)
+    for placed in pages.values():
+        for item in placed:
+            if isinstance(item.content, Table) and _appearance(item) in repeated:
+                panels[_place(item)] |= _words(item.content)
+
+    def kept(item: Placed) -> bool:
+        if item.content.caption:
+            return True
+        said = panels.get(_place(item)) if isinstance(item.content, Table) else None
+        if said and isinstance(item.content, Table):
+            words = _words(item.content)
+            return len(words & said) < SAME_WORDS * len(words)
+        return _appearance(item) not in repeated
+
+    return {number: [item for item in placed if kept(item)] for number, placed in pages.items()}
 
 
 def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
@@ -66,9 +83,15 @@ def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
 
 
 def _appearance(item: Placed) -> object:
-    if isinstance(item.content, Table):
-        return item.content.rows, round(item.box.left / SAME_PLACE), round(item.box.top / SAME_PLACE)
-    return item.content.file
+    return (item.content.rows, _place(item)) if isinstance(item.content, Table) else item.content.file
+
+
+def _place(item: Placed) -> tuple[int, ...]:
+    return tuple(round(edge / SAME_PLACE) for edge in item.box)
+
+
+def _words(table: Table) -> set[str]:
+    return {word for row in table.rows for cell in row for word in cell.split()}
 
 
 def _says_continued(item: Line | Placed) -> bool:

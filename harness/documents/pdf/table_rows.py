@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 from harness.documents.pdf.page import Box
 from harness.documents.pdf.table_columns import column_at
-from harness.documents.pdf.table_lines import Line, center, fragments, middle
+from harness.documents.pdf.table_lines import Line, center, middle
 
 LOOSER = 1.3  # a gap between rows, as a multiple of the usual one between lines, that tells rows apart
+STACKED = (
+    0.65  # a gap between lines, as a multiple of the usual one, that is within a row: parts of a symbol, a formula
+)
 CONTINUED_SHARE = 0.5  # of the columns at most that a line goes on in if it continues the row above
 WRAPPED_EMS = 5.0  # width in font sizes of a line that may have been wrapped
 HEADER_LINES = 4  # of one row that names the columns, at most
@@ -84,14 +87,17 @@ def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Lin
         borders: Where columns end.
     """
     columns = [_columns(line, borders) for line in lines]
-    pitches = [_extent([after])[0] - _extent([before])[0] for before, after in pairwise(lines)]
+    tops = [_extent([line])[0] for line in lines]
+    pitches = [after - before for before, after in pairwise(tops)]
     usual = median(pitches) if pitches else 0.0
     ends = _ends(columns, len(borders) + 1)
     rows: list[list[Line]] = []
     in_row: set[int] = set()
     for index, line in enumerate(lines):
         cells = columns[index]
-        if rows and pitches[index - 1] <= LOOSER * usual and _goes_on(columns[index - 1], cells, in_row, ends):
+        stacked = bool(rows) and tops[index] - _extent(rows[-1][:1])[0] < STACKED * usual and set(cells) <= in_row
+        near = bool(rows) and pitches[index - 1] <= LOOSER * usual
+        if stacked or (near and _goes_on(columns[index - 1], cells, in_row, ends)):
             rows[-1].append(line)
         else:
             rows.append([line])
@@ -122,18 +128,16 @@ def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Lin
 
 
 def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
-    """Lines above the first rule of a table: those with cells that span columns are rows of their own."""
+    """Lines above the first rule of a table: a line goes on with the one above if its words do, "Rated" over "power"."""
     parts: list[list[Line]] = []
-    after_spanning = True
     for line in lines:
-        spanning = any(
-            column_at(part[0].box.left, borders) != column_at(part[-1].box.right, borders) for part in fragments(line)
+        goes_on = bool(parts) and any(
+            cell[0].text[:1].islower() and cell[0].text.isalpha() for cell in _columns(line, borders).values()
         )
-        if after_spanning or spanning:
-            parts.append([line])
-        else:
+        if goes_on or (parts and _extent([line])[0] - _extent(parts[-1][-1:])[0] < STACKED * line[0].size):
             parts[-1].append(line)
-        after_spanning = spanning
+        else:
+            parts.append([line])
     return parts
 
 

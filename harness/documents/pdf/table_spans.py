@@ -10,6 +10,7 @@ from harness.documents.pdf.table_rows import Row
 
 NEAR = 3.0  # points between a rule and the border of cells that it draws
 SAME_START = 1.5  # points between the beginnings of cells of one column
+HEADING_GAP = 1.5  # font sizes between words of a heading over several columns
 CLOSED_SHARE = 0.5  # of a cell's side that rules cover if it is closed there
 FULL_SHARE = 0.8  # of a table's width that a rule crosses which divides all its columns
 
@@ -159,7 +160,7 @@ class Cells:
                 if _share([rule], limits[column], limits[column + 1]) >= CLOSED_SHARE
             ]
             words = [word for column in over for word in self.words[row][column]]
-            if len(over) > 1 and all(len(fragments(line)) == 1 for line in lines_of(words)):
+            if len(over) > 1 and all(len(fragments(line, HEADING_GAP)) == 1 for line in lines_of(words)):
                 for column in over[1:]:
                     self._join((row, over[0]), (row, column))
 

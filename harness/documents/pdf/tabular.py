@@ -14,6 +14,7 @@ PROSE_LINES = 6  # fewer lines are cells of text
 FULL_LINE = 0.85  # of a column's width
 SIDE_BY_SIDE = 0.3  # of the lines have words in several columns; cells may have several lines
 SAME_PLACE = 2.0  # points that aligned words differ by
+FEW_LINES, SPARSEST = 4, 0.15  # share of more than so many lines that a column has words in
 NUMBERS = 0.5  # share of a column's lines that are numbers, which may be aligned at their decimal points
 ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words, by their fonts' names

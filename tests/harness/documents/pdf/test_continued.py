@@ -81,6 +81,20 @@ def test_what_three_pages_repeat_is_left_out_unless_it_has_a_caption() -> None:
     assert without_repeated(moved) == moved
 
 
+def test_a_running_panel_with_the_page_number_in_it_is_left_out_too() -> None:
+    def panel(page: int, *more: str) -> Placed:
+        return Placed(
+            Table((("Links", "Home"), ("Help", "Terms of use"), *((word, "") for word in more)), 1, "", page),
+            Box(0, 0, 595, 90),
+            page,
+        )
+
+    pages = {page: [panel(page)] for page in (1, 2, 3)} | {4: [panel(4, "Page 4")], 5: [placed(5, (("a", "1"),))]}
+    assert without_repeated(pages) == {1: [], 2: [], 3: [], 4: [], 5: pages[5]}
+    sheets = {page: [placed(page, ((f"item {page}", f"{page} mm"), ("color", "red" * page)))] for page in range(1, 6)}
+    assert without_repeated(sheets) == sheets
+
+
 def test_a_real_file_with_a_table_over_three_pages() -> None:
     rows = [["Part", "Length", "Weight"], *([f"P{n}", f"{3 * n} mm", f"{n / 8} kg"] for n in range(110))]
     lines: list[Any] = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]

@@ -182,6 +182,28 @@ def test_two_tables_side_by_side_have_their_own_captions() -> None:
     assert [(table.caption, len(table.rows[0])) for _, table in found] == [("Table 1: Left", 3), ("Table 2: Right", 2)]
 
 
+def test_units_under_names_are_a_header_row_and_words_that_go_on_are_not() -> None:
+    rows = [("Model", "Power", "Rated"), ("", "(W)", "speed"), ("A1", "12", "3"), ("B2", "40", "7"), ("C3", "8", "9")]
+    rules = [rule(100, y, 400, y) for y in (100, 130, 175)]
+    lefts = [100, 200, 300]
+    ((_, table),) = find_tables(
+        page(cells([(*row[:2], "Speed") if n < 2 else row for n, row in enumerate(rows)], lefts, 103), rules)
+    )
+    assert table.rows[:2] == (("Model", "Power", "Speed"), ("", "(W)", "Speed"))
+    assert table.header_rows == 2
+    ((_, table),) = find_tables(page(cells(rows, lefts, 103), rules))
+    assert table.rows[0] == ("Model", "Power (W)", "Rated speed")
+    assert table.header_rows == 1
+
+
+def test_parts_of_a_symbol_above_each_other_are_one_cell() -> None:
+    rows = [("Sign", "Meaning"), *((f"sign{n}", f"what {n} is") for n in range(6))]
+    one = booktabs(rows=rows)
+    symbol = Word("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
+    ((_, table),) = find_tables(page([*one.words, symbol], one.rules))
+    assert len(table.rows) == 7
+
+
 def test_a_table_of_numbers_only_is_no_code() -> None:
     rows = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
     found = [
