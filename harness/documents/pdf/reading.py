@@ -9,6 +9,7 @@ from harness.documents.pdf.lines import Line, Placed, union
 
 _WIDE_GAP = 2.0  # font sizes between pieces of a line that are apart: a label and its value, not a word and the next
 _LEAST_RUNNING = 6  # characters
+_TURNED = 2.0  # font sizes; text that is higher does not run from left to right, and is read last
 _OVERLAP = 3.0  # points that pieces of one line may overlap
 
 
@@ -19,9 +20,11 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
         pieces: See `lines.page_lines`.
         placed: Tables and images; the words in them must have been left out.
     """
-    if not pieces and not placed:
-        return []
-    everything: list[Line | Placed] = [*sorted(pieces, key=lambda piece: (piece.box, piece.text)), *placed]
+    turned = [piece for piece in pieces if piece.box.bottom - piece.box.top > _TURNED * piece.size]
+    level = [piece for piece in pieces if piece not in turned] if turned else pieces
+    everything: list[Line | Placed] = [*sorted(level, key=lambda piece: (piece.box, piece.text)), *placed]
+    if not everything:
+        return [*turned]
     page = union(item.box for item in everything)
     found: list[Line | Placed] = []
     regions = reading_order(
@@ -43,7 +46,7 @@ def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | P
                 found.append(item)
         if row:
             found.append(_joined(row, edges))
-    return found
+    return [*found, *turned]
 
 
 def _running(piece: Line) -> bool:

@@ -13,7 +13,8 @@ _LAYERS = 12  # rows from the edge inwards
 _SAME_PLACE = 3.0  # points
 _LEAST_PAGES = 3  # that a text or a counting number stands on; 2 in a document of 2 or 3 pages
 _NEAR = 4  # pages between two of them
-_DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on
+_DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on, at least
+_INNER_DENSITY = 0.7  # the same of a row further inwards, of left or right pages alone if it is only on these
 _LARGER = 1.15  # body sizes from which on numbers that count pages may be those of chapters
 _MOST_OF_PLACE = 0.6  # of the rows at a place that run, for the others of the same size there to run too
 _NUMBER = re.compile(r"(?<![\w.])(\d{1,4}|[ivxlc]{1,7})(?![\w.]*\w)", re.IGNORECASE)
@@ -40,12 +41,12 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
         edges[page, True] = [row for row in rows if _baseline(pieces, row) < zone]
         edges[page, False] = [row for row in reversed(rows) if _baseline(pieces, row) > heights[page] - zone]
     found: set[int] = set()
-    for _ in range(_LAYERS):
+    for depth in range(_LAYERS):
         outermost = {key: rows[0] for key, rows in edges.items() if rows}
         layer = {
             key
             for top in (True, False)
-            for key in _running_rows(pieces, {k: r for k, r in outermost.items() if k[1] is top}, body)
+            for key in _running_rows(pieces, {k: r for k, r in outermost.items() if k[1] is top}, body, depth > 0)
         }
         if not layer:
             break
@@ -74,7 +75,7 @@ def _text(pieces: Sequence[Line], row: _Row) -> str:
     return " ".join(piece.text for piece in row_pieces)
 
 
-def _running_rows(pieces: Sequence[Line], rows: Mapping[_Edge, _Row], body: float) -> set[_Edge]:
+def _running_rows(pieces: Sequence[Line], rows: Mapping[_Edge, _Row], body: float, inner: bool) -> set[_Edge]:
     """Pages (and edges) whose outermost row runs."""
     places = {key: _baseline(pieces, row) for key, row in rows.items()}
     texts = {key: _text(pieces, row) for key, row in rows.items()}
@@ -88,8 +89,9 @@ def _running_rows(pieces: Sequence[Line], rows: Mapping[_Edge, _Row], body: floa
     found: set[_Edge] = set()
     least = _LEAST_PAGES if len({page for page, _ in rows}) > _LEAST_PAGES else 2
     for keys in same_text.values():
-        span = 1 + max(page for page, _ in keys) - min(page for page, _ in keys)
-        if len(keys) >= _DENSITY * span:
+        numbers = [page for page, _ in keys]
+        span = range(min(numbers), max(numbers) + 1, 2 if inner and len({page % 2 for page in numbers}) == 1 else 1)
+        if len(keys) >= (_INNER_DENSITY if inner else _DENSITY) * len(span):
             found.update(_near(keys, places, least))
     for keys in counting.values():
         found.update(_near(keys, places, least))

@@ -17,6 +17,8 @@ _IMPLAUSIBLE = re.compile(
     re.IGNORECASE,
 )
 
+_CODE = re.compile(r"[A-Z\d/._-]*\d[A-Z\d/._-]*", re.IGNORECASE)  # the number of a report or a paper
+
 
 def plausible(title: str) -> bool:
     """Whether a title in a file's metadata may be one, and no file name or what an application fills in by itself."""
@@ -56,7 +58,7 @@ def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> 
     group = groups[at]
     if group.line.size < _LARGER * body.size or group.number is not None or len(group.text) > _MOST_CHARACTERS:
         return False
-    if len(key(group.text)) < 3 or key(group.text) in named:
+    if len(key(group.text)) < 3 or key(group.text) in named or _CODE.fullmatch(group.text):
         return False
     later = sum(other.style == group.style and other.line.page > group.line.page for other in groups)
     return later < 2
