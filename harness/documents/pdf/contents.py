@@ -109,7 +109,9 @@ def _entries(
 
 
 def _like(line: Line, found: Sequence[_Found]) -> bool:
-    """Whether a line looks like the last entry; the first one may look like anything."""
+    """Whether a line looks like the last entry, of those without page numbers; the first one may look like anything."""
+    if any(item.label is not None for item in found):
+        return False
     return not found or (line.page == found[-1].line.page and abs(line.size - found[-1].line.size) < 0.1 * line.size)
 
 

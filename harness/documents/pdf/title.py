@@ -17,7 +17,7 @@ _IMPLAUSIBLE = re.compile(
     re.IGNORECASE,
 )
 
-_CODE = re.compile(r"[A-Z\d/._-]*\d[A-Z\d/._-]*", re.IGNORECASE)  # the number of a report or a paper
+_CODE = re.compile(r"[A-Z\d/._-]*\d[A-Z\d/._-]*")  # the number of a report or a paper
 
 
 def plausible(title: str) -> bool:
