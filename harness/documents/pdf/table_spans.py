@@ -118,7 +118,7 @@ class Cells:
 
         Args:
             horizontals: Horizontal rules.
-            full_grid: Whether rules divide rows and columns; else only cells that are empty are joined.
+            full_grid: Whether rules divide rows and columns; else only empty cells are joined to the one above.
         """
         limits = [self.box.left, *self.borders, self.box.right]
         for number, (row, below) in enumerate(zip(self.rows, self.rows[1:], strict=False)):
@@ -134,7 +134,7 @@ class Cells:
             closed = [_share(between, left, right) >= CLOSED_SHARE for left, right in pairwise(limits)]
             for column in range(self.columns):
                 above, under = self.words[number][column], self.words[number + 1][column]
-                if not closed[column] and (full_grid or not above or not under):
+                if not closed[column] and (full_grid or (above and not under)):
                     self._join((number, column), (number + 1, column))
             if not full_grid:
                 self._join_over(number, between, limits)

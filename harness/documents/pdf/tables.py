@@ -9,14 +9,25 @@ from harness.documents.pdf.captions import assign_captions
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.page import Box, Page
 from harness.documents.pdf.ruled_tables import grids, lined
+from harness.documents.pdf.sideways import turned
 from harness.documents.pdf.table_reader import Area, read_table, words_in
 
 
 def find_tables(page: Page) -> list[tuple[Box, Table]]:
-    """The tables of a page and where they are, with their captions, from the top.
+    """The tables of a page and where they are, with their captions, from the top; also those that are set sideways.
 
     All words in a table's box are its cells' or its caption's.
     """
+    found = _tables(page)
+    sideways = turned(page)
+    if sideways:
+        back = [(sideways.back(box), table) for box, table in _tables(sideways.page)]
+        found += [(box, table) for box, table in back if not any(overlaps(box, other) for other, _ in found)]
+    return sorted(found, key=lambda pair: pair[0][1::-1])
+
+
+def _tables(page: Page) -> list[tuple[Box, Table]]:
+    """The tables of a page that are not set sideways."""
     found: list[tuple[Box, Table]] = []
     _read(grids(page), page, found)
     _read(lined(page, [box for box, _ in found]), page, found)
@@ -28,7 +39,7 @@ def find_tables(page: Page) -> list[tuple[Box, Table]]:
         (around([box, caption.box]), replace(table, caption=caption.text)) if caption else (box, table)
         for (box, table), caption in zip(found, captions, strict=True)
     ]
-    return sorted(((box, replace(table, page=page.number)) for box, table in named), key=lambda pair: pair[0][1::-1])
+    return [(box, replace(table, page=page.number)) for box, table in named]
 
 
 def _read(areas: Iterable[Area], page: Page, found: list[tuple[Box, Table]]) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -202,6 +203,25 @@ def test_parts_of_a_symbol_above_each_other_are_one_cell() -> None:
     symbol = Word("=", Box(220, 125, 226, 133), 10, "Symbol", False, False)
     ((_, table),) = find_tables(page([*one.words, symbol], one.rules))
     assert len(table.rows) == 7
+
+
+@pytest.mark.parametrize("upwards", [True, False])
+def test_a_table_set_sideways(upwards: bool) -> None:
+    upright = booktabs()
+    captioned = page([*words("Table 3: Ratings", 100, 80), *upright.words], upright.rules)
+
+    def turn(box: Box) -> Box:
+        left, top, right, bottom = box
+        return Box(top, 842 - right, bottom, 842 - left) if upwards else Box(595 - bottom, left, 595 - top, right)
+
+    one = page(
+        [replace(word, box=turn(word.box), upright=False) for word in captioned.words],
+        [Rule(turn(rule.box)) for rule in captioned.rules],
+    )
+    ((box, table),) = find_tables(one)
+    assert table.rows == RATINGS
+    assert table.caption == "Table 3: Ratings"
+    assert box == pytest.approx(turn(find_tables(captioned)[0][0]))
 
 
 def test_a_table_of_numbers_only_is_no_code() -> None:
