@@ -98,12 +98,13 @@ def _believed(run: Sequence[Line], page: Page, words: Sequence[Word]) -> Area | 
     ):
         return None
     rows = sum(sum(bool(column[index]) for column in columns) > 1 for index in range(len(run)))
-    captioned = assign_captions("table", [box], [word for word in words if not words_in([word], box)])[0] is not None
     stands_out = _header_stands_out(run, page)
-    if not captioned and not stands_out and len(borders) < 2:
+    if rows < (LEAST_ROWS_OF_TWO if stands_out and len(borders) == 1 else LEAST_LINES):
         return None
-    if rows < (LEAST_LINES if captioned or len(borders) > 1 else LEAST_ROWS_OF_TWO):
-        return None
+    if len(borders) == 1 and not stands_out:
+        outside = [word for word in words if not words_in([word], box)]
+        if assign_captions("table", [box], outside) == [None]:
+            return None
     return area_of([box], page)
 
 

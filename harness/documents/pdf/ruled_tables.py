@@ -20,7 +20,7 @@ MOST_RULES = 4000  # of a page; what has more is a drawing
 def grids(page: Page) -> list[Area]:
     """Areas where horizontal and vertical rules meet."""
     boxes = [rule.box for rule in page.rules]
-    if len(boxes) > MOST_RULES:
+    if len(boxes) > MOST_RULES or len({is_horizontal(box) for box in boxes}) < 2:
         return []
     areas = [area_of([boxes[index] for index in group], page) for group in groups(boxes, TOUCH) if len(group) > 2]
     return [
