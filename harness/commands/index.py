@@ -12,6 +12,7 @@ from common.records import Passage
 from harness.documents.augmentation import MOST_WORDS, Cascade
 from harness.documents.options import MEBIBYTES, OVERLAP_WORDS, SECONDS, Cutting, Engine, Limits, Reading
 from harness.indexing.index_folder import INDEX
+from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
 
 
@@ -23,6 +24,7 @@ def index(
     documents: Path | None = None,
     engine: Engine = "auto",
     outline: bool = True,
+    llm: LanguageModel | None = None,
     most_words: int = MOST_WORDS,
     cascade: Cascade = "path",
     chunk_words: int | None = None,
@@ -63,6 +65,7 @@ def index(
         documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it, in the place of `corpus`.
         engine: Documents: what reads them: auto or docling.
         outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
+        llm: Documents: language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
         most_words: Documents: a longer segment is split.
         cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading (the last one) or none.
         chunk_words: Documents: cut them into chunks of so many words, without regard to headings; null: into segments.
@@ -100,7 +103,7 @@ def index(
         if corpus or layout:
             raise UserError("--documents takes a folder of documents: give neither --corpus nor --layout with it.")
         kept_in = kept_in or out.with_name(f"{documents.resolve().name}.documents")
-        source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict)
+        source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, llm)
         passages = source.passages()
     else:
         from datamodules.formats.reading import read_passages
@@ -109,7 +112,7 @@ def index(
             raise UserError(
                 "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
             )
-        if (reading, cutting, limits, kept_in, strict) != (Reading(), Cutting(), Limits(), None, False):
+        if (reading, cutting, limits, kept_in, strict, llm) != (Reading(), Cutting(), Limits(), None, False, None):
             raise UserError(
                 "An option of --documents was given with --corpus: infer.py index --help names these options."
             )

@@ -2,6 +2,7 @@
 
     documents.json                   which folder of documents it is of
     report.md, report.jsonl          what each file gave in the last run
+    llm_replies.jsonl                what a language model replied, if one converts documents
     read/SHA256/READING/             one document in one way of reading (`harness.documents.stored_document`)
         segments-....jsonl           its segments as passages: the first line counts them, then one passage a line
         failure.json                 in the place of all this: why it cannot be read
@@ -27,14 +28,14 @@ from harness.documents.options import Cutting, Limits, Reading
 from harness.documents.stored_document import DOCUMENT, load_about
 from harness.indexing.passage_store import from_row
 
-HEAD, REPORT, REPORT_LINES = "documents.json", "report.md", "report.jsonl"
+HEAD, REPORT, REPORT_LINES, REPLIES = "documents.json", "report.md", "report.jsonl", "llm_replies.jsonl"
 FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
 _READ, _FAILURE = "read", "failure.json"
 _DIGITS = 32  # of a SHA-256 in names
 KEPT = OutputFolder(
     "`infer.py index --documents`",
     "a folder of what was read of documents",
-    known_files(HEAD, REPORT, REPORT_LINES, f"{_READ}/*"),
+    known_files(HEAD, REPORT, REPORT_LINES, REPLIES, f"{_READ}/*"),
 )
 
 

@@ -41,12 +41,15 @@ def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
                 raise ValueError("an image that the document links to has changed")
             document = load_document(folder)
         except (OSError, ValueError, KeyError, TypeError):  # not there yet, damaged or not up to date
+            reading = Reading(**asked["reading"]["options"])
+            if reading.llm is not None:
+                return {"why": "its conversion by the language model was lost again: run again"}
             started = time.process_time()
             data = Path(asked["file"]).read_bytes()
             if hashlib.sha256(data).hexdigest() != asked["sha256"]:
                 return {"changed": True}
             linked.digests.clear()
-            document = read_document(data, name, Reading(**asked["reading"]["options"]), linked)
+            document = read_document(data, name, reading, linked)
             about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
             about |= {"seconds": round(time.process_time() - started, 3)}
             about |= {"reading": asked["reading"], "linked": linked.digests}

@@ -11,10 +11,12 @@ from common.records import Passage
 from harness.documents.conversion_cache import ConversionCache, Entry
 from harness.documents.document_reading import DocumentReader
 from harness.documents.folder_listing import File, check_folder, list_files
+from harness.documents.llm_pass import LlmPass
 from harness.documents.options import Cutting, Limits, Reading
 from harness.documents.report import Row, say_summary, write_report
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
+from harness.interfaces import LanguageModel
 from harness.runtime.event_loop import for_each, run
 
 
@@ -28,6 +30,7 @@ class DocumentFolder:
         cutting: How they are cut into segments.
         limits: What reading may take.
         strict: Whether a document that cannot be read ends the work.
+        llm: Converts what was read; None: nothing does.
 
     Raises:
         UserError: If a value is out of range, or a folder is not one.
@@ -42,6 +45,7 @@ class DocumentFolder:
         cutting: Cutting | None = None,
         limits: Limits | None = None,
         strict: bool = False,
+        llm: LanguageModel | None = None,
     ) -> None:
         reading, cutting, limits = reading or Reading(), cutting or Cutting(), limits or Limits()
         for options in (reading, cutting, limits):
@@ -50,6 +54,10 @@ class DocumentFolder:
         self.folder, self.limits, self.strict = folder, limits, strict
         self.cache = ConversionCache(kept_in, folder, reading, cutting, limits)
         self.locked = self.cache.locked
+        self._llm = LlmPass(llm) if llm is not None else None
+        if self._llm is not None:
+            reading = replace(reading, llm=self._llm.recipe)
+        self._converted = ConversionCache(kept_in, folder, reading, cutting, limits)
         self.documents = Documents(folder, {**reading.recipe, **cutting.recipe}, self._write_images)
         self._images: dict[str, Path] = {}  # by file name, of the segments that were given
 
@@ -61,7 +69,7 @@ class DocumentFolder:
             UserError: If the folder cannot be listed, or the packages that read documents are missing.
             ArtifactError: If writing to disk fails.
         """
-        rows, entries = run(self._read())
+        rows, entries = self._read()
         write_report(self.cache.folder, self.folder, rows)
         say_summary(self.cache.folder, self.folder, rows)
         self._check(rows)
@@ -96,23 +104,35 @@ class DocumentFolder:
         for name, path in sorted(self._images.items()):
             shutil.copyfile(path, folder / name)
 
-    async def _read(self) -> tuple[list[Row], dict[str, Entry]]:
+    def _read(self) -> tuple[list[Row], dict[str, Entry]]:
         """What each file gave; and the segments by document, of those that have any."""
         files = list_files(self.folder)
         rows = [Row(file.name, why=file.left_out) for file in files]
-        entries: dict[str, Entry] = {}
-        async with DocumentReader(self.folder, self.cache, self.limits) as reader:
-            waiting = self._different(files, rows, reader)
-            with Progress("reading documents", len(waiting)) as progress:
-
-                async def one(job: tuple[File, Row]) -> None:
-                    file, row = job
-                    if (entry := await reader.read(file, row)) is not None:
-                        entries[row.name] = entry
-                    progress.advance() if row.read_now else progress.skip()
-
-                await for_each(waiting, one, self.limits.processes)
+        reader = DocumentReader(self.folder, self.cache, self.limits)
+        different = self._different(files, rows, reader)
+        entries = run(self._read_all(reader, different, "reading documents"))
+        if self._llm is not None and entries:
+            different = [(file, row) for file, row in different if row.name in entries]
+            pairs = [(entries[row.name], self._converted.entry(row.sha256, row.name)) for _, row in different]
+            self._llm.convert(self._converted, pairs)
+            reader = DocumentReader(self.folder, self._converted, self.limits)
+            entries = run(self._read_all(reader, different, "cutting documents"))
         return rows, entries
+
+    async def _read_all(self, reader: DocumentReader, documents: list[tuple[File, Row]], what: str) -> dict[str, Entry]:
+        """The segments by document, of those that have any."""
+        entries: dict[str, Entry] = {}
+        with Progress(what, len(documents)) as progress:
+
+            async def one(job: tuple[File, Row]) -> None:
+                file, row = job
+                if (entry := await reader.read(file, row)) is not None:
+                    entries[row.name] = entry
+                progress.advance() if row.read_now else progress.skip()
+
+            async with reader:
+                await for_each(documents, one, self.limits.processes)
+        return entries
 
     @staticmethod
     def _different(files: list[File], rows: list[Row], reader: DocumentReader) -> list[tuple[File, Row]]:

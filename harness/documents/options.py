@@ -29,10 +29,12 @@ class Reading:
     Args:
         engine: `auto` (this project's formatters) or `docling`.
         outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
+        llm: The language model and the prompt that convert what was read, if any do.
     """
 
     engine: Engine = "auto"
     outline: bool = True
+    llm: dict[str, Any] | None = None
 
     def check_options(self) -> None:
         """Raise UserError if a value is not possible."""
@@ -41,7 +43,7 @@ class Reading:
     @property
     def recipe(self) -> dict[str, Any]:
         """The options, for an index's recipe."""
-        return {"engine": self.engine, "outline": self.outline}
+        return {"engine": self.engine, "outline": self.outline, **({"llm": self.llm} if self.llm else {})}
 
     @property
     def versions(self) -> dict[str, str]:

@@ -1,0 +1,299 @@
+"""`infer.py index --documents` over folders that are awkward or hostile: a line in the report for each file, never a crash."""
+
+import io
+import os
+import socket
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from harness.documents import document_reading
+from harness.documents.folder_reading import DocumentFolder
+from harness.documents.options import Limits
+from tests.helpers.commands import command, refused
+from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360606060000000050001a5f645400000000049454e44ae426082"
+)
+
+
+def docx(parts: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def pdf(pages: int = 1, password: str = "", text: bool = True) -> bytes:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas")
+    encrypt = (
+        pytest.importorskip("reportlab.lib.pdfencrypt").StandardEncryption(password, strength=128) if password else None
+    )
+    packed = io.BytesIO()
+    drawn = canvas.Canvas(packed, encrypt=encrypt)
+    for number in range(1, pages + 1):
+        if text:
+            drawn.setFont("Helvetica-Bold", 18)
+            drawn.drawString(72, 760, f"{number} Chapter {number}")
+            drawn.setFont("Helvetica", 11)
+            for line in range(40):
+                drawn.drawString(72, 720 - 15 * line, f"Line {line} of page {number} says something of its own.")
+        else:
+            drawn.rect(72, 72, 400, 600, fill=1)
+        drawn.showPage()
+    drawn.save()
+    return packed.getvalue()
+
+
+def test_an_empty_folder_and_one_without_documents(tmp_path: Path) -> None:
+    (tmp_path / "manuals").mkdir()
+    refused(
+        index(tmp_path), 65, "manuals holds no document that can be indexed: 0 files", "PDF, HTML, DOCX and Markdown"
+    )
+    write_files(tmp_path / "manuals", {"a.py": "print()\n", "picture.png": PNG, "b.md": ""})
+    refused(index(tmp_path), 65, "3 files, 1 documents that could not be read; the first: b.md: is empty")
+    assert not (tmp_path / "indexes/lexical").exists()
+    rows = report(tmp_path)
+    assert (rows["b.md"]["status"], rows["a.py"]["status"]) == ("failed", "left out")
+
+
+def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> None:
+    bomb = docx({"[Content_Types].xml": b"", "word/document.xml": b"<a>" + b"0" * 600 * 2**20})
+    nested = "<!doctype html><html><body>" + "<div>" * 200_000 + "deep" + "</div>" * 200_000
+    files: dict[str, str | bytes] = {
+        "good.md": manual("Alba"),
+        "named.pdf": "<!doctype html><html><head><title>Brune</title></head><body><h1>Brune</h1><p>A page.</p></body></html>",
+        "outside.html": "<html><body><h1>Corda</h1><p>See.</p><img src='../../secret.png'><img src='http://192.0.2.1/x.png'></body></html>",
+        "broken.pdf": b"%PDF-1.7\n" + b"garbage " * 100,
+        "locked.pdf": pdf(password="secret"),
+        "scanned.pdf": pdf(text=False),
+        "empty.md": "",
+        "blank.md": " \n\n ",
+        "bomb.docx": bomb,
+        "nested.html": nested,
+        "nested.md": "> " * 50_000 + "deep\n" + "[" * 50_000,
+        "table.html": "<table>" + "<tr><td colspan=60000 rowspan=60000>x</td></tr>" * 50,
+        "noise.pdf": os.urandom(4000),
+        "archive.zip": docx({"a.txt": b"text"}),
+        "program.py": "print('no document')\n",
+        "style.css": "body { color: red }\n",
+        "picture.png": PNG,
+        "letter.doc": docx({"word/document.xml": b"<broken"}),
+        ".hidden.md": manual("Hidden"),
+        ".git/config.md": manual("Hidden"),
+        "~$letter.docx": b"lock",
+    }
+    write_files(tmp_path / "manuals", files)
+    write_files(tmp_path, {"secret.png": PNG, "secret.md": manual("Secret")})
+    (tmp_path / "manuals/link.md").symlink_to(tmp_path / "secret.md")
+    (tmp_path / "manuals/loop").symlink_to(tmp_path / "manuals", target_is_directory=True)
+    (tmp_path / "manuals/lost.md").symlink_to("nothing.md")
+    os.mkfifo(tmp_path / "manuals/pipe.md")
+    began = time.monotonic()
+    ended = index(tmp_path, "--document_mebibytes", "700")
+    assert ended.code == 0, ended.err
+    assert time.monotonic() - began < 100
+    rows = report(tmp_path)
+    assert rows.keys() == {*files, "link.md", "loop", "lost.md", "pipe.md"} - {".git/config.md"} | {".git"}
+    assert all(row["status"] == "indexed" or row.get("why") or row.get("copy_of") for row in rows.values())
+    whys = {name: row.get("why", "") for name, row in rows.items()}
+    assert rows["good.md"]["status"] == rows["named.pdf"]["status"] == rows["outside.html"]["status"] == "indexed"
+    assert rows["named.pdf"]["left_out"] == ["named .pdf, read as html"]
+    for name in ("broken.pdf", "locked.pdf", "scanned.pdf", "empty.md", "blank.md", "bomb.docx", "noise.pdf"):
+        assert rows[name]["status"] == "failed", (name, rows[name])
+    assert "password" in whys["locked.pdf"]
+    assert whys["empty.md"] == "is empty."
+    for name in ("archive.zip", "program.py", "style.css", "picture.png", "letter.doc"):
+        assert rows[name]["status"] == "left out", (name, rows[name])
+    assert whys["program.py"] == whys["style.css"] == "no PDF, HTML, DOCX or Markdown file"
+    assert whys[".hidden.md"] == whys[".git"] == "hidden"
+    assert whys["link.md"] == "a link that leads out of the folder"
+    assert whys["loop"] == "a link to a folder"
+    assert whys["lost.md"] == "a link that leads nowhere"
+    assert whys["pipe.md"] == "no regular file"
+    texts = " ".join(row["text"] for row in passages(tmp_path))
+    assert "Secret" not in texts
+    assert not (tmp_path / "indexes/lexical/images").is_dir() or not os.listdir(tmp_path / "indexes/lexical/images")
+    page = (tmp_path / "indexes/manuals.documents/report.md").read_text()
+    assert all(f"- {name}: " in page for name in ("broken.pdf", "locked.pdf"))
+    assert index(tmp_path, "--document_mebibytes", "700").code == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_odd_names(tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path / "manuals")
+    os.makedirs(folder + b"/de ep/\xc3\xa9t\xc3\xa9")
+    names = [b"caf\xe9.md", b"new\nline.md", b"tab\t.md", b"esc\x1b[31m.md", b"-rf.md", b"back\\slash.md", b"\xe6\x97\xa5.md",
+             b"de ep/\xc3\xa9t\xc3\xa9/x.md", b"'quote\".md", b"|pipe|<b>.md", b"n" * 251 + b".md"]  # fmt: skip
+    for number, name in enumerate(names):
+        with open(folder + b"/" + name, "wb") as file:
+            file.write(f"Document {number} tells of zebra{number}.\n".encode())
+    ended = index(tmp_path)
+    assert ended.code == 0, ended.err
+    assert f"{len(names)} documents ({len(names)} read)" in ended.err
+    assert "caf\\xe9.md" in report(tmp_path)
+    assert "\x1b" not in ended.err + (tmp_path / "indexes/manuals.documents/report.md").read_text()
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra0", "--strategy.k", "1")
+    assert "[caf\\xe9.md]" in asked.out
+    asked = command(tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "zebra3", "--strategy.k", "1")
+    assert "\x1b" not in asked.out
+    assert index(tmp_path).err.count("(0 read, ") == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_files_and_folders_without_permission(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"good.md": manual("Alba"), "shut.md": "x", "closed/a.md": "x"})
+    (tmp_path / "manuals/shut.md").chmod(0)
+    (tmp_path / "manuals/closed").chmod(0)
+    try:
+        assert index(tmp_path).code == 0
+    finally:
+        (tmp_path / "manuals/closed").chmod(0o700)
+    rows = report(tmp_path)
+    assert "Permission denied" in rows["shut.md"]["why"]
+    assert "Permission denied" in rows["closed/"]["why"]
+
+
+def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> None:
+    write_files(
+        tmp_path / "manuals",
+        {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=8_000), "z.md": manual("Zulu")},
+    )
+    ended = index(tmp_path, "--document_seconds", "0.5", "--workers", "1")
+    assert ended.code == 0, ended.err
+    rows = report(tmp_path)
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "a.md": "indexed",
+        "slow.md": "failed",
+        "z.md": "indexed",
+    }
+    assert rows["slow.md"]["why"] == "takes more than 0.5 s to read (--document_seconds)"
+    (failure,) = (tmp_path / "indexes/manuals.documents/read").glob("*/*/failure.json")
+    known_since = failure.stat().st_mtime_ns
+    index(tmp_path, "--document_seconds", "0.5")
+    assert failure.stat().st_mtime_ns == known_since  # it is not tried again
+    index(tmp_path, "--document_seconds", "200")
+    assert report(tmp_path)["slow.md"]["status"] == "indexed"  # with more time it is
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS holds on Linux")
+def test_a_document_that_takes_too_much_memory_hurts_only_itself(tmp_path: Path) -> None:
+    write_files(
+        tmp_path / "manuals",
+        {"a.md": manual("Alba"), "large.md": "word " * 12_000_000, "z.md": manual("Zulu")},
+    )
+    ended = index(tmp_path, "--document_mebibytes", "256", "--workers", "1")
+    assert ended.code == 0, ended.err
+    rows = report(tmp_path)
+    assert rows["large.md"]["why"] == "takes more than 256 MiB of memory to read (--document_mebibytes)"
+    assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
+
+
+def test_a_file_larger_than_the_memory_is_not_even_read(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
+    with (tmp_path / "manuals/huge.pdf").open("wb") as file:
+        file.write(b"%PDF-1.7\n")
+        file.truncate(50 * 2**30)  # sparse
+    began = time.monotonic()
+    assert index(tmp_path).code == 0
+    assert time.monotonic() - began < 20
+    assert report(tmp_path)["huge.pdf"]["why"].startswith("has 50.0 GiB, more than the memory to read it (2048 MiB")
+
+
+@pytest.mark.parametrize("times", [1, 99])
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """It changes between the moment at which it is looked up and the one at which it is read; once, or again and again."""
+    write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "log.md": "Line 0.\n"})
+    changes = 0
+    original = document_reading.DocumentReader._ask
+
+    async def changing(self: document_reading.DocumentReader, asked: dict) -> dict:
+        nonlocal changes
+        if asked["name"] == "log.md" and changes < times:
+            changes += 1
+            with (tmp_path / "manuals/log.md").open("a") as file:
+                file.write(f"\nLine {changes}.\n")
+        return await original(self, asked)
+
+    monkeypatch.setattr(document_reading.DocumentReader, "_ask", changing)
+    found = [p.text for p in DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages()]
+    rows = report(tmp_path, "kept")
+    if times == 1:
+        assert "Line 0.\nLine 1." in found
+        assert rows["log.md"]["status"] == "indexed"
+    else:
+        assert not [text for text in found if "Line" in text]
+        assert rows["log.md"]["why"] == "it changes while it is read"
+
+
+def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) -> None:
+    page = "# Wiring\n\nConnect both.\n\n![Figure 1: Terminals](pictures/a%20b.png)\n"
+    write_files(tmp_path / "manuals", {"one.md": page, "pictures/a b.png": PNG})
+    assert index(tmp_path).code == 0
+    (image,) = [row for row in passages(tmp_path) if row["metadata"]["kind"] == "image"]
+    file = tmp_path / "indexes/lexical/images" / image["metadata"]["image"]
+    assert file.read_bytes() == PNG
+    asked = command(
+        tmp_path, "infer.py", *ASK, "indexes/lexical", "--question", "figure terminals", "--strategy.k", "2"
+    )
+    assert f"   Image: indexes/lexical/images/{file.name}\n" in asked.out
+    assert "(0 read, 1 unchanged)" in index(tmp_path).err
+    write_files(tmp_path / "manuals", {"pictures/a b.png": PNG + b"changed"})
+    ended = index(tmp_path)
+    assert "(1 read)" in ended.err
+    assert [path.name for path in (tmp_path / "indexes/lexical/images").iterdir()] != [file.name]
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "parts"),
+    [
+        (["--documents", "nothing"], 66, ["nothing does not exist. Type --documents FOLDER"]),
+        (["--documents", "manuals/a.md"], 2, ["is a file: --documents takes a folder", "--corpus manuals/a.md"]),
+        (["--documents", "manuals", "--corpus", "x.jsonl"], 2, ["neither --corpus nor --layout"]),
+        (["--documents", "manuals", "--layout", "jsonl"], 2, ["neither --corpus nor --layout"]),
+        (["--corpus", "x.jsonl", "--most_words", "100"], 2, ["An option of --documents was given with --corpus"]),
+        (["--corpus", "x.jsonl", "--strict"], 2, ["An option of --documents was given with --corpus"]),
+        ([], 2, ["No corpus was given", "--documents FOLDER"]),
+        (["--documents", "manuals", "--most_words", "0"], 2, ["most_words must be at least 1, got 0"]),
+        (["--documents", "manuals", "--workers", "0"], 2, ["workers must be at least 1"]),
+        (["--documents", "manuals", "--document_seconds", "0"], 2, ["document_seconds must be above 0"]),
+        (["--documents", "manuals", "--document_mebibytes", "10"], 2, ["document_mebibytes must be at least 256"]),
+        (["--documents", "manuals", "--chunk_words", "40"], 2, ["chunk_overlap must be below chunk_words 40, got 40"]),
+        (["--documents", "manuals", "--kept_in", "manuals"], 2, ["manuals exists and is not"]),
+        (["--documents", "manuals", "--engine", "magic"], 2, ["engine", "magic"]),
+    ],
+)  # fmt: skip
+def test_wrong_options_are_one_line(tmp_path: Path, typed: list[str], code: int, parts: list[str]) -> None:
+    write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": '{"title": "a", "text": "b"}\n'})
+    refused(command(tmp_path, "infer.py", "index", "--kind", "bm25", "--out", "indexes/x", *typed), code, *parts)
+    assert not (tmp_path / "indexes").exists()
+
+
+def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
+    folder = DocumentFolder(tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=Limits(workers=1))
+    with folder.locked():
+        refused(index(tmp_path), 2, "manuals.documents is in use by process", socket.gethostname(), "--kept_in")
+    assert index(tmp_path).code == 0
+    with folder.locked(), pytest.raises(UserError, match="in use"), folder.locked():
+        pass
+
+
+@pytest.mark.slow
+def test_a_pdf_of_2000_pages_in_bounded_memory(tmp_path: Path) -> None:
+    write_files(tmp_path / "manuals", {"long.pdf": pdf(pages=2000)})
+    ended = index(tmp_path, "--document_mebibytes", "1024")
+    assert ended.code == 0, ended.err
+    row = report(tmp_path)["long.pdf"]
+    assert row["pages"] == 2000
+    assert sum(row["segments"].values()) >= 2000
+    last = [each["metadata"]["page"] for each in passages(tmp_path)]
+    assert last == sorted(last)
+    assert last[-1] == 2000
