@@ -2,6 +2,7 @@
 checkpoints.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
+    python infer.py index --documents manuals --kind bm25 --out indexes/manuals
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
@@ -56,7 +57,7 @@ set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds t
 
 KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
-    "index": "The finished chunks of a dense index are kept: type the same command again to go on.",
+    "index": "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
     "feedback": "The finished questions are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",

@@ -107,6 +107,7 @@ class ConversionCache:
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
         self.reading = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
         self.cutting = cutting.recipe
+        self.is_by_docling = reading.engine == "docling"
         self._reading = fingerprint(self.reading)[:12]
 
     @contextmanager

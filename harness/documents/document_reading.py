@@ -17,6 +17,13 @@ from harness.runtime.isolated_worker import OUT_OF_MEMORY
 
 _WAIT = 4  # times the CPU time that a document may take: how long its answer is waited for
 _TRIES = 3  # for a document that changes while it is read
+_DOCLING_VARIABLES = (
+    "HOME",
+    "HF_HOME",
+    "HF_HUB_OFFLINE",
+    "XDG_CACHE_HOME",
+    "DOCLING_ARTIFACTS_PATH",
+)  # where its models are
 _MOST_REQUESTS = 500  # to a process, whose memory may grow
 
 
@@ -36,6 +43,7 @@ class DocumentReader:
             limits.processes,
             limits.seconds,
             limits.mebibytes,
+            environment=_DOCLING_VARIABLES if cache.is_by_docling else (),
             most_requests=_MOST_REQUESTS,
         )
 

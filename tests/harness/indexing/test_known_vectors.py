@@ -1,0 +1,72 @@
+"""Vectors of an earlier index: taken only where encoder, precision and text are the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from common.records import Passage
+from harness.indexing.known_vectors import KnownVectors
+from harness.indexing.passage_store import indexed_text
+from harness.indexing.sentence_encoder import SentenceEncoder
+from harness.retrievers.bm25 import build_bm25
+from harness.retrievers.dense import build_dense
+from tests.helpers.retrieval_world import corpus, write_encoder
+
+PASSAGES = corpus(12)
+
+
+def marked(texts: list[str]) -> np.ndarray:
+    """Vectors that no encoder gives."""
+    return np.full((len(texts), 16), 7.0, dtype=np.float32)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, encoder: SentenceEncoder) -> Path:
+    build_dense(PASSAGES, tmp_path / "dense", encoder)
+    return tmp_path / "dense"
+
+
+def test_only_texts_that_are_not_known_are_encoded(folder: Path, encoder: SentenceEncoder) -> None:
+    known = KnownVectors(folder, encoder)
+    stored = np.load(folder / "vectors.npy")
+    size = stored.shape[1]
+    asked: list[list[str]] = []
+
+    def encode(texts: list[str]) -> np.ndarray:
+        asked.append(texts)
+        return np.full((len(texts), size), 7.0, dtype=np.float32)
+
+    texts = [indexed_text(PASSAGES[3]), "new", indexed_text(PASSAGES[0]), "newer", indexed_text(PASSAGES[3])]
+    found = known.completed(texts, encode)
+    assert asked == [["new", "newer"]]
+    np.testing.assert_array_equal(found[[0, 2, 4]], stored[[3, 0, 3]])
+    assert (found[[1, 3]] == 7).all()
+    np.testing.assert_array_equal(known.completed(texts[:1], encode), stored[[3]])
+    assert len(asked) == 1
+
+
+def test_a_text_is_known_by_what_is_indexed(tmp_path: Path, encoder: SentenceEncoder) -> None:
+    table = Passage("12ab", "| a |\n| 1 |", "Alba", indexed="Alba amber fjord")
+    build_dense([table, *PASSAGES], tmp_path / "dense", encoder)
+    known = KnownVectors(tmp_path / "dense", encoder)
+    stored = np.load(tmp_path / "dense" / "vectors.npy")
+    np.testing.assert_array_equal(known.completed(["Alba amber fjord"], encoder.encode_passages), stored[[0]])
+    assert known.completed(["Alba | a | | 1 |"], lambda texts: np.zeros((1, 3))).shape == (1, 3)
+
+
+def test_nothing_is_known_of_other_indexes(folder: Path, tmp_path: Path, encoder: SentenceEncoder) -> None:
+    build_bm25(PASSAGES, tmp_path / "lexical")
+    other = SentenceEncoder(write_encoder(tmp_path / "other", seed=1), "cpu")
+    half = SentenceEncoder(encoder.name, "cpu", precision="bf16")
+    text = [indexed_text(PASSAGES[0])]
+    (tmp_path / "damaged").mkdir()
+    for known in (
+        KnownVectors(None, encoder),
+        KnownVectors(tmp_path / "missing", encoder),
+        KnownVectors(tmp_path / "damaged", encoder),
+        KnownVectors(tmp_path / "lexical", encoder),
+        KnownVectors(folder, other),
+        KnownVectors(folder, half),
+    ):
+        assert (known.completed(text, marked) == 7).all()
