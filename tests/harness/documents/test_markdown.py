@@ -69,6 +69,12 @@ def test_it_looks_like_markdown() -> None:
     assert parse(to_markdown(document)) == document
 
 
+def test_a_nested_list_may_begin_with_any_number() -> None:
+    document = Document("a/b.pdf", "T", (Paragraph("- a\n  2. b\n  3. c\n- d\n5. e"),))
+    assert to_markdown(document) == "# T\n\n- a\n\n  2. b\n  3. c\n- d\n5. e\n"
+    assert parse(to_markdown(document)) == document
+
+
 def read(text: str) -> tuple[str, list[Block]]:
     document = parse_markdown(text, "guides/my_file.md")
     return document.title, list(document.blocks)
