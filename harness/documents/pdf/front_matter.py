@@ -5,6 +5,7 @@ from collections.abc import Container, Sequence
 
 from harness.documents.pdf.heading_candidates import Group
 from harness.documents.pdf.spacing import Body
+from harness.documents.pdf.title import Title
 
 _TEXT_LINES, _TEXT_CHARACTERS = 4, 250  # of the first paragraph
 _OWN_NAMES = re.compile(
@@ -15,7 +16,7 @@ _OWN_NAMES = re.compile(
 
 
 def front_matter(
-    groups: Sequence[Group], title: Container[int], named: Container[int], contents: int | None, body: Body
+    groups: Sequence[Group], title: Title, named: Container[int], contents: int | None, body: Body
 ) -> set[int]:
     """Which groups stand before the text: up to the table of contents, or to the first heading that is sure, or to the first paragraph.
 
@@ -23,22 +24,26 @@ def front_matter(
 
     Args:
         groups: Of the document's lines.
-        title: Those that hold the title; without one the text begins at once.
+        title: The document's title; if none is known, the text begins at once.
         named: Those that the outline or the table of contents names.
-        contents: The first item of the table of contents.
+        contents: The item that the table of contents stood before.
         body: The style of the document's text.
     """
-    if not any(at in title for at in range(len(groups))):
+    if not title.is_known:
         return set()
     start = next(
-        (at for at, group in enumerate(groups) if at not in title and _begins_text(group, at in named, contents, body)),
+        (
+            at
+            for at, group in enumerate(groups)
+            if at not in title.groups and _begins_text(group, at in named, contents, body)
+        ),
         0,
     )
     later = {group.style for group in groups[start + 1 :]}
     found = set()
     for at, group in enumerate(groups[:start]):
         above_text = at == start - 1 and group.style in later and group.last + 1 == groups[start].first
-        if at in title or not (above_text or _OWN_NAMES.fullmatch(group.text.strip(" .:"))):
+        if at in title.groups or not (above_text or _OWN_NAMES.fullmatch(group.text.strip(" .:"))):
             found.add(at)
     return found
 

@@ -1,7 +1,7 @@
 """Groups of lines in one style that could be headings, by their shape: short, set apart, no sentence, no caption, no item of a list."""
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.documents.pdf.lines import Line, Placed
@@ -18,7 +18,8 @@ _CAPTION = re.compile(
     r"\s*(?:[A-Z]?\d[\w.-]*|[IVX]+)(?:\s*[.:|\u2013\u2014-]|\s|$)",
     re.IGNORECASE,
 )
-_KEYWORDS = re.compile(r"(?:key ?words|index terms|doi|pacs|jel)\b", re.IGNORECASE)
+_KEYWORDS = re.compile(r"(?:key ?words|index terms|doi|pacs|jel)\b[^:.]{0,20}:", re.IGNORECASE)
+_LABEL = re.compile(r"[^\W\d]+: \S+$")  # of a value
 _ADMONITION = re.compile(
     r"(?:note|notes|warning|caution|tip|important|danger|attention|hinweis|achtung|remark)\W*", re.IGNORECASE
 )
@@ -28,6 +29,7 @@ _CHAPTER = re.compile(
 _VALUE = re.compile(r"\w{1,9}[.:]?")
 
 Style = tuple[float, bool, bool, bool]  # size, bold, italic, capitals
+RUN_IN: Style = (0.0, True, False, False)  # less prominent than all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,16 @@ class Group:
     def style(self) -> Style:
         """What headings of one level have in common."""
         letters = self.text[self.number.length :] if self.number else self.text
+        if self.line.is_run_in:
+            return RUN_IN
         return (round(self.line.size, 1), self.line.bold, self.line.italic, _capitals(letters))
 
 
-def groups(items: Sequence[Line | Placed], left_out: Container[int], body: Body) -> list[Group]:
+def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
     """Groups of a document in reading order.  "Chapter 4" above a chapter's title belongs to it."""
     found: list[list[int]] = []
     for at, item in enumerate(items):
-        if not isinstance(item, Line) or at in left_out:
+        if not isinstance(item, Line):
             continue
         before = [line for other in found[-1] if isinstance(line := items[other], Line)] if found else []
         if before and found[-1][-1] == at - 1 and (_continues(before[-1], item) or _titled(before, item)):
@@ -95,14 +99,25 @@ def join_lines(texts: Sequence[str]) -> str:
     return text.rstrip("\xad")
 
 
-def looks_like_heading(group: Group, body: Body) -> bool:
-    """Whether a group has the shape and the style of a heading."""
+def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
+    """Whether a group has the shape and the style of a heading.
+
+    Args:
+        group: Lines in one style.
+        body: The style of the document's text.
+        exact: Whether it looks exactly like headings that are known: then it may begin with a small letter, or be a single "Note".
+    """
     text, number, line = group.text, group.number, group.line
     rest = text[number.length :] if number else text
     letters = sum(char.isalpha() for char in rest)
     if letters < 2 or letters < 0.4 * len(rest.replace(" ", "")) or len(text) > _MOST_CHARACTERS:
         return False
-    if len(group.lines) > _MOST_LINES or _CAPTION.match(text) or _ADMONITION.fullmatch(rest) or _KEYWORDS.match(rest):
+    if (
+        len(group.lines) > _MOST_LINES
+        or _CAPTION.match(text)
+        or (_ADMONITION.fullmatch(rest) and not exact)
+        or _KEYWORDS.match(rest)
+    ):
         return False
     if any(part.pieces > (2 if number and at == 0 else 1) for at, part in enumerate(group.lines)):
         return False
@@ -111,11 +126,12 @@ def looks_like_heading(group: Group, body: Body) -> bool:
     larger = line.size > _LARGER * body.size
     if rest[0].islower() and rest.endswith("."):
         return False
-    if rest.endswith((",", ";", ":") if larger else (",", ";", ":", ".")) and not (number and number.depth > 1):
+    numbered = number is not None and number.sure and (line.bold or number.depth > 1)
+    if rest.endswith((",", ";", ":") if larger or numbered else (",", ";", ":", ".")):
         return False
     if larger:
         return rest[0].isalnum() or not rest[0].isascii() or rest[0] in "\"'(\u201c"
-    if rest[0].islower() and not number:
+    if (rest[0].islower() and not number and not exact) or (not number and _LABEL.match(rest)):
         return False
     apart = group.above is None or group.above >= _SET_APART
     if line.bold and not body.bold and line.size > 0.85 * body.size:
@@ -133,6 +149,8 @@ def _continues(before: Line, line: Line) -> bool:
     if not same_column or not 0 < distance <= _LINE_DISTANCE * max(before.size, line.size):
         return False
     same_style = abs(before.size - line.size) <= 0.02 * line.size and before.bold == line.bold
+    if before.is_run_in or line.is_run_in:
+        return False
     number = number_of(line.text)
     begins = is_bulleted(line.text) or (number is not None and number.sure and line.bold)
     return same_style and not begins and before.color == line.color

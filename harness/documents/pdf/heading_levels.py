@@ -9,6 +9,7 @@ from harness.documents.pdf.heading_candidates import Group, Style
 
 _SAME_SIZE = 0.03  # of a size
 _ABOUT_AS_LARGE = 0.12
+_DEEP = 4  # values of a number
 
 
 class _Class(NamedTuple):
@@ -98,12 +99,17 @@ def _nested(
         kind: sum(number.values == (1,) for at in members[kind] if (number := headings[at].number)) > 1
         for kind in single
     }
+    again = {
+        kind.kind for kind, does in restarting.items() if does
+    }  # one that occurs once begins again in another style
+    restarting |= {kind: True for kind in single if len(members[kind]) == 1 and kind.kind in again}
     if not any(restarting.values()) or len(single) < 2:
         return {}
     depths: dict[_Class, int] = {}
     outer = 0
     for kind in sorted(single, key=lambda kind: (restarting[kind], *(-float(part) for part in prominence(kind.style)))):
-        same = next((d for other, d in depths.items() if other.style == kind.style and not restarting[kind]), None)
+        rare = not restarting[kind] or len(members[kind]) == 1
+        same = max((depth for other, depth in depths.items() if other.style == kind.style and rare), default=None)
         outer = outer if same or not (restarting[kind] or not depths) else outer + 1
         depths[kind] = same or max(1, outer)
     return depths
@@ -127,6 +133,9 @@ def _by_style(members: Mapping[_Class, Sequence[int]], fixed: Mapping[_Class, in
             same_weight = [other for other in near if other.style[1] == kind.style[1]] or near
             alike = [found[min(same_weight, key=lambda other: abs(other.style[0] - kind.style[0]))]] if near else []
         above = [level for other, level in found.items() if _outranks(other.style, kind.style)]
+        numbered = [other.depth for other in found if other.kind and _alike(other.style, kind.style)]
+        if not kind.kind and numbered and max(numbered) >= _DEEP:  # numbers end there: these stand below them
+            alike = [1 + max(alike)]
         found[kind] = min(alike) if alike else 1 + max(above, default=0)
     return found
 

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from statistics import median
 
 from common.documents import Image, Table
@@ -40,6 +40,8 @@ class Line:
     color: tuple[int, int, int] = (0, 0, 0)
     cell: float = 0.0  # median width of a character, points
     pieces: int = 1  # between wide gaps
+    lead: int = 0  # characters at its beginning that are bold, or have a number and are italic, if the rest is not
+    is_run_in: bool = False  # whether it is a heading that text followed on the same line
 
     @property
     def baseline(self) -> float:
@@ -157,7 +159,17 @@ def _line(words: Sequence[Word], page: int, underscores: Sequence[Box]) -> Line:
     box = union(word.box for word in words if word.size >= 0.6 * size)
     plain = sum(len(word.text) for word in words if _is_plain(word))
     bold = bold and plain <= _MOST_PLAIN * sum(len(word.text) for word in words)
-    return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell)
+    lead = 0 if bold or monospaced else _lead(words)
+    return Line(text, box, page, box.left, box.right, size, font, bold, italic, monospaced, color, cell, lead=lead)
+
+
+def _lead(words: Sequence[Word]) -> int:
+    """How many characters of a line its first words have that are bold, or italic, unlike the last one."""
+    for is_led in (lambda word: word.bold, lambda word: word.italic):
+        led = list(takewhile(is_led, words))
+        if led and not is_led(words[-1]):
+            return len(" ".join(word.text for word in led))
+    return 0
 
 
 def _is_plain(word: Word) -> bool:

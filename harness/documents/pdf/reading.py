@@ -82,4 +82,7 @@ def _joined(row: list[Line], edges: tuple[float, float]) -> Line:
         bold=longest.bold and all(piece.bold or piece.monospaced or len(piece.text) < 3 for piece in row),
         monospaced=monospaced,
         pieces=wide,
+        lead=0
+        if longest.bold or monospaced
+        else row[0].lead or (len(row[0].text) if row[0].bold and len(row) > 1 else 0),
     )

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from common.documents import Block
 from harness.documents.pdf.blocks import blocks
-from harness.documents.pdf.contents import Entry, table_of_contents
+from harness.documents.pdf.contents import Entry, key, table_of_contents
 from harness.documents.pdf.footnotes import footnotes
 from harness.documents.pdf.front_matter import front_matter
 from harness.documents.pdf.heading_candidates import groups
 from harness.documents.pdf.headings import headings, named_groups
 from harness.documents.pdf.lines import Line, Placed
+from harness.documents.pdf.run_in_headings import split_run_in
 from harness.documents.pdf.spacing import body_of
 from harness.documents.pdf.title import find_title
 
@@ -27,10 +28,12 @@ def structure(
     """
     body = body_of([item for item in items if isinstance(item, Line)])
     printed, contents = table_of_contents(items)
-    grouped = groups(items, contents, body)
-    title, title_groups = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
+    text = [item for at, item in enumerate(items) if at not in contents]
+    text = split_run_in(text, body, {key(entry.title) for entry in (*bookmarks, *printed)})
+    grouped = groups(text, body)
+    title = find_title(grouped, [*bookmarks, *printed], metadata, body, name)
     named = named_groups(grouped, [source for source in (bookmarks, printed) if source], body)
-    front = front_matter(grouped, title_groups, named, min(contents, default=None), body)
-    found = headings(items, grouped, named, body, front | title_groups)
-    title_items = {at for group in title_groups for at in range(grouped[group].first, grouped[group].last + 1)}
-    return title, blocks(items, found, footnotes(items, body), contents | title_items, body)
+    front = front_matter(grouped, title, named, min(contents, default=None), body)
+    found = headings(text, grouped, named, body, front | title.groups)
+    title_items = {at for group in title.groups for at in range(grouped[group].first, grouped[group].last + 1)}
+    return title.text, blocks(text, found, footnotes(text, body), title_items, body)

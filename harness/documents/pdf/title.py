@@ -1,8 +1,9 @@
 """The title of a document: what is printed largest on its first page, or the file's metadata."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from harness.documents.pdf.contents import Entry, key
 from harness.documents.pdf.heading_candidates import Group, join_lines
@@ -10,6 +11,8 @@ from harness.documents.pdf.spacing import Body
 
 _LARGER = 1.15  # body sizes
 _MOST_CHARACTERS = 300
+_SAME_WORDS = 0.6  # of the metadata's
+_NEAR = 3.0  # font sizes between the parts of a title
 _FIRST_PAGES = 3  # a cover may have no text
 _IMPLAUSIBLE = re.compile(
     r"untitled.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|p65|pdf|xml|fo|html?|rtf|pptx?|xlsx?|md|rst|txt)|(?:microsoft word|powerpoint presentation)\b.*|"
@@ -25,10 +28,16 @@ def plausible(title: str) -> bool:
     return len(key(title)) >= 3 and len(title) <= _MOST_CHARACTERS and not _IMPLAUSIBLE.fullmatch(title.strip())
 
 
-def find_title(
-    groups: Sequence[Group], entries: Sequence[Entry], metadata: str, body: Body, name: str
-) -> tuple[str, set[int]]:
-    """The title, and the groups that it is printed in.
+class Title(NamedTuple):
+    """A document's title."""
+
+    text: str
+    groups: frozenset[int]  # that it is printed in
+    is_known: bool  # whether it is more than the file's name
+
+
+def find_title(groups: Sequence[Group], entries: Sequence[Entry], metadata: str, body: Body, name: str) -> Title:
+    """The title: what page and metadata agree on, or what is printed largest, or the metadata's, or the file's name.
 
     Args:
         groups: Of the document's lines.
@@ -41,16 +50,26 @@ def find_title(
     first = [at for at, group in enumerate(groups) if group.line.page <= _FIRST_PAGES]
     pages = {groups[at].line.page for at in first}
     first = [at for at in first if groups[at].line.page == min(pages)]
-    for at in first:  # a title that metadata and page agree on
+    for at in first:
         text = key(groups[at].text)
         if metadata and text and (text == key(metadata) or (len(text) > 8 and key(metadata).startswith(text))):
-            return _text(groups, first, at) if text == key(metadata) else metadata, _with_rest(groups, first, at)
+            printed = _with_rest(groups, first, at)
+            return Title(_text(groups, printed) if text == key(metadata) else metadata, printed, True)
     named = {key(entry.title) for entry in entries}
     free = [at for at in first if _possible(groups, at, named, body)]
+    if not free:  # in the text's size, but of the same words
+        free = [at for at in first if _shared(groups[at].text, metadata) >= _SAME_WORDS]
     if free:
         best = max(free, key=lambda at: (round(groups[at].line.size, 1), groups[at].line.bold, -at))
-        return _text(groups, first, best), _with_rest(groups, first, best)
-    return metadata or PurePosixPath(name).stem, set()
+        printed = _with_rest(groups, first, best)
+        return Title(_text(groups, printed), printed, True)
+    return Title(metadata or PurePosixPath(name).stem, frozenset(), bool(metadata))
+
+
+def _shared(text: str, metadata: str) -> float:
+    """The share of the metadata's words that a text has, if it has not many more."""
+    one, other = set(text.casefold().split()), set(metadata.casefold().split())
+    return len(one & other) / len(other) if len(other) >= 3 and len(one) <= 2 * len(other) else 0.0
 
 
 def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> bool:
@@ -64,18 +83,19 @@ def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> 
     return later < 2
 
 
-def _with_rest(groups: Sequence[Group], first: Sequence[int], at: int) -> set[int]:
+def _with_rest(groups: Sequence[Group], first: Sequence[int], at: int) -> frozenset[int]:
     """A group with those that continue it below in the same style."""
     found = {at}
-    while (
-        at + 1 in first
-        and groups[at + 1].style == groups[at].style
-        and (groups[at + 1].above or 9.0) * 12 < 3 * groups[at].line.size
-    ):
+    while at + 1 in first and groups[at + 1].style == groups[at].style and _near(groups[at], groups[at + 1]):
         at += 1
         found.add(at)
-    return found
+    return frozenset(found)
 
 
-def _text(groups: Sequence[Group], first: Sequence[int], at: int) -> str:
-    return join_lines([groups[part].text for part in sorted(_with_rest(groups, first, at))])
+def _near(one: Group, other: Group) -> bool:
+    distance = other.lines[0].baseline - one.line.baseline
+    return 0 < distance < _NEAR * one.line.size
+
+
+def _text(groups: Sequence[Group], printed: Iterable[int]) -> str:
+    return join_lines([groups[at].text for at in sorted(printed)])

@@ -10,7 +10,7 @@ from harness.documents.pdf.heading_candidates import groups
 from harness.documents.pdf.headings import headings, named_groups
 from harness.documents.pdf.lines import Line
 from harness.documents.pdf.spacing import body_of
-from harness.documents.pdf.title import find_title, plausible
+from harness.documents.pdf.title import Title, find_title, plausible
 from tests.helpers.pdf_lines import LEADING, line, prose
 
 
@@ -38,7 +38,7 @@ class Pages:
 
     def found(self, *entries: list[Entry]) -> list[tuple[int, str]]:
         body = body_of(self.items)
-        grouped = groups(self.items, set(), body)
+        grouped = groups(self.items, body)
         named = named_groups(grouped, entries, body)
         return [(found.level, found.text) for found in headings(self.items, grouped, named, body, set())]
 
@@ -213,7 +213,7 @@ def test_headings_below_those_of_the_contents_are_found_too() -> None:
 
 def title_of(pages: Pages, metadata: str = "", *entries: Entry) -> str:
     body = body_of(pages.items)
-    return find_title(groups(pages.items, set(), body), entries, metadata, body, "folder/p300.pdf")[0]
+    return find_title(groups(pages.items, body), entries, metadata, body, "folder/p300.pdf").text
 
 
 def test_the_title_is_what_is_largest_on_the_first_page() -> None:
@@ -257,6 +257,6 @@ def test_authors_and_editions_are_no_headings_and_an_abstract_is_one() -> None:
     )
     pages.heading("Abstract", 12, bold=True).text(6).heading("1 Use", 14, bold=True).text()
     body = body_of(pages.items)
-    grouped = groups(pages.items, set(), body)
-    front = front_matter(grouped, {0}, set(), None, body)
+    grouped = groups(pages.items, body)
+    front = front_matter(grouped, Title("Pump P-300", frozenset({0}), True), set(), None, body)
     assert [grouped[at].text for at in sorted(front)] == ["Pump P-300", "Jane Example", "Second edition"]
