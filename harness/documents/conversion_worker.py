@@ -21,11 +21,14 @@ from common.documents import Document, Heading, Image, Table
 from common.errors import DataError, UserError
 from common.files import write_text
 from common.records import Passage
+from harness.documents.chunking import plain_text
 from harness.documents.conversion import passages_of, read_document
+from harness.documents.fidelity import fidelity
 from harness.documents.file_types import file_type
 from harness.documents.linked_images import LinkedImages
 from harness.documents.markdown_writing import to_markdown
 from harness.documents.options import Cutting, Reading
+from harness.documents.raw_text import raw_text
 from harness.documents.stored_document import load_about, load_document, save_document
 from harness.indexing.passage_store import as_row
 from harness.runtime.isolated_worker import serve
@@ -52,7 +55,7 @@ def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
             document = read_document(data, name, reading, linked)
             about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
             about |= {"seconds": round(time.process_time() - started, 3)}
-            about |= {"reading": asked["reading"], "linked": linked.digests}
+            about |= {"reading": asked["reading"], "linked": linked.digests, **_shares(about["format"], data, document)}
             for outdated in folder.glob("segments-*"):
                 outdated.unlink()
             save_document(folder, document, to_markdown(document), about)
@@ -68,6 +71,16 @@ def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
     except Exception as error:  # what a library makes of a hostile file
         return {"why": f"cannot be read ({type(error).__name__}: {str(error)[:200]})"}
     return {}
+
+
+def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
+    """The shares of text that the reading of a PDF file lost, running headers among it, and invented."""
+    if kind != "pdf":
+        return {}
+    from harness.documents.pdf_reading import MOST_PAGES
+
+    lost, invented = fidelity(raw_text(data, MOST_PAGES), plain_text(document)[0])
+    return {"lost": round(lost, 4), "invented": round(invented, 4)}
 
 
 def _counts(document: Document) -> dict[str, int]:

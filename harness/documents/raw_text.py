@@ -1,0 +1,23 @@
+"""The text of a PDF file as pdfium gives it, without any reading of its layout: what a conversion is measured against."""
+
+from contextlib import closing
+
+
+def raw_text(data: bytes, most_pages: int) -> str:
+    """The text of the first pages, in the order of the file; pages that cannot be read have none.
+
+    Args:
+        data: A PDF file that can be opened.
+        most_pages: Number of pages.
+    """
+    from pypdfium2 import PdfDocument, PdfiumError
+
+    texts = []
+    with closing(PdfDocument(data)) as file:
+        for place in range(min(len(file), most_pages)):
+            try:
+                with closing(file[place]) as page, closing(page.get_textpage()) as text:
+                    texts.append(text.get_text_bounded())
+            except PdfiumError:
+                continue
+    return "\n".join(texts)
