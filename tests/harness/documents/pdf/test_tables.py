@@ -224,6 +224,21 @@ def test_a_table_set_sideways(upwards: bool) -> None:
     assert box == pytest.approx(turn(find_tables(captioned)[0][0]))
 
 
+def test_a_table_of_contents_without_dots_is_no_table() -> None:
+    rows = [(f"{n} How the part number {n} is used", str(3 * n)) for n in range(1, 9)]
+    one = page(
+        cells([("Contents of this book", "1"), *rows], [100, 400], 103), [rule(100, y, 420, y) for y in (100, 230)]
+    )
+    assert rows_of(one) == []
+
+
+def test_a_word_set_sideways_in_a_grid_is_in_its_cell() -> None:
+    one = page(cells(RATINGS, [124, 204, 304], 103, 20), grid([100, 200, 300, 400], [100, 120, 140, 160, 180]))
+    side = Word("side", Box(104, 141, 114, 159), 10, "Serif", False, False, upright=False)
+    ((_, table),) = find_tables(replace(one, words=(*one.words, side)))
+    assert "side" in table.rows[2][0]
+
+
 def test_a_table_of_numbers_only_is_no_code() -> None:
     rows = [[str(111 * (row + column)) for column in range(1, 5)] for row in range(8)]
     found = [
