@@ -7,6 +7,7 @@ _END = re.compile(r"([^\W\d_](?:[^\W\d_]|-)*)([-\u2010\xad])$")
 _START = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*")
 _WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|-)*[^\W\d_]")
 
+_LONGEST = 100  # characters of a word
 _LEAST_LETTERS = 4  # of both parts of a compound, which no syllables have
 
 
@@ -25,7 +26,7 @@ def joined(text: str, line: str, words: Container[str]) -> str:
     A hyphen between a letter and a small letter is left out.  It stays if the document has not the word without it, but either with it, or
     both parts as words of their own.  A soft hyphen is always left out.
     """
-    end, start = _END.search(text), _START.match(line)
+    end, start = _END.search(text[-_LONGEST:]), _START.match(line)
     if end is None or start is None:
         return f"{text.rstrip(chr(0xAD))} {line}"
     without, hyphenated = (end[1] + start[0]).casefold(), f"{end[1]}-{start[0]}".casefold()

@@ -12,6 +12,7 @@ from harness.documents.pdf.list_items import is_bulleted, item_mark
 from harness.documents.pdf.spacing import Body
 
 _MOST_DISTANCE = 1.35  # leadings between lines of a paragraph
+_LOOKED_AT = 50  # last lines of a paragraph that say how wide it is
 _INDENT = 0.7  # font sizes
 _SAME_SIZE = 0.1
 _BLANK_LINE = 1.6  # leadings between lines of code with an empty one between them
@@ -117,7 +118,7 @@ def _indented(paragraph: Open, line: Line) -> bool:
 
 def _centered(paragraph: Open, line: Line) -> bool:
     """Whether all lines are centred on one another."""
-    middles = [part.box.left + part.box.right for part in (*paragraph.lines, line)]
+    middles = [part.box.left + part.box.right for part in (*paragraph.lines[-_LOOKED_AT:], line)]
     return max(middles) - min(middles) < line.size
 
 
@@ -126,7 +127,7 @@ def _full(paragraph: Open, line: Line) -> bool:
     last = paragraph.last
     word = len(line.text.split(maxsplit=1)[0]) if line.text.split() else 0
     width = (line.box.right - line.box.left) / max(1, len(line.text)) * word
-    edge = max(part.box.right for part in paragraph.lines) if len(paragraph.lines) > 1 else last.right
+    edge = max(part.box.right for part in paragraph.lines[-_LOOKED_AT:]) if len(paragraph.lines) > 1 else last.right
     return last.box.right + width + 0.25 * last.size > min(edge, last.right) - 0.1 * last.size
 
 

@@ -19,6 +19,7 @@ ASCENT, DESCENT = 0.8, 0.2  # of a word's box above and below its baseline, in f
 _GAP = 0.45  # font sizes between two characters' ink that no word has within it
 _LEAST_SIZE = 2.0  # points; a font said to be smaller is a Type 3 font whose size is hidden in its own matrix
 _SHADOW = 0.15  # font sizes by which a word drawn again is displaced at most
+_AROUND = (0, -1, 1)  # cells of that size
 _CAPITAL = 0.7  # height of capitals and ascenders, in font sizes
 
 
@@ -116,27 +117,21 @@ def _sized(found: Sequence[_Found]) -> list[Word]:
 
 def _without_doubles(words: Sequence[Word]) -> Iterator[Word]:
     """Words drawn twice, slightly displaced, to look bold or to throw a shadow: one of them, bold."""
-    drawn = defaultdict(list)
-    for word in words:
-        drawn[word.text].append(word)
+    drawn: dict[tuple[str, int, int, int], list[Word]] = defaultdict(list)  # by text, size and place
     bold, left_out = set(), set()
-    for same in drawn.values():
-        kept: list[Word] = []
-        for word in sorted(same, key=lambda word: word.box):
-            if twin := _twin(word, kept):
-                bold.add(id(twin))
-                left_out.add(id(word))
-            else:
-                kept.append(word)
+    for word in words:
+        size = max(1, round(word.size))
+        x, y = int(word.box.left // (_SHADOW * size)), int(word.box.top // (_SHADOW * size))
+        near = (other for dx in _AROUND for dy in _AROUND for other in drawn.get((word.text, size, x + dx, y + dy), ()))
+        twin = next((other for other in near if _displaced(other, word)), None)
+        if twin is None:
+            drawn[word.text, size, x, y].append(word)
+        else:
+            bold.add(id(twin))
+            left_out.add(id(word))
     return (replace(word, bold=True) if id(word) in bold else word for word in words if id(word) not in left_out)
 
 
-def _twin(word: Word, others: Sequence[Word]) -> Word | None:
-    """One of the words, sorted by their left edge, that stands nearly where a word does that is not left of them."""
-    most = _SHADOW * word.size
-    for other in reversed(others):
-        if other.box.left < word.box.left - most:
-            return None
-        if all(abs(a - b) <= most for a, b in zip(word.box, other.box, strict=True)):
-            return other
-    return None
+def _displaced(one: Word, other: Word) -> bool:
+    """Whether two equal words stand nearly in the same place."""
+    return all(abs(a - b) <= _SHADOW * one.size for a, b in zip(one.box, other.box, strict=True))
