@@ -87,7 +87,7 @@ ENGINES: dict[str, tuple[Callable[[Path], str], str, tuple[str, ...]]] = {  # fu
     "markitdown": (markitdown, "markitdown", ("pdf", "html", "docx", "markdown")),
     "pdf_oxide": (pdf_oxide, "pdf_oxide", PDF),
     "opendataloader": (opendataloader, "opendataloader-pdf", PDF),
-    "docling": (docling, "docling-slim", ("pdf", "html", "docx", "markdown")),
+    "docling": (docling, "docling-slim", PDF),
     "pypdf": (pypdf, "pypdf", PDF),
     "pdfplumber": (pdfplumber, "pdfplumber", PDF),
     "pdfium": (pdfium, "pypdfium2", PDF),
