@@ -190,7 +190,7 @@ class _Reader:
         if self._docbook and not is_title and not in_reference:
             self._text.append(text)
             self._end()
-        elif text:
+        elif text and not any("footnote" in classes for classes in above):
             deeper = sum(bool(classes & {"refsect1", "refsection", "refsynopsisdiv"}) for classes in above)
             self.blocks.append(Heading(text, level + deeper))
 

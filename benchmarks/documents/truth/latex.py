@@ -45,7 +45,9 @@ _WITHOUT_TEXT = {  # commands whose arguments print nothing: how many in braces
 def latex_document(source: str, name: str) -> Document:
     """Blocks of a LaTeX source file; levels count from the highest sectioning command that it uses."""
     plain = without_comments(source)
-    body = re.search(r"\\begin\s*\{document\}(.*?)(?:\\end\s*\{document\}|\Z)", plain, re.DOTALL)
+    body = re.search(
+        r"\\begin\s*\{document\}(.*)\\end\s*\{document\}", plain, re.DOTALL
+    )  # which may be quoted in between
     reader = _Reader(macros(plain))
     title = re.search(r"\\title\s*(?:\[[^]]*\])?\s*(?=\{)", plain)
     title_text = reader.inline(argument(plain, title.end())[0]) if title else name
@@ -136,6 +138,14 @@ class _Reader:
             end = end if end >= 0 else len(source)
             self._text.append(source[position + 1 : end])
             return end + 1
+        if command in ("cmd", "string", "command"):  # of classes' manuals: they print a command's name
+            name, position = argument(source, position)
+            self._text.append(name)
+            return position
+        if command == "char":
+            code = re.compile(r"\s*(?:'([0-7]+)|(\d+))").match(source, position)
+            self._text.append(chr(int(code[1], 8) if code[1] else int(code[2])) if code else "")
+            return code.end() if code else position
         if command in ("par", "item", "maketitle", "bibitem"):
             self._end()
             if command == "item":

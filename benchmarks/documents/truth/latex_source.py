@@ -21,7 +21,7 @@ SYMBOLS = {
 }
 SYMBOLS |= {name.capitalize(): letter.upper() for name, letter in SYMBOLS.items()}
 SYMBOLS |= {
-    "LaTeX": "LaTeX", "LaTeXe": "LaTeX2e", "TeX": "TeX", "BibTeX": "BibTeX", "XeTeX": "XeTeX", "LuaTeX": "LuaTeX",
+    "LaTeX": "LaTeX", "LaTeXe": "LaTeX2e", "TeX": "TeX", "BibTeX": "BibTeX", "XeTeX": "XeTeX", "revtex": "REVTeX", "LuaTeX": "LuaTeX",
     "textbackslash": "\\", "bs": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbar": "|", "textless": "<",
     "textgreater": ">", "textbullet": "•", "ldots": "…", "dots": "…", "textellipsis": "…", "times": "\u00d7", "pm": "±",
     "cdot": "·", "leq": "≤", "geq": "≥", "le": "≤", "ge": "≥", "neq": "≠", "infty": "∞", "degr": "°", "deg": "°",

@@ -43,7 +43,7 @@ def _rows(table: etree._Element) -> tuple[tuple[str, ...], ...]:
         for cell in row.findall(f"{_W}tc"):
             span = cell.find(f"{_W}tcPr/{_W}gridSpan")
             merge = cell.find(f"{_W}tcPr/{_W}vMerge")
-            text = _text(cell)
+            text = " ".join(filter(None, map(_text, cell.iter(f"{_W}p"))))
             if merge is not None and merge.get(f"{_W}val") != "restart" and rows:  # goes on from the cell above
                 text = rows[-1][len(cells)] if len(cells) < len(rows[-1]) else ""
             cells += [text] * (int(span.get(f"{_W}val")) if span is not None else 1)

@@ -76,6 +76,14 @@ def test_latex_macros_accents_and_commands_without_text() -> None:
     )
 
 
+def test_latex_quotes_of_commands_are_text() -> None:
+    assert latex(r"before \verb|\end{document}| \section{\cmd\maketitle} {\char'134}a \char 65") == (
+        Paragraph(r"before \end{document}"),
+        Heading(r"\maketitle", 1),
+        Paragraph(r"\a A"),
+    )
+
+
 @pytest.mark.parametrize(
     "source", ["\\verb", "\\verb|a", "{", "\\begin{tabular}{l} a & b", "$a", "\\[", "\\section{", "\\def\\a{\\a}\\a"]
 )
@@ -137,6 +145,11 @@ def test_html_tables_with_spans_and_tables_that_only_lay_out() -> None:
         Table((("A", "B", "B"), ("A", "1", "2"))),
         Paragraph("code", code=True),
     )
+
+
+def test_texinfo_footnotes_have_no_headings() -> None:
+    body = '<h1>T</h1><h2>One</h2><div class="footnote"><h4 class="footnotes-heading">Footnotes</h4><h5>(1)</h5><p>so</p></div>'
+    assert html_document([("a.html", page(body))], "x").blocks == (Heading("One", 1), Paragraph("so"))
 
 
 def test_info_nodes() -> None:
@@ -244,9 +257,10 @@ def test_word_paragraphs_with_outline_levels_and_merged_cells() -> None:
         return f"<w:tc><w:tcPr>{properties}</w:tcPr><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:tc>"
 
     down, across = cell("A", '<w:vMerge w:val="restart"/>'), cell("B", '<w:gridSpan w:val="2"/>')
+    two = cell("2").replace("</w:p>", "</w:p><w:p/><w:p><w:r><w:t>W</w:t></w:r></w:p>")
     body = (
         '<w:p><w:pPr><w:pStyle w:val="Titre1"/></w:pPr><w:r><w:t>One</w:t></w:r></w:p><w:p><w:r><w:t>Text</w:t></w:r></w:p>'
-        f"<w:tbl><w:tr>{down}{across}</w:tr><w:tr>{cell('', '<w:vMerge/>')}{cell('1')}{cell('2')}</w:tr></w:tbl>"
+        f"<w:tbl><w:tr>{down}{across}</w:tr><w:tr>{cell('', '<w:vMerge/>')}{cell('1')}{two}</w:tr></w:tbl>"
     )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -256,7 +270,7 @@ def test_word_paragraphs_with_outline_levels_and_merged_cells() -> None:
     assert docx_document(buffer.getvalue(), "x").blocks == (
         Heading("One", 1),
         Paragraph("Text"),
-        Table((("A", "B", "B"), ("A", "1", "2"))),
+        Table((("A", "B", "B"), ("A", "1", "2 W"))),
     )
 
 
