@@ -98,7 +98,7 @@ def page(body: str, head: str = "") -> bytes:
 def test_sphinx_and_mkdocs_pages() -> None:
     body = """<div class="related"><h3>Navigation</h3></div>
     <div class="body"><h1>Manual</h1><h2><span class="section-number">1. </span>One<a class="headerlink" href="#">¶</a></h2>
-    <p>Text <b>bold</b>.</p><ul><li>item</li></ul><h3>Two</h3><pre>a
+    <div class="toctree-wrapper"><p>1. One</p></div><p>Text <b>bold</b>.</p><ul><li>item</li></ul><h3>Two</h3><pre>a
   b</pre></div><div class="footer"><p>by Sphinx</p></div>"""
     document = html_document([("a.html", page(body))], "x")
     assert document.title == "Manual"
