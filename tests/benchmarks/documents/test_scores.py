@@ -140,6 +140,14 @@ def test_a_table_of_other_words_is_no_match_though_it_has_the_shape() -> None:
     assert (got.teds, got.extra_tables) == (1, 1)
 
 
+def test_tables_that_share_too_few_words_are_no_match() -> None:
+    assert table_scores([(("a", "b"), ("c", "d"))], [(("a", "f"), ("g", "h"))]) == (0, 0)  # 1 of 4
+    assert table_scores([(("a", "b"), ("c", "d"))], [(("a", "b"), ("g", "h"))]) == (
+        pytest.approx(1 - 2 / 6),
+        1,
+    )  # 2 of 4
+
+
 def test_unknown_tables_are_not_judged() -> None:
     got = scores(document(), document(Table((("a", "b"),))), judge_tables=False)
     assert (got.teds, got.extra_tables) == (None, None)

@@ -138,6 +138,18 @@ def test_docbook_pages_get_their_levels_by_the_pages_above_them() -> None:
     assert Paragraph("Note") in document.blocks
 
 
+def test_docbook_reference_pages_stand_below_the_section_that_lists_them() -> None:
+    head = '<meta name="generator" content="DocBook XSL"/><link rel="up" href="{}"/>'
+    options = '<div class="refentry"><h2>option</h2><div class="refsect1"><h2>Description</h2></div></div>'
+    section = '<div class="titlepage"><h{0} class="title">{1}</h{0}></div>'
+    pages = [
+        ("index.html", page(section.format(1, "Book"), '<meta name="generator" content="DocBook XSL"/>')),
+        ("apa.html", page(section.format(1, "Appendix") + section.format(2, "Options"), head.format("index.html"))),
+        ("option.html", page(options, head.format("apa.html"))),
+    ]
+    assert outline(html_document(pages, "x")) == [(1, "Appendix"), (2, "Options"), (3, "option"), (4, "Description")]
+
+
 def test_html_tables_with_spans_and_tables_that_only_lay_out() -> None:
     body = """<table><tr><th rowspan="2">A</th><th colspan="2">B</th></tr><tr><td>1</td><td>2</td></tr></table>
     <table><tr><td><pre>code</pre></td></tr></table>"""
