@@ -30,7 +30,7 @@ SERVING = (
     "harness.synthesis", "harness.feedback",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
-    "harness.evaluation.dmqr", "harness.evaluation.msrag",
+    "harness.evaluation.dmqr", "harness.evaluation.msrag", "harness.evaluation.hiqa",
     "harness.commands",
     "infer",
 )  # fmt: skip

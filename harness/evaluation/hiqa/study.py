@@ -1,0 +1,129 @@
+"""HiQA's study (Table 2 and Figure 2): metadata cascaded or not, segments or fixed chunks, each route alone, more and more documents."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from common.checks import check_above, check_at_least
+from common.errors import MissingInputError, UserError
+from common.records import Question
+from harness.evaluation.hiqa.ranking import Scores, ranked_scores, segments_by_document
+from harness.evaluation.hiqa.tables import (
+    LOG_RANK,
+    degradation_tables,
+    differences_table,
+    draw_degradation,
+    kinds_tables,
+    ranking_table,
+)
+from harness.evaluation.study import Findings, Settings
+from harness.indexing.index_folder import MANIFEST
+from harness.interfaces import Retriever
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.corpora import indexes_of
+from harness.retrievers.dense import DenseRetriever
+from harness.retrievers.keywords import KeywordRetriever
+from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.strategies.hiqa import HiQa
+
+OWN = "HCA, three routes"
+KINDS = ("dense", "bm25", "keywords")  # sub-folders of the folders in `rows`
+
+
+class Study:
+    """Measures the rankings of the system's retriever, of its routes, and of the same routes over other indexes of the same documents.
+
+    Args:
+        rows: Further rows: name -> folder with the indexes `dense`, `bm25` and `keywords` of the same documents, made into passages in
+            another way, e.g. {no hierarchy: indexes/library-heading}.
+        k: Of hit rate and recall.
+        gamma: Of the Log-Rank Index.
+        documents: Sizes of collections for the degradation; none: it is not measured.
+        seed: Of the draw of these collections.
+    """
+
+    def __init__(
+        self,
+        rows: dict[str, Path] | None = None,
+        k: int = 5,
+        gamma: float = 1.0,
+        documents: list[int] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
+
+    @staticmethod
+    def check_options(rows: dict[str, Path] | None, k: int, gamma: float, documents: list[int] | None) -> None:
+        """Raise UserError if a value is out of range, MissingInputError if an index is missing."""
+        check_at_least(1, k=k, documents=min(documents or [1]))
+        check_above(0, gamma=gamma)
+        for folder in (rows or {}).values():
+            for kind in KINDS:
+                if not (Path(folder) / kind / MANIFEST).is_file():
+                    raise MissingInputError(
+                        f"study.rows: {Path(folder) / kind} is no index. Build it: infer.py index --documents FOLDER --kind {kind} "
+                        f"--out {Path(folder) / kind}."
+                    )
+
+    def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
+        """Rank all segments for every question with gold segments, by every row."""
+        asked = [question for question in questions if question.gold_segments]
+        if not asked or not indexes_of(strategy.retriever):
+            why = "no question names gold segments" if not asked else "the retriever searches no index"
+            return Findings(facts=[f"rankings: not measured, {why}"])
+        rows: dict[str, Scores] = {}
+        by_size: dict[str, dict[int, Scores]] = {}
+        count = 0
+        for name, retriever in self._retrievers(strategy.retriever).items():
+            segments = segments_by_document(retriever)
+            count = count or sum(segments.values())
+            sizes = [size for size in self.documents if size <= len(segments)]
+            rows[name], by_size[name] = ranked_scores(
+                retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed
+            )
+        sizes = [*min(by_size.values(), key=len)]
+        return self._findings(rows, by_size, sizes, asked, count, settings)
+
+    def _retrievers(self, own: Retriever) -> dict[str, Retriever]:
+        """The system's retriever, its routes alone, and the retrievers of the further rows, with its weights."""
+        if not isinstance(own, MultiRouteRetriever):
+            if self.rows:
+                raise UserError("study.rows needs a MultiRouteRetriever, whose weights the further rows share.")
+            return {OWN.partition(",")[0]: own}
+        found: dict[str, Retriever] = {OWN: own, "vectors only": own.dense, "BM25 only": own.words}
+        if own.keywords is not None:
+            found["without keywords"] = MultiRouteRetriever(
+                own.dense, own.words, None, own.alpha, 0.0, own.candidates, own.scaling
+            )
+        for name, folder in self.rows.items():
+            dense, words, keywords = (Path(folder) / kind for kind in KINDS)
+            other = DenseRetriever(dense, str(own.dense.encoder.device), encoder=own.dense.encoder.name)
+            found[name] = MultiRouteRetriever(
+                other,
+                Bm25Retriever(words),
+                KeywordRetriever(keywords),
+                own.alpha,
+                own.beta,
+                own.candidates,
+                own.scaling,
+            )
+        return found
+
+    def _findings(
+        self,
+        rows: Mapping[str, Scores],
+        by_size: Mapping[str, Mapping[int, Scores]],
+        sizes: Sequence[int],
+        asked: Sequence[Question],
+        count: int,
+        settings: Settings,
+    ) -> Findings:
+        tables = [ranking_table(rows, self.k, self.gamma, count, settings.bootstrap)]
+        tables += [differences_table(rows, self.k, settings.bootstrap)] * (len(rows) > 1)
+        tables += kinds_tables(rows, asked, self.k, settings.bootstrap)
+        findings = Findings(tables=tables, settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
+        if sizes:
+            findings.tables += degradation_tables(by_size, sizes, self.k, settings.bootstrap)
+            for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
+                findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
+        return findings
