@@ -19,7 +19,7 @@ from models.pretrained import MINILM
 def index(
     out: Path,
     corpus: list[str] | str | None = None,
-    kind: Literal["dense", "bm25"] = "dense",
+    kind: Literal["dense", "bm25", "keywords"] = "dense",
     layout: str | None = None,
     documents: Path | None = None,
     engine: Engine = "auto",
@@ -48,6 +48,8 @@ def index(
     k1: float = 1.5,
     b: float = 0.75,
     stop_words: Literal["english", "none"] = "english",
+    most_share: float = 0.2,
+    keywords: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Build an index folder from a corpus or a folder of documents, unless it is up to date.
@@ -60,7 +62,7 @@ def index(
     Args:
         out: The index folder to write.
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
-        kind: `dense` (vectors) or `bm25` (words).
+        kind: `dense` (vectors), `bm25` (words) or `keywords` (names, part numbers and acronyms).
         layout: Corpus: layout of the files, e.g. hotpotqa, musique; jsonl when omitted.
         documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it, in the place of `corpus`.
         engine: Documents: what reads them: auto or docling.
@@ -90,6 +92,8 @@ def index(
         k1: BM25: saturation of term frequency.
         b: BM25: strength of length normalization, 0 to 1.
         stop_words: BM25: english or none.
+        most_share: Keywords: a name in a greater share of the passages is no keyword, 0 to 1.
+        keywords: Keywords: file of further ones, one a line.
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
     """
     reading = Reading(engine, outline)
@@ -129,6 +133,13 @@ def index(
             from harness.retrievers.bm25 import build_bm25
 
             build_bm25(passages, out, k1, b, stop_words, overwrite, of)
+            return
+        if kind == "keywords":
+            if not first:
+                return
+            from harness.retrievers.keywords import build_keywords
+
+            build_keywords(passages, out, most_share, keywords, overwrite=overwrite, documents=of)
             return
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.retrievers.dense import build_dense

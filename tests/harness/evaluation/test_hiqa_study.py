@@ -1,0 +1,135 @@
+"""HiQA's study over indexes of small documents: rows, differences, kinds, degradation; hand-worked scores; refusals."""
+
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from common.documents import Segment, as_passage
+from common.errors import MissingInputError, UserError
+from common.records import GoldSegment, Passage, Question
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.hiqa.ranking import kept_documents, ranked_scores, segments_by_document
+from harness.evaluation.hiqa.study import KINDS, OWN, Study
+from harness.evaluation.study import Settings
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.dense import DenseRetriever, build_dense
+from harness.retrievers.keywords import KeywordRetriever, build_keywords
+from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.strategies.hiqa import HiQa
+
+PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
+QUESTIONS = [
+    Question(str(n), f"weight of the {name}", ("9 kg",), kind="table" if n % 2 else "descriptive",
+             gold_segments=(GoldSegment(f"{name}.pdf", (f"{n + 3} kg",)),))
+    for n, name in enumerate(PRODUCTS)
+]  # fmt: skip
+SETTINGS = Settings("flashrag", "kilt", (1,), None, Bootstrap(50), Path("unused"))
+
+
+def passages(cascade: bool) -> list[Passage]:
+    made = []
+    for n, name in enumerate(PRODUCTS):
+        for heading, text in (("Weight", f"it weighs {n + 3} kg"), ("Care", "clean it with water")):
+            segment = Segment(f"{name}.pdf", name, (heading,), "text", text, text, 1, 1)
+            made.append(as_passage(segment, segment.path if cascade else ()))
+    return made
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory, encoder) -> dict[str, Path]:
+    folders = {name: tmp_path_factory.mktemp(name) for name in ("path", "none")}
+    for name, folder in folders.items():
+        build_dense(passages(name == "path"), folder / "dense", encoder)
+        build_bm25(passages(name == "path"), folder / "bm25")
+        given = folder / "keywords.txt"
+        given.write_text("\n".join(PRODUCTS))
+        # without metadata no passage holds a product's name, and "kg" is the only word of the list
+        given.write_text("\n".join([*PRODUCTS, "kg"]))
+        build_keywords(passages(name == "path"), folder / "keywords", given=given)
+    return folders
+
+
+@pytest.fixture(scope="module")
+def strategy(folders: dict[str, Path], encoder) -> HiQa:
+    dense, words, keywords = (folders["path"] / kind for kind in KINDS)
+    routes = DenseRetriever(dense, "cpu", encoder=encoder.name), Bm25Retriever(words), KeywordRetriever(keywords)
+    return HiQa(MultiRouteRetriever(*routes, alpha=0.2, beta=1.0), k=3)
+
+
+def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+    study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99])
+    findings = study.measure(strategy, QUESTIONS, SETTINGS)
+    ranking, differences, *others = findings.tables
+    assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "no metadata"]
+    ours = dict(zip(ranking.columns, ranking.rows[OWN], strict=True))
+    assert {column: cell.value for column, cell in ours.items() if cell} == {
+        "hit@1 %": 100, "recall@1 %": 100, "MRR %": 100, "Log-Rank %": 100
+    }  # fmt: skip
+    assert list(differences.rows)[-1] == f"{OWN} - no metadata"
+    lost = differences.rows[f"{OWN} - no metadata"]
+    assert lost[0] is not None
+    assert lost[0].value == pytest.approx(
+        100 - 100 / 6
+    )  # without a name all six tie: the first of the corpus is right once
+    assert [table.name for table in others] == [
+        "kinds - hit@1", "kinds - Log-Rank", "documents - hit@1", "documents - Log-Rank"
+    ]  # fmt: skip
+    assert others[2].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
+    falling = [cell.value for cell in others[2].rows["no metadata"] if cell]
+    assert falling == sorted(falling, reverse=True)
+    for name, draw in findings.plots.items():
+        draw(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_scores_by_hand(strategy: HiQa) -> None:
+    counts = segments_by_document(strategy.retriever)
+    assert counts == {f"{name}.pdf": 2 for name in PRODUCTS}
+    words = strategy.retriever.words  # type: ignore[attr-defined]
+    scores, smaller = ranked_scores(words, QUESTIONS[:1], counts, 1, 1.0, "test", [1])
+    # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
+    assert scores["Log-Rank"].tolist() == [1.0]
+    assert smaller[1]["hit@1"].tolist() == [1.0]
+
+
+def test_collections_hold_the_gold_documents_and_each_other() -> None:
+    names = [f"{name}.pdf" for name in PRODUCTS]
+    kept = [kept_documents(QUESTIONS[2], names, size, 0) for size in range(1, 7)]
+    assert [len(each) for each in kept] == [1, 2, 3, 4, 5, 6]
+    assert all("Alto 300.pdf" in each for each in kept)
+    assert all(small < large for small, large in pairwise(kept))
+    assert kept_documents(QUESTIONS[2], names, 3, 1) != kept_documents(QUESTIONS[2], names, 3, 2)
+
+
+def test_what_cannot_be_measured_is_said(strategy: HiQa) -> None:
+    findings = Study().measure(strategy, [Question("1", "?", ("x",))], SETTINGS)
+    assert findings.facts == ["rankings: not measured, no question names gold segments"]
+    assert not findings.tables
+    plain = HiQa(SimpleNamespace(search=None))  # type: ignore[arg-type]
+    assert "no index" in Study().measure(plain, QUESTIONS, SETTINGS).facts[0]
+
+
+def test_another_retriever_is_ranked_alone(strategy: HiQa, folders: dict[str, Path]) -> None:
+    words = HiQa(strategy.retriever.words)  # type: ignore[attr-defined]
+    assert [*Study(k=1).measure(words, QUESTIONS, SETTINGS).tables[0].rows] == ["HCA"]
+    with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
+        Study({"no metadata": folders["none"]}).measure(words, QUESTIONS, SETTINGS)
+
+
+def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: dict[str, Path]) -> None:
+    Study.check_options({"none": folders["none"]}, 5, 1.0, [1, 2])
+    for wrong, named in (({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents")):
+        with pytest.raises(UserError, match=named):
+            Study.check_options(**{"rows": None, "k": 5, "gamma": 1.0, "documents": None, **wrong})  # type: ignore[arg-type]
+    with pytest.raises(MissingInputError, match="--kind dense"):
+        Study.check_options({"lost": tmp_path}, 5, 1.0, None)
+
+
+def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
+    counts = segments_by_document(strategy.retriever)
+    whole, smaller = ranked_scores(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
+    assert np.all(smaller[1]["hit@1"] >= smaller[3]["hit@1"])
+    assert smaller[6]["Log-Rank"].tolist() == whole["Log-Rank"].tolist()
