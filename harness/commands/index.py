@@ -26,6 +26,7 @@ def index(
     outline: bool = True,
     llm: LanguageModel | None = None,
     most_words: int = MOST_WORDS,
+    least_words: int = 0,
     cascade: Cascade = "path",
     chunk_words: int | None = None,
     chunk_overlap: int = OVERLAP_WORDS,
@@ -69,6 +70,7 @@ def index(
         outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
         llm: Documents: language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
         most_words: Documents: a longer segment is split.
+        least_words: Documents: shorter sections under one heading become one segment; 0: none do.
         cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading (the last one) or none.
         chunk_words: Documents: cut them into chunks of so many words, without regard to headings; null: into segments.
         chunk_overlap: Documents: words that neighbouring chunks share.
@@ -97,7 +99,7 @@ def index(
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
     """
     reading = Reading(engine, outline)
-    cutting = Cutting(most_words, cascade, chunk_words, chunk_overlap)
+    cutting = Cutting(most_words, least_words, cascade, chunk_words, chunk_overlap)
     limits = Limits(document_seconds, document_mebibytes, workers)
     source = None
     passages: Iterable[Passage]

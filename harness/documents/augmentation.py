@@ -6,14 +6,16 @@ the root.  Tables and images are segments of their own (appendix A.3 to A.5), an
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Literal, get_args
 
 from common.checks import check_at_least, check_choice
-from common.documents import Block, Document, Heading, Image, Paragraph, Segment, Table, as_passage
+from common.documents import Block, Document, Image, Paragraph, Segment, Table, as_passage
 from common.records import Passage
 from harness.documents.markdown_writing import table_markdown
 from harness.documents.normal_form import normalized, without_repeats
+from harness.documents.sections import Section, sections
+from harness.documents.short_sections import as_one, grouped
 from harness.documents.splitting import Piece, joined, packed, pieces, sentences, split_table, word_spans
 
 MOST_WORDS = 200  # of a segment's text; about 270 tokens
@@ -21,37 +23,7 @@ CONTEXT_WORDS = 40  # of the text beside a table or an image
 Cascade = Literal["path", "heading", "none"]
 
 
-@dataclass
-class Section:
-    """What stands under one heading, up to the next heading of any level."""
-
-    headings: tuple[str, ...]
-    blocks: list[Block] = field(default_factory=list)
-    page: int | None = None  # of the heading
-    is_leaf: bool = True  # whether no heading stands below it
-
-
-def sections(blocks: Iterable[Block]) -> list[Section]:
-    """The sections in reading order; the first one holds what stands before all headings.
-
-    A level may be skipped: a heading belongs to the nearest one before it that is higher.  Headings with the same text are different sections.
-    """
-    found = [Section(())]
-    around: list[tuple[int, str]] = []  # level and text of the headings that hold the current place
-    for block in blocks:
-        if not isinstance(block, Heading):
-            found[-1].blocks.append(block)
-            continue
-        while around and around[-1][0] >= block.level:
-            around.pop()
-        if around and found[-1].headings == tuple(text for _, text in around):
-            found[-1].is_leaf = False
-        around.append((block.level, block.text))
-        found.append(Section(tuple(text for _, text in around), page=block.page))
-    return found
-
-
-def segments(document: Document, most_words: int = MOST_WORDS) -> list[Segment]:
+def segments(document: Document, most_words: int = MOST_WORDS, least_words: int = 0) -> list[Segment]:
     """The segments of a document, in reading order: of each section its text, then its tables and images.
 
     A heading without content and without headings below it is its own text, so that it can be found.
@@ -59,13 +31,21 @@ def segments(document: Document, most_words: int = MOST_WORDS) -> list[Segment]:
     Args:
         document: The document.
         most_words: A longer segment is split between paragraphs, sentences or rows.
+        least_words: The text of a shorter section is joined with that of its neighbours (`short_sections`); 0: of none.
 
     Raises:
-        UserError: If `most_words` is below 1.
+        UserError: If a number is out of range.
     """
     check_at_least(1, most_words=most_words)
+    check_at_least(0, least_words=least_words)
     document = normalized(document)
-    return [segment for section in sections(document.blocks) for segment in _of_section(document, section, most_words)]
+    found = sections(document.blocks)
+    made: list[Segment] = []
+    for group in grouped(found, least_words, most_words):
+        made += _text(document, as_one(group), most_words)
+        for section in group:  # tables and images keep the path of their own section
+            made += _tables_and_images(document, section, most_words)
+    return made
 
 
 def passages(segments: Iterable[Segment], cascade: Cascade = "path") -> list[Passage]:
@@ -89,12 +69,12 @@ def passages(segments: Iterable[Segment], cascade: Cascade = "path") -> list[Pas
     return made
 
 
-def _of_section(document: Document, section: Section, most_words: int) -> Iterator[Segment]:
-    base = Segment(document.name, document.title, section.headings, "text", "", "", section.page)
-    if not section.blocks and section.headings and section.is_leaf:
-        yield replace(base, text=section.headings[-1], embedded=section.headings[-1], last_page=section.page)
-    if any(isinstance(block, Paragraph) for block in section.blocks):
-        yield from _text(base, section.blocks, most_words)
+def _base(document: Document, section: Section) -> Segment:
+    return Segment(document.name, document.title, section.headings, "text", "", "", section.page)
+
+
+def _tables_and_images(document: Document, section: Section, most_words: int) -> Iterator[Segment]:
+    base = _base(document, section)
     for place, block in enumerate(section.blocks):
         if isinstance(block, Table):
             yield from _table(base, block, section.blocks[:place], most_words)
@@ -102,9 +82,14 @@ def _of_section(document: Document, section: Section, most_words: int) -> Iterat
             yield from _image(base, block, section.blocks[:place], section.blocks[place + 1 :])
 
 
-def _text(base: Segment, blocks: Sequence[Block], most_words: int) -> Iterator[Segment]:
+def _text(document: Document, section: Section, most_words: int) -> Iterator[Segment]:
+    base = _base(document, section)
+    if not section.blocks and section.headings and section.is_leaf:
+        yield replace(base, text=section.headings[-1], embedded=section.headings[-1], last_page=section.page)
+    if not any(isinstance(block, Paragraph) for block in section.blocks):
+        return
     parts: list[Piece] = []
-    for block in blocks:
+    for block in section.blocks:
         if isinstance(block, Paragraph):
             parts += pieces(block, most_words)
         elif isinstance(block, Table | Image):

@@ -87,12 +87,14 @@ class Cutting:
 
     Args:
         most_words: A longer segment is split.
+        least_words: Shorter sections under one heading become one segment; 0: none do.
         cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
         chunk_words: Length of chunks in words; None: segments.
         chunk_overlap: Words that neighbouring chunks share.
     """
 
     most_words: int = MOST_WORDS
+    least_words: int = 0
     cascade: Cascade = "path"
     chunk_words: int | None = None
     chunk_overlap: int = OVERLAP_WORDS
@@ -101,7 +103,7 @@ class Cutting:
         """Raise UserError if a value is out of range."""
         check_at_least(1, most_words=self.most_words, chunk_words=self.chunk_words)
         check_choice(get_args(Cascade), cascade=self.cascade)
-        check_at_least(0, chunk_overlap=self.chunk_overlap)
+        check_at_least(0, chunk_overlap=self.chunk_overlap, least_words=self.least_words)
         if self.chunk_words is not None and self.chunk_overlap >= self.chunk_words:
             raise UserError(f"chunk_overlap must be below chunk_words {self.chunk_words}, got {self.chunk_overlap}.")
 
@@ -109,7 +111,8 @@ class Cutting:
     def recipe(self) -> dict[str, Any]:
         """The options that count, for an index's recipe."""
         length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
-        return {"cascade": self.cascade, **(length if self.chunk_words else {"most_words": self.most_words})}
+        words = {"most_words": self.most_words, "least_words": self.least_words}
+        return {"cascade": self.cascade, **(length if self.chunk_words else words)}
 
 
 def _version(name: str) -> str:
