@@ -9,6 +9,7 @@ Shape legend: Q queries, N passages of the index, C candidates.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -23,7 +24,7 @@ from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import Scaling
 from harness.retrievers.keywords import KeywordRetriever
-from harness.retrievers.route_weights import weights_of_collection
+from harness.retrievers.route_weights import read_weights, weights_of_collection
 from harness.runtime.memory_needs import Memory
 
 Scores = NDArray[np.float64]
@@ -58,14 +59,16 @@ class MultiRouteRetriever:
         dense: The vectors' route.
         words: BM25's route.
         keywords: The keywords' route; None: without it.
-        alpha: Weight of the vectors against BM25, 0 to 1; None: by the collection's structure (`route_weights`).
-        beta: Weight of the keywords, at least 0; None: by the number of documents and their pages (`route_weights`).
+        alpha: Weight of the vectors against BM25, 0 to 1; None: from `weights`, or by the collection's structure (`route_weights`).
+        beta: Weight of the keywords, at least 0; None: from `weights`, or by the number of documents and their pages (`route_weights`).
         candidates: Best passages of each route that are candidates; None: all of the index.
         scaling: `min_max` over a query's candidates, or `raw`.
+        weights: File with `alpha` and `beta` that the study chose on validation questions (`--study.tune`).
 
     Raises:
         UserError: If a value is out of range.
-        ArtifactError: If the indexes are of different corpora.
+        MissingInputError: If there is no such file.
+        ArtifactError: If the file is corrupt, or the indexes are of different corpora.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class MultiRouteRetriever:
         beta: float | None = None,
         candidates: int | None = None,
         scaling: Scaling = "min_max",
+        weights: Path | None = None,
     ) -> None:
         self.check_options(alpha, beta, candidates, scaling)
         self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
@@ -84,9 +88,11 @@ class MultiRouteRetriever:
         self.dense, self.words, self.keywords = dense, words, keywords
         self.index, self.candidates, self.scaling = dense.index, candidates, scaling
         self._passages, self._read = PassageStore(self.index.folder), dict[int, Passage]()
-        by_rule = weights_of_collection(self._passages) if alpha is None or beta is None else (0.0, 0.0)
-        self.alpha = by_rule[0] if alpha is None else alpha
-        self.beta = by_rule[1] if beta is None else beta
+        known = (0.0, 0.0)
+        if alpha is None or beta is None:
+            known = weights_of_collection(self._passages) if weights is None else read_weights(Path(weights))
+        self.alpha = known[0] if alpha is None else alpha
+        self.beta = known[1] if beta is None else beta
         self.facts = [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {scaling}."]
 
     @staticmethod
@@ -111,15 +117,20 @@ class MultiRouteRetriever:
         check_at_least(1, k=k)
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True)) if asked else {}
-        return [self._best(query, vectors[query], k) if query in vectors else [] for query in queries]
+        return [self._best(self._scores(query, vectors[query]), k) if query in vectors else [] for query in queries]
 
-    def _best(self, query: str, query_D: NDArray[np.float32], k: int) -> list[Ranked]:
+    def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
+        """Similarity of the vectors, BM25 score and |C| of every passage of the index, (N,) each."""
+        return self._scores(query, self.dense.encode_queries([query])[0])
+
+    def _scores(self, query: str, query_D: NDArray[np.float32]) -> tuple[Scores, Scores, Scores]:
         vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
-        keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
-        places_C = self._candidates([vector_N, words_N, keywords_N])
-        scores_C = combined(
-            vector_N[places_C], words_N[places_C], keywords_N[places_C], self.alpha, self.beta, self.scaling
-        )
+        return vector_N, words_N, self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
+
+    def _best(self, routes: tuple[Scores, Scores, Scores], k: int) -> list[Ranked]:
+        places_C = self._candidates(routes)
+        vector_C, words_C, keywords_C = (scores_N[places_C] for scores_N in routes)
+        scores_C = combined(vector_C, words_C, keywords_C, self.alpha, self.beta, self.scaling)
         order = np.lexsort((places_C, -scores_C))[:k]
         for place in places_C[order].tolist():
             if place not in self._read:

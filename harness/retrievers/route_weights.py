@@ -8,8 +8,13 @@ The paper gives the directions, not the numbers.  Ours:
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 
+from common.checks import check_at_least, check_share
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.files import read_json
 from common.records import Passage
+from common.seals import unsealed, write_sealed
 
 ALPHA, BETA = 0.5, 0.1  # for passages that are no segments of documents
 _ENOUGH_LEVELS = 2
@@ -35,3 +40,42 @@ def weights_of_collection(passages: Iterable[Passage]) -> tuple[float, float]:
     structure = sum(min(1, count / _ENOUGH_LEVELS) for count in levels) / len(levels)
     ratio = len(pages) / (sum(pages.values()) / len(pages))
     return 0.4 + 0.2 * structure, 0.2 * ratio / (1 + ratio)
+
+
+_CURE = "Choose the weights again: infer.py evaluate --study.tune FILE on validation questions."
+
+
+def write_weights(path: Path, alpha: float, beta: float, chosen_on: dict[str, object]) -> None:
+    """Write chosen weights and what they were chosen on.
+
+    Raises:
+        ArtifactError: If writing fails.
+    """
+    write_sealed(path, {"alpha": alpha, "beta": beta, "chosen_on": chosen_on})
+
+
+def is_weights_file(path: Path) -> bool:
+    """Whether `write_weights` wrote a file."""
+    try:
+        read_weights(path)
+    except UserError:
+        return False
+    return True
+
+
+def read_weights(path: Path) -> tuple[float, float]:
+    """alpha and beta of a file.
+
+    Raises:
+        MissingInputError: If there is no such file.
+        ArtifactError: If it is corrupt.
+    """
+    if not path.is_file():
+        raise MissingInputError(f"{path}: no file of weights. {_CURE}")
+    value = unsealed(path, read_json(path, _CURE), _CURE)
+    alpha, beta = value.get("alpha"), value.get("beta")
+    if not isinstance(alpha, int | float) or not isinstance(beta, int | float):
+        raise ArtifactError(f"{path} has no weights alpha and beta. {_CURE}")
+    check_share(alpha=alpha)
+    check_at_least(0, beta=beta)
+    return float(alpha), float(beta)

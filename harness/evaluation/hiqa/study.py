@@ -6,6 +6,7 @@ from pathlib import Path
 
 from common.checks import check_above, check_at_least
 from common.errors import MissingInputError, UserError
+from common.progress import say
 from common.records import Question
 from harness.evaluation.hiqa.ranking import Scores, ranked_scores, segments_by_document
 from harness.evaluation.hiqa.tables import (
@@ -16,6 +17,8 @@ from harness.evaluation.hiqa.tables import (
     kinds_tables,
     ranking_table,
 )
+from harness.evaluation.hiqa.tuning import best_weights, grid, weights_table
+from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.indexing.index_folder import MANIFEST
 from harness.interfaces import Retriever
@@ -24,6 +27,7 @@ from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.retrievers.route_weights import is_weights_file, write_weights
 from harness.strategies.hiqa import HiQa
 
 OWN = "HCA, three routes"
@@ -40,6 +44,8 @@ class Study:
         gamma: Of the Log-Rank Index.
         documents: Sizes of collections for the degradation; none: it is not measured.
         seed: Of the draw of these collections.
+        tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must be validation
+            questions.
     """
 
     def __init__(
@@ -49,14 +55,20 @@ class Study:
         gamma: float = 1.0,
         documents: list[int] | None = None,
         seed: int = 0,
+        tune: Path | None = None,
     ) -> None:
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
+        self.tune = None if tune is None else Path(tune)
 
     @staticmethod
-    def check_options(rows: dict[str, Path] | None, k: int, gamma: float, documents: list[int] | None) -> None:
-        """Raise UserError if a value is out of range, MissingInputError if an index is missing."""
+    def check_options(
+        rows: dict[str, Path] | None, k: int, gamma: float, documents: list[int] | None, tune: Path | None
+    ) -> None:
+        """Raise UserError if a value is out of range or something else is at `tune`, MissingInputError if an index is missing."""
         check_at_least(1, k=k, documents=min(documents or [1]))
         check_above(0, gamma=gamma)
+        if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
+            raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")
         for folder in (rows or {}).values():
             for kind in KINDS:
                 if not (Path(folder) / kind / MANIFEST).is_file():
@@ -82,7 +94,23 @@ class Study:
                 retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed
             )
         sizes = [*min(by_size.values(), key=len)]
-        return self._findings(rows, by_size, sizes, asked, count, settings)
+        findings = self._findings(rows, by_size, sizes, asked, count, settings)
+        if self.tune is not None:
+            self._tune(self.tune, strategy.retriever, asked, findings)
+        return findings
+
+    def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
+        """Choose the weights and write them."""
+        if not isinstance(retriever, MultiRouteRetriever):
+            raise UserError("study.tune needs a MultiRouteRetriever, whose weights it chooses.")
+        values_ABQ = grid(retriever, asked, self.gamma)
+        alpha, beta = best_weights(values_ABQ)
+        write_weights(path, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})
+        say(f"{path}: alpha {alpha:g}, beta {beta:g}, chosen on {len(asked)} questions.")
+        findings.tables.append(weights_table(values_ABQ))
+        findings.facts.append(
+            f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
+        )
 
     def _retrievers(self, own: Retriever) -> dict[str, Retriever]:
         """The system's retriever, its routes alone, and the retrievers of the further rows, with its weights."""

@@ -1,4 +1,4 @@
-"""HiQA's study over indexes of small documents: rows, differences, kinds, degradation; hand-worked scores; refusals."""
+"""HiQA's study over indexes of small documents: rows, differences, kinds, degradation, tuned weights; hand-worked scores; refusals."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from common.records import GoldSegment, Passage, Question
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.ranking import kept_documents, ranked_scores, segments_by_document
 from harness.evaluation.hiqa.study import KINDS, OWN, Study
+from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
 from harness.evaluation.study import Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
@@ -120,12 +121,12 @@ def test_another_retriever_is_ranked_alone(strategy: HiQa, folders: dict[str, Pa
 
 
 def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: dict[str, Path]) -> None:
-    Study.check_options({"none": folders["none"]}, 5, 1.0, [1, 2])
+    Study.check_options({"none": folders["none"]}, 5, 1.0, [1, 2], None)
     for wrong, named in (({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents")):
         with pytest.raises(UserError, match=named):
-            Study.check_options(**{"rows": None, "k": 5, "gamma": 1.0, "documents": None, **wrong})  # type: ignore[arg-type]
+            Study.check_options(**{"rows": None, "k": 5, "gamma": 1.0, "documents": None, "tune": None, **wrong})  # type: ignore[arg-type]
     with pytest.raises(MissingInputError, match="--kind dense"):
-        Study.check_options({"lost": tmp_path}, 5, 1.0, None)
+        Study.check_options({"lost": tmp_path}, 5, 1.0, None, None)
 
 
 def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
@@ -133,3 +134,42 @@ def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
     whole, smaller = ranked_scores(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
     assert np.all(smaller[1]["hit@1"] >= smaller[3]["hit@1"])
     assert smaller[6]["Log-Rank"].tolist() == whole["Log-Rank"].tolist()
+
+
+def test_tuned_weights_rank_as_the_retriever_does(strategy: HiQa, tmp_path: Path) -> None:
+    retriever = strategy.retriever
+    assert isinstance(retriever, MultiRouteRetriever)
+    values_ABQ = grid(retriever, QUESTIONS, 2.0)
+    counts = segments_by_document(retriever)
+    for a, b in ((0, 0), (3, 2), (10, 5)):
+        other = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, ALPHAS[a], BETAS[b])
+        scores, _ = ranked_scores(other, QUESTIONS, counts, 1, 2.0, "test")
+        assert values_ABQ[a, b] == pytest.approx(scores["Log-Rank"], abs=1e-6)
+    file = tmp_path / "weights.json"
+    findings = Study(k=1, gamma=2.0, tune=file).measure(strategy, QUESTIONS, SETTINGS)
+    chosen = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, weights=file)
+    assert (chosen.alpha, chosen.beta) == best_weights(values_ABQ)
+    assert values_ABQ[ALPHAS.index(chosen.alpha), BETAS.index(chosen.beta)].mean() == values_ABQ.mean(axis=2).max()
+    assert findings.tables[-1].name == "weights"
+    assert MultiRouteRetriever(retriever.dense, retriever.words, beta=0.5, weights=file).beta == 0.5
+
+
+def test_ranks_by_hand() -> None:
+    scores = np.array([0.5, 0.9, 0.5, 0.1])
+    assert [rank_of(scores, np.array(positions)) for positions in ([1], [0], [2], [3, 2])] == [1, 2, 3, 3]
+    assert rank_of(scores, np.array([], dtype=np.int64)) is None
+
+
+def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
+    retriever = strategy.retriever
+    assert isinstance(retriever, MultiRouteRetriever)
+    with pytest.raises(MissingInputError, match="no file of weights"):
+        MultiRouteRetriever(retriever.dense, retriever.words, weights=tmp_path / "lost.json")
+    other = tmp_path / "other.json"
+    other.write_text("{}")
+    with pytest.raises(UserError, match="no file of weights: not replaced"):
+        Study.check_options(None, 5, 1.0, None, other)
+    with pytest.raises(UserError, match="Choose the weights again"):
+        MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
+    with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
+        Study(tune=tmp_path / "x.json").measure(HiQa(retriever.words), QUESTIONS, SETTINGS)

@@ -1,0 +1,73 @@
+"""Chooses the weights of multi-route retrieval (HiQA, Eq. 2) on questions with gold segments, by the Log-Rank Index.
+
+Shape legend: N passages of the index, Q questions, A values of alpha, B values of beta.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.gold_segments import is_relevant
+from common.progress import track
+from common.records import Question
+from harness.evaluation.hiqa.ranking import document_of
+from harness.evaluation.log_rank import log_rank_index
+from harness.evaluation.tables import Cell, Cells, Table
+from harness.indexing.passage_store import PassageStore
+from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
+
+ALPHAS = tuple(round(0.1 * n, 1) for n in range(11))
+BETAS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+def rank_of(scores_N: Scores, positions: NDArray[np.int64]) -> int | None:
+    """The rank, from 1, of the first of some passages; ties in the order of the corpus.  None without positions."""
+    if not len(positions):
+        return None
+    best = positions[np.lexsort((positions, -scores_N[positions]))[0]]
+    equal = np.flatnonzero(scores_N == scores_N[best])
+    return int((scores_N > scores_N[best]).sum() + (equal < best).sum()) + 1
+
+
+def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: float) -> NDArray[np.float64]:
+    """Log-Rank Index of every question under all weights, (A, B, Q).
+
+    Args:
+        retriever: Its own weights and `candidates` do not count: the whole index is ranked.
+        questions: With gold segments.
+        gamma: Of the Log-Rank Index.
+    """
+    of_document: dict[str, list[int]] = {}
+    passages = list(PassageStore(retriever.index.folder))
+    for position, passage in enumerate(passages):
+        of_document.setdefault(document_of(passage), []).append(position)
+    values_ABQ = np.empty((len(ALPHAS), len(BETAS), len(questions)))
+    for place, question in enumerate(track(questions, len(questions), "trying weights")):
+        routes = retriever.route_scores(question.text)
+        relevant = [
+            np.array([n for n in of_document.get(gold.document, ()) if is_relevant(passages[n], gold)], dtype=np.int64)
+            for gold in question.gold_segments
+        ]
+        for a, alpha in enumerate(ALPHAS):
+            for b, beta in enumerate(BETAS):
+                scores_N = combined(*routes, alpha, beta, retriever.scaling)
+                ranks = [rank_of(scores_N, positions) for positions in relevant]
+                values_ABQ[a, b, place] = log_rank_index(ranks, len(passages), gamma)
+    return values_ABQ
+
+
+def best_weights(values_ABQ: NDArray[np.float64]) -> tuple[float, float]:
+    """alpha and beta with the greatest mean; of equal ones the smallest."""
+    means_AB = values_ABQ.mean(axis=2)
+    a, b = np.unravel_index(int(means_AB.argmax()), means_AB.shape)
+    return ALPHAS[a], BETAS[b]
+
+
+def weights_table(values_ABQ: NDArray[np.float64]) -> Table:
+    """Mean Log-Rank Index by alpha and beta, in per cent."""
+    means_AB = 100 * values_ABQ.mean(axis=2)
+    rows: dict[str, Cells] = {
+        f"beta {beta:g}": [Cell(float(means_AB[a, b])) for a in range(len(ALPHAS))] for b, beta in enumerate(BETAS)
+    }
+    return Table("weights", "Log-Rank Index % by weights", tuple(f"alpha {alpha:g}" for alpha in ALPHAS), rows)
