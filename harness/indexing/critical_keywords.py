@@ -21,6 +21,7 @@ _MOST_WORDS = 6  # of a keyword
 _CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
 _CAPITALIZED = re.compile(r"(?<!\w)[A-Z][\w'\u2019-]*(?:[ \t]+(?:[A-Z][\w'\u2019-]*|\d[\w.-]*))*")
+_BLANKS = re.compile(r"[ \t]+")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\s[-*•]\s+)$")
 _BEFORE = 8  # characters looked at for the end of a sentence
 
@@ -43,14 +44,15 @@ class Patterns:
     def names(self, text: str) -> Iterator[str]:
         """Runs of capitalized words, codes and acronyms; a single capitalized word only inside a sentence.
 
-        A run at the start of a sentence is given with its first word and without.
+        The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a sentence may be no part
+        of the name.
         """
         for match in _CAPITALIZED.finditer(text):
             run = match[0].rstrip("'\u2019-.")
-            rest = run.partition(" ")[2]
+            ends = [run[place:] for place in (0, *(blank.end() for blank in _BLANKS.finditer(run)))]
             starts_sentence = _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()])
-            yield from [run] if rest or not starts_sentence else []
-            yield from [rest] if rest[:1].isalpha() and starts_sentence else []
+            named = ends[1:] if starts_sentence and len(ends) == 1 else ends
+            yield from (end for end in named if end[0].isalpha())
         for match in _CODE.finditer(text):
             code = match[0]
             has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
