@@ -3,16 +3,16 @@
 q -> s_1, s_2, ... -> the first that fit the budget -> answer, with the tables and images among them
 """
 
-import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from common.checks import check_at_least
 from common.records import Answer, Asked, Ranked, as_questions
 from common.words import words_of
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
-from harness.retrievers.inner import failures_of
 from harness.runtime.memory_needs import Load, Memory
+from harness.strategies.retrieve_read import RetrieveRead
 
 
 class HiQa:
@@ -54,23 +54,12 @@ class HiQa:
             questions: One text, several texts, or `Question` records.
         """
         questions = as_questions(questions)
-        if not questions:
-            return []
-        started = time.perf_counter()
-        found = self.retriever.search([question.text for question in questions], self.k)
-        seconds = (time.perf_counter() - started) / len(questions)
-        failed = failures_of(self.retriever)
         answers = []
-        for question, hits in zip(questions, found, strict=True):
-            kept = within_budget(hits, self.most_words)
-            costs = {"retriever_calls": 1.0, "model_calls": 0.0, "tokens": 0.0, "seconds/retrieval": seconds}
-            notes = _returned(kept)
-            if len(kept) < len(hits):
-                notes["left_out"] = len(hits) - len(kept)
-            if why := failed.get(question.text):
-                costs["failed_searches"] = 1.0
-                notes["queries"] = [{"query": question.text, "found": [], "error": why}]
-            answers.append(Answer(question.id, "", tuple(kept), costs=costs, notes=notes))
+        for found in RetrieveRead(self.retriever, self.k).answer(questions):
+            kept = within_budget(found.evidence, self.most_words)
+            left_out = len(found.evidence) - len(kept)
+            notes = {**found.notes, **_returned(kept), **({"left_out": left_out} if left_out else {})}
+            answers.append(replace(found, evidence=tuple(kept), notes=notes))
         return read_answers(self.reader, questions, answers)
 
 
