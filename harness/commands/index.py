@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from common.checks import Precision, check_at_least
 from common.errors import UserError
@@ -14,6 +14,9 @@ from harness.documents.options import MEBIBYTES, OVERLAP_WORDS, SECONDS, Cutting
 from harness.indexing.index_folder import INDEX
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
+
+if TYPE_CHECKING:
+    from harness.documents.folder_reading import Pass
 
 
 def index(
@@ -25,6 +28,7 @@ def index(
     engine: Engine = "auto",
     outline: bool = True,
     llm: LanguageModel | None = None,
+    captioner: str | None = None,
     most_words: int = MOST_WORDS,
     least_words: int = 0,
     cascade: Cascade = "path",
@@ -69,6 +73,7 @@ def index(
         engine: Documents: what reads them: auto or docling.
         outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
         llm: Documents: language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
+        captioner: Documents: model that describes images, a folder or a hub id in the hub cache, e.g. Salesforce/blip-image-captioning-base.
         most_words: Documents: a longer segment is split.
         least_words: Documents: shorter sections under one heading become one segment; 0: none do.
         cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading (the last one) or none.
@@ -81,7 +86,7 @@ def index(
         document_mebibytes: Documents: memory that reading one may take.
         strict: Documents: whether one that cannot be read ends the command.
         encoder: Dense: the sentence encoder, a folder or a hub id in the hub cache.
-        device: Dense: of the encoder: auto, cpu, cuda or cuda:N.
+        device: Dense: of the encoder, and of the captioner: auto, cpu, cuda or cuda:N.
         max_tokens: Dense: maximum passage length in tokens, longer ones are truncated; null: the encoder's.
         query_prefix: Dense: prepended to every query; null: the encoder's own prompt, usually none.
         passage_prefix: Dense: prepended to every passage; null: the encoder's own prompt, usually none.
@@ -109,7 +114,7 @@ def index(
         if corpus or layout:
             raise UserError("--documents takes a folder of documents: give neither --corpus nor --layout with it.")
         kept_in = kept_in or out.with_name(f"{documents.resolve().name}.documents")
-        source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, llm)
+        source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, _passes(llm, captioner, device))
         passages = source.passages()
     else:
         from datamodules.formats.reading import read_passages
@@ -118,7 +123,15 @@ def index(
             raise UserError(
                 "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
             )
-        if (reading, cutting, limits, kept_in, strict, llm) != (Reading(), Cutting(), Limits(), None, False, None):
+        if (reading, cutting, limits, kept_in, strict, llm, captioner) != (
+            Reading(),
+            Cutting(),
+            Limits(),
+            None,
+            False,
+            None,
+            None,
+        ):
             raise UserError(
                 "An option of --documents was given with --corpus: infer.py index --help names these options."
             )
@@ -151,3 +164,18 @@ def index(
             encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
         )
         build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of)
+
+
+def _passes(llm: LanguageModel | None, captioner: str | None, device: str) -> "list[Pass]":
+    """What changes the documents that were read."""
+    passes: list[Pass] = []
+    if llm is not None:
+        from harness.documents.llm_pass import LlmPass
+
+        passes.append(LlmPass(llm))
+    if captioner is not None:
+        from harness.documents.captioning import ImageCaptioner
+        from harness.runtime.distributed import local_device
+
+        passes.append(ImageCaptioner(captioner, str(local_device(device))))
+    return passes

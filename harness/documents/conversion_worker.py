@@ -45,8 +45,8 @@ def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
             document = load_document(folder)
         except (OSError, ValueError, KeyError, TypeError):  # not there yet, damaged or not up to date
             reading = Reading(**asked["reading"]["options"])
-            if reading.llm is not None:
-                return {"why": "its conversion by the language model was lost again: run again"}
+            if reading.llm is not None or reading.captioner is not None:
+                return {"why": "what a model made of it was lost again: run again"}
             started = time.process_time()
             data = Path(asked["file"]).read_bytes()
             if hashlib.sha256(data).hexdigest() != asked["sha256"]:

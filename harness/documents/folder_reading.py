@@ -1,9 +1,10 @@
 """A folder of documents as a corpus: what has changed is read, several documents at a time, and all segments are passages."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Protocol
 
 from common.errors import DataError
 from common.progress import Progress, track
@@ -11,13 +12,21 @@ from common.records import Passage
 from harness.documents.conversion_cache import ConversionCache, Entry
 from harness.documents.document_reading import DocumentReader
 from harness.documents.folder_listing import File, check_folder, list_files
-from harness.documents.llm_pass import LlmPass
-from harness.documents.options import Cutting, Limits, Reading
+from harness.documents.options import Cutting, Limits, Model, Reading
 from harness.documents.report import Row, say_summary, write_report
 from harness.documents.stored_document import IMAGES
 from harness.indexing.index_folder import Documents
-from harness.interfaces import LanguageModel
 from harness.runtime.event_loop import for_each, run
+
+
+class Pass(Protocol):
+    """Changes documents that were read, and keeps them beside what was read."""
+
+    name: Model
+    recipe: dict[str, Any]
+
+    def convert(self, cache: ConversionCache, entries: list[tuple[Entry, Entry]]) -> None:
+        """Write the second entry of each document from its first, where it is missing or outdated."""
 
 
 class DocumentFolder:
@@ -30,7 +39,7 @@ class DocumentFolder:
         cutting: How they are cut into segments.
         limits: What reading may take.
         strict: Whether a document that cannot be read ends the work.
-        llm: Converts what was read; None: nothing does.
+        passes: Change what was read, one after the other: a language model, a captioning model.
 
     Raises:
         UserError: If a value is out of range, or a folder is not one.
@@ -45,7 +54,7 @@ class DocumentFolder:
         cutting: Cutting | None = None,
         limits: Limits | None = None,
         strict: bool = False,
-        llm: LanguageModel | None = None,
+        passes: Sequence[Pass] = (),
     ) -> None:
         reading, cutting, limits = reading or Reading(), cutting or Cutting(), limits or Limits()
         for options in (reading, cutting, limits):
@@ -54,10 +63,10 @@ class DocumentFolder:
         self.folder, self.limits, self.strict = folder, limits, strict
         self.cache = ConversionCache(kept_in, folder, reading, cutting, limits)
         self.locked = self.cache.locked
-        self._llm = LlmPass(llm) if llm is not None else None
-        if self._llm is not None:
-            reading = replace(reading, llm=self._llm.recipe)
-        self._converted = ConversionCache(kept_in, folder, reading, cutting, limits)
+        self._passes: list[tuple[Pass, ConversionCache]] = []
+        for each in passes:
+            reading = reading.by(each.name, each.recipe)
+            self._passes.append((each, ConversionCache(kept_in, folder, reading, cutting, limits)))
         self.documents = Documents(folder, {**reading.recipe, **cutting.recipe}, self._write_images)
         self._images: dict[str, Path] = {}  # by file name, of the segments that were given
 
@@ -111,11 +120,10 @@ class DocumentFolder:
         reader = DocumentReader(self.folder, self.cache, self.limits)
         different = self._different(files, rows, reader)
         entries = run(self._read_all(reader, different, "reading documents"))
-        if self._llm is not None and entries:
+        for each, cache in self._passes if entries else ():
             different = [(file, row) for file, row in different if row.name in entries]
-            pairs = [(entries[row.name], self._converted.entry(row.sha256, row.name)) for _, row in different]
-            self._llm.convert(self._converted, pairs)
-            reader = DocumentReader(self.folder, self._converted, self.limits)
+            each.convert(cache, [(entries[row.name], cache.entry(row.sha256, row.name)) for _, row in different])
+            reader = DocumentReader(self.folder, cache, self.limits)
             entries = run(self._read_all(reader, different, "cutting documents"))
         return rows, entries
 

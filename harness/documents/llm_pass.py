@@ -9,6 +9,7 @@ from harness.documents.conversion_cache import REPLIES, ConversionCache, Entry
 from harness.documents.fidelity import fidelity
 from harness.documents.llm_formatter import LlmFormatter
 from harness.documents.markdown_writing import to_markdown
+from harness.documents.options import Model
 from harness.documents.stored_document import load_about, load_document, save_document
 from harness.interfaces import LanguageModel
 from harness.runtime.answer_text import costs_text
@@ -24,6 +25,8 @@ class LlmPass:
     Args:
         llm: The language model.
     """
+
+    name: Model = "llm"
 
     def __init__(self, llm: LanguageModel) -> None:
         self._llm = llm

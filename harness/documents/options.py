@@ -3,7 +3,7 @@
 import hashlib
 import importlib.metadata
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ from common.errors import UserError
 from harness.documents.augmentation import MOST_WORDS, Cascade
 
 Engine = Literal["auto", "docling"]
+Model = Literal["llm", "captioner"]  # that changes what was read; the field of `Reading` that holds its recipe
 SECONDS, MEBIBYTES = (
     600.0,
     2048,
@@ -30,11 +31,17 @@ class Reading:
         engine: `auto` (this project's formatters) or `docling`.
         outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
         llm: The language model and the prompt that convert what was read, if any do.
+        captioner: The model that describes images, if any does.
     """
 
     engine: Engine = "auto"
     outline: bool = True
     llm: dict[str, Any] | None = None
+    captioner: dict[str, Any] | None = None
+
+    def by(self, name: "Model", recipe: dict[str, Any]) -> "Reading":
+        """This reading, changed by a model."""
+        return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
 
     def check_options(self) -> None:
         """Raise UserError if a value is not possible."""
@@ -43,7 +50,8 @@ class Reading:
     @property
     def recipe(self) -> dict[str, Any]:
         """The options, for an index's recipe."""
-        return {"engine": self.engine, "outline": self.outline, **({"llm": self.llm} if self.llm else {})}
+        models = {"llm": self.llm, "captioner": self.captioner}
+        return {"engine": self.engine, "outline": self.outline, **{name: made for name, made in models.items() if made}}
 
     @property
     def versions(self) -> dict[str, str]:

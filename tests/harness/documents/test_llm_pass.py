@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.documents.folder_reading import DocumentFolder
+from harness.documents.llm_pass import LlmPass
 from tests.helpers.document_folders import report, write_files
 from tests.helpers.formatting_lm import FormattingLm
 
@@ -11,7 +12,7 @@ TEXT = "Power supply\n\nIt takes 24 V and draws little current.\n"
 
 
 def titles_of(folder: Path, llm: FormattingLm | None = None) -> list[str]:
-    source = DocumentFolder(folder / "manuals", folder / "kept", llm=llm)
+    source = DocumentFolder(folder / "manuals", folder / "kept", passes=[LlmPass(llm)] if llm else [])
     with source.locked():
         return [passage.title for passage in source.passages()]
 
