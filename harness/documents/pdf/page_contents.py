@@ -11,7 +11,7 @@ from harness.documents.pdf.page import Box, Page
 from harness.documents.pdf.read_page import read_page
 from harness.documents.pdf.reading import read
 from harness.documents.pdf.running_headers import running
-from harness.documents.pdf.tables import find_tables
+from harness.documents.pdf.tables import find_tables, ruled_figures
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfPage
@@ -42,7 +42,10 @@ def page_contents(opened: "PdfPage", number: int) -> PageContents:
         number: Its number in the file, from 1.
     """
     page = read_page(opened, number)
-    placed = [Placed(table, box, number) for box, table in find_tables(page)]
+    tables = find_tables(page)
+    drawn = ruled_figures(page, tables)
+    page = replace(page, drawings=(*page.drawings, *drawn))
+    placed = [Placed(table, box, number) for box, table in tables if box not in drawn]
     placed += [Placed(image, box, number) for box, image in find_figures(opened, page, [item.box for item in placed])]
     labels = tuple(tuple(page_lines(_part(page, [item.box], inside=True))) for item in placed)
     pieces = page_lines(_part(page, [item.box for item in placed], inside=False))

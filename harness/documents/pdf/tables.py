@@ -1,6 +1,6 @@
 """Tables of a page: ruled grids, tables between horizontal rules, and words that stand in columns, with their captions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from common.documents import Table
@@ -24,6 +24,19 @@ def find_tables(page: Page) -> list[tuple[Box, Table]]:
         back = [(sideways.back(box), table) for box, table in _tables(sideways.page)]
         found += [(box, table) for box, table in back if not any(overlaps(box, other) for other, _ in found)]
     return sorted(found, key=lambda pair: pair[0][1::-1])
+
+
+def ruled_figures(page: Page, tables: Sequence[tuple[Box, Table]]) -> list[Box]:
+    """Where drawings of ruled boxes were read as tables: those without a table's caption to which the caption of a figure belongs.
+
+    Args:
+        page: The page.
+        tables: From `find_tables`.
+    """
+    boxes = [box for box, _ in tables]
+    outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]
+    captions = assign_captions("figure", [*boxes, *page.bitmaps, *page.drawings], outside)
+    return [box for (box, table), caption in zip(tables, captions, strict=False) if caption and not table.caption]
 
 
 def _tables(page: Page) -> list[tuple[Box, Table]]:

@@ -14,7 +14,7 @@ from reportlab.platypus import Table as Flowable
 
 from harness.documents.pdf.page import Box, Page, Rule, Word
 from harness.documents.pdf.table_reader import words_in
-from harness.documents.pdf.tables import find_tables
+from harness.documents.pdf.tables import find_tables, ruled_figures
 from tests.helpers.hand_made_pages import cells, drawn_pages, moved, page, rule, story_pdf, words
 
 Rows = tuple[tuple[str, ...], ...]
@@ -157,6 +157,22 @@ def test_a_caption_above_or_below_belongs_to_the_table(text: str, below: bool) -
     assert table.rows == RATINGS
     assert box.top <= top
     assert box.bottom >= top + 10
+
+
+def test_ruled_boxes_with_the_caption_of_a_figure_are_a_drawing() -> None:
+    ruled = grid([98, 198, 298, 398], [98, 114, 128, 142, 158])
+    read = cells(RATINGS, [103, 203, 303], 101)
+
+    def drawn(*below: Word, **more: Sequence[Box]) -> bool:
+        one = page([*read, *below], ruled, **more)
+        return bool(ruled_figures(one, find_tables(one)))
+
+    assert drawn(*words("Fig. 2 Terminal block", 103, 164))
+    assert not drawn()
+    assert not drawn(*words("Table 2: Ratings", 103, 164))
+    assert not drawn(*words("Figure 2 shows the ratings", 103, 164))
+    # the caption belongs to the picture between
+    assert not drawn(*words("Fig. 2 Pump", 103, 262), drawings=[Box(98, 162, 398, 260)])
 
 
 def test_a_sentence_above_a_table_is_no_caption() -> None:
