@@ -113,7 +113,13 @@ def index(
 
         if corpus or layout:
             raise UserError("--documents takes a folder of documents: give neither --corpus nor --layout with it.")
-        kept_in = kept_in or out.with_name(f"{documents.resolve().name}.documents")
+        kept_in = kept_in or out.parent / f"{documents.resolve().name}.documents"
+        for name, folder in (("--out", out), ("--kept_in", kept_in)):
+            if documents.resolve() in (folder.resolve(), *folder.resolve().parents):
+                raise UserError(
+                    f"{name} {folder} lies in the folder of documents {documents}, where it would be read as documents. Choose another "
+                    "place."
+                )
         source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, _passes(llm, captioner, device))
         passages = source.passages()
     else:

@@ -11,14 +11,14 @@ from transformers import AutoModelForImageTextToText, AutoProcessor
 from common.checks import check_at_least
 from common.documents import Document, Image
 from common.errors import ArtifactError
-from common.files import digests
+from common.files import digests, sha256
 from common.progress import say, track
 from common.records import clean
 from common.seals import fingerprint
 from harness.documents.conversion_cache import ConversionCache, Entry
 from harness.documents.markdown_writing import to_markdown
 from harness.documents.options import Model
-from harness.documents.stored_document import load_about, load_document, save_document
+from harness.documents.stored_document import DOCUMENT, load_about, load_document, save_document
 from models.devices import resolve_device
 from models.loading import load_network
 from models.pretrained import resolve
@@ -90,9 +90,7 @@ class ImageCaptioner:
             described += sum(isinstance(block, Image) for block in document.blocks)
             for outdated in kept.folder.glob("segments-*"):
                 outdated.unlink()
-            save_document(
-                kept.folder, document, to_markdown(document), load_about(read.folder) | {"reading": cache.reading}
-            )
+            save_document(kept.folder, document, to_markdown(document), _about(read, cache))
         if described:
             say(f"{described:,} images described.")
 
@@ -120,8 +118,12 @@ def _picture(image: Image) -> "Picture | None":
         return None
 
 
+def _about(read: Entry, cache: ConversionCache) -> dict[str, Any]:
+    return load_about(read.folder) | {"reading": cache.reading, "described": sha256(read.folder / DOCUMENT)}
+
+
 def _is_done(read: Entry, kept: Entry) -> bool:
     try:
-        return load_about(kept.folder)["linked"] == load_about(read.folder)["linked"]
+        return load_about(kept.folder)["described"] == sha256(read.folder / DOCUMENT)
     except (OSError, ValueError, KeyError):
         return False

@@ -105,7 +105,7 @@ class ConversionCache:
     ) -> None:
         self.folder, self.documents = folder, documents.resolve()
         self.limits = {"seconds": limits.seconds, "mebibytes": limits.mebibytes}
-        self.reading = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
+        self.reading: dict[str, Any] = {"options": reading.recipe, "versions": reading.versions, "format": FORMAT}
         self.cutting = cutting.recipe
         self.is_by_docling = reading.engine == "docling"
         self._reading = fingerprint(self.reading)[:12]
@@ -157,6 +157,8 @@ class ConversionCache:
     def _is_outdated(self, way: Path) -> bool:
         try:
             reading = load_about(way)["reading"]
-            return (reading["format"], reading["versions"]) != (FORMAT, self.reading["versions"])
+            own: dict[str, str] = self.reading["versions"]  # of docling only where it reads
+            other: dict[str, str] = reading["versions"]
+            return reading["format"] != FORMAT or any(own[name] != other[name] for name in own.keys() & other.keys())
         except (OSError, ValueError, KeyError):
             return (way / _FAILURE).exists() or not (way / DOCUMENT).exists()

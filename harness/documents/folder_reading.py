@@ -89,7 +89,7 @@ class DocumentFolder:
 
     def _check(self, rows: list[Row]) -> None:
         failed = [row for row in rows if row.failed]
-        first = f"; the first: {failed[0].name}: {failed[0].why}" if failed else ""
+        first = f"; the first: {failed[0].name}: {failed[0].why.rstrip('.')}" if failed else ""
         if all(row.why or row.copy_of for row in rows):
             raise DataError(
                 f"{self.folder} holds no document that can be indexed: {len(rows):,} files, {len(failed):,} documents that could "

@@ -21,6 +21,7 @@ OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
 _LEAST_MEBIBYTES = 256  # the process itself takes about 100
 _MOST_WORKERS = 8
+_MOST_SECONDS, _MOST_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class Limits:
     def check_options(self) -> None:
         """Raise UserError if a value is out of range."""
         check_above(0, document_seconds=self.seconds)
+        if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
+            raise UserError(
+                f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, got {self.seconds:g} "
+                f"and {self.mebibytes}."
+            )
         check_at_least(_LEAST_MEBIBYTES, document_mebibytes=self.mebibytes)
         check_at_least(1, workers=self.workers)
 

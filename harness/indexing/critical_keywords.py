@@ -22,7 +22,7 @@ _CODE = re.compile(r"[^\W_]+(?:[-/.][^\W_]+)*")
 _UNIT = re.compile(r"\d+(?:[.,/-]\d+)*[^\W\d_]{0,4}")  # 12, 12V, 3rd, 10-20mm
 _CAPITALIZED = re.compile(r"(?<!\w)[A-Z][\w'\u2019-]*(?:[ \t]+(?:[A-Z][\w'\u2019-]*|\d[\w.-]*))*")
 _BLANKS = re.compile(r"[ \t]+")
-_SENTENCE_START = re.compile(r"(?:^|[.!?:;]\s+|\s[-*•]\s+)$")
+_SENTENCE_START = re.compile(r"(?:^|\n|[.!?:;]\s+|\s[-*•]\s+)$")
 _BEFORE = 8  # characters looked at for the end of a sentence
 
 
@@ -39,7 +39,7 @@ class Patterns:
     """The default recognizer; see the first lines of this file."""
 
     def __init__(self) -> None:
-        self.recipe: dict[str, object] = {"recognizer": "patterns", "version": 1}
+        self.recipe: dict[str, object] = {"recognizer": "patterns", "version": 2}
 
     def names(self, text: str) -> Iterator[str]:
         """Runs of capitalized words, codes and acronyms; a single capitalized word only inside a sentence.
@@ -49,10 +49,10 @@ class Patterns:
         """
         for match in _CAPITALIZED.finditer(text):
             run = match[0].rstrip("'\u2019-.")
-            ends = [run[place:] for place in (0, *(blank.end() for blank in _BLANKS.finditer(run)))]
-            starts_sentence = _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()])
-            named = ends[1:] if starts_sentence and len(ends) == 1 else ends
-            yield from (end for end in named if end[0].isalpha())
+            starts = [0, *(blank.end() for blank in _BLANKS.finditer(run))]
+            if len(starts) == 1 and _SENTENCE_START.search(text[max(0, match.start() - _BEFORE) : match.start()]):
+                continue
+            yield from (run[place:] for place in starts[-_MOST_WORDS:] if run[place].isalpha())
         for match in _CODE.finditer(text):
             code = match[0]
             has_both = any(c.isdigit() for c in code) and any(c.isalpha() for c in code)
@@ -71,12 +71,12 @@ def critical_keywords(
     """The critical keywords of a corpus and the positions of the texts that contain them, in order.
 
     Args:
-        texts: Of the passages, in the order of the index.
+        texts: Of the passages, in the order of the index; no name goes over the end of a line.
         recognizer: Finds candidates.
         most_share: A candidate in a greater share of the texts is no keyword; 0 to 1.
         given: Keywords of the user's list.
     """
-    held = [clean(text) for text in texts]
+    held = ["\n".join(map(clean, text.splitlines())) for text in texts]
     own = {keyword for text in given if (keyword := as_keyword(text))}
     candidates = {
         keyword

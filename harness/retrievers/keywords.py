@@ -15,7 +15,7 @@ from common.records import Passage, Ranked
 from common.seals import fingerprint
 from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
+from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
 from harness.retrievers.bm25 import best
 from harness.runtime.memory_needs import RAM, Memory, Need
 
@@ -58,7 +58,10 @@ def build_keywords(
         if is_built(out, recipe, overwrite, documents=documents):
             return
         store = PassageStore(staging)
-        texts = (indexed_text(passage) for passage in track(store, len(store), "finding keywords"))
+        texts = (
+            f"{passage.title}\n{passage.indexed or passage.text}"
+            for passage in track(store, len(store), "finding keywords")
+        )
         found = critical_keywords(texts, recognizer, most_share, own)
         if not found:
             raise DataError("The corpus has no critical keyword. Give some in a file: --keywords FILE, one a line.")

@@ -87,7 +87,7 @@ class MultiRouteRetriever:
         check_same_corpus(self.retrievers)
         self.dense, self.words, self.keywords = dense, words, keywords
         self.index, self.candidates, self.scaling = dense.index, candidates, scaling
-        self._passages, self._read = PassageStore(self.index.folder), dict[int, Passage]()
+        self._passages = PassageStore(self.index.folder)
         known = (0.0, 0.0)
         if alpha is None or beta is None:
             known = weights_of_collection(self._passages) if weights is None else read_weights(Path(weights))
@@ -117,7 +117,10 @@ class MultiRouteRetriever:
         check_at_least(1, k=k)
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True)) if asked else {}
-        return [self._best(self._scores(query, vectors[query]), k) if query in vectors else [] for query in queries]
+        read: dict[int, Passage] = {}
+        return [
+            self._best(self._scores(query, vectors[query]), k, read) if query in vectors else [] for query in queries
+        ]
 
     def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
         """Similarity of the vectors, BM25 score and |C| of every passage of the index, (N,) each."""
@@ -127,16 +130,17 @@ class MultiRouteRetriever:
         vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
         return vector_N, words_N, self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
 
-    def _best(self, routes: tuple[Scores, Scores, Scores], k: int) -> list[Ranked]:
+    def _best(self, routes: tuple[Scores, Scores, Scores], k: int, read: dict[int, Passage]) -> list[Ranked]:
+        """The best passages; `read` holds those of earlier queries of the call."""
         places_C = self._candidates(routes)
         vector_C, words_C, keywords_C = (scores_N[places_C] for scores_N in routes)
         scores_C = combined(vector_C, words_C, keywords_C, self.alpha, self.beta, self.scaling)
         order = np.lexsort((places_C, -scores_C))[:k]
         for place in places_C[order].tolist():
-            if place not in self._read:
-                self._read[place] = self._passages[place]
+            if place not in read:
+                read[place] = self._passages[place]
         return [
-            Ranked(self._read[place], score)
+            Ranked(read[place], score)
             for place, score in zip(places_C[order].tolist(), scores_C[order].tolist(), strict=True)
         ]
 

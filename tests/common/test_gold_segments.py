@@ -14,6 +14,12 @@ def passage(text: str, document: str = "press.pdf", title: str = "") -> Passage:
     return Passage("1", text, title, metadata={"document": document})
 
 
+def test_of_documents_with_the_same_content_each_is_meant() -> None:
+    passage = Passage.of("", "it weighs 9 kg", metadata={"document": "a.md", "copies": ["b.md"]})
+    found = [is_relevant(passage, GoldSegment(name, ("9 kg",))) for name in ("a.md", "b.md", "c.md")]
+    assert found == [True, True, False]
+
+
 def test_a_sentence_is_found_in_its_own_document_only() -> None:
     text = "First start. Hold the self-test button for 12 seconds. The lamp lights."
     assert is_relevant(passage(text), PRESS)

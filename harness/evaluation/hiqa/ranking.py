@@ -93,7 +93,7 @@ def ranked_scores(
 
 
 def _count(segments: Mapping[str, int], kept: Set[str]) -> int:
-    return sum(segments.get(name, 0) for name in kept)
+    return max(1, sum(segments.get(name, 0) for name in kept))  # a gold document may be missing from the index
 
 
 def _joined(parts: Sequence[Scores]) -> Scores:

@@ -80,6 +80,8 @@ class Study:
     def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
         """Rank all segments for every question with gold segments, by every row."""
         asked = [question for question in questions if question.gold_segments]
+        if self.tune is not None and not (asked and isinstance(strategy.retriever, MultiRouteRetriever)):
+            raise UserError("study.tune needs a MultiRouteRetriever and questions with gold segments.")
         if not asked or not indexes_of(strategy.retriever):
             why = "no question names gold segments" if not asked else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
@@ -101,8 +103,7 @@ class Study:
 
     def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
         """Choose the weights and write them."""
-        if not isinstance(retriever, MultiRouteRetriever):
-            raise UserError("study.tune needs a MultiRouteRetriever, whose weights it chooses.")
+        assert isinstance(retriever, MultiRouteRetriever)
         values_ABQ = grid(retriever, asked, self.gamma)
         alpha, beta = best_weights(values_ABQ)
         write_weights(path, alpha, beta, {"questions": len(asked), "sha256": digest(asked)[:12]})

@@ -266,7 +266,10 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
         (["--documents", "manuals", "--document_seconds", "0"], 2, ["document_seconds must be above 0"]),
         (["--documents", "manuals", "--document_mebibytes", "10"], 2, ["document_mebibytes must be at least 256"]),
         (["--documents", "manuals", "--chunk_words", "40"], 2, ["chunk_overlap must be below chunk_words 40, got 40"]),
-        (["--documents", "manuals", "--kept_in", "manuals"], 2, ["manuals exists and is not"]),
+        (["--documents", "manuals", "--kept_in", "manuals"], 2, ["--kept_in manuals lies in the folder of documents"]),
+        (["--documents", "manuals", "--kept_in", "manuals/kept"], 2, ["--kept_in manuals/kept lies in"]),
+        (["--documents", "manuals", "--out", "manuals/index"], 2, ["--out manuals/index lies in"]),
+        (["--documents", "manuals", "--document_seconds", "1e12"], 2, ["document_seconds is at most 1,000,000"]),
         (["--documents", "manuals", "--engine", "magic"], 2, ["engine", "magic"]),
     ],
 )  # fmt: skip

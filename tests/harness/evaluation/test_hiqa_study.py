@@ -106,6 +106,8 @@ def test_collections_hold_the_gold_documents_and_each_other() -> None:
 
 
 def test_what_cannot_be_measured_is_said(strategy: HiQa) -> None:
+    with pytest.raises(UserError, match="questions with gold segments"):
+        Study(tune=Path("x.json")).measure(strategy, [Question("1", "?", ("x",))], SETTINGS)
     findings = Study().measure(strategy, [Question("1", "?", ("x",))], SETTINGS)
     assert findings.facts == ["rankings: not measured, no question names gold segments"]
     assert not findings.tables

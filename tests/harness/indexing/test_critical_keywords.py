@@ -19,6 +19,8 @@ WORDS = st.lists(st.sampled_from("ab c"), max_size=12).map("".join)
         ("The EMC rules hold.", {"EMC", "The EMC"}),  # the corpus decides
         ("Ask Siemens for it.", {"Ask Siemens", "Siemens"}),
         ("a unit by Siemens. Then stop.", {"Siemens"}),
+        ("Alto Pump 300\nThe seal is new", {"Alto Pump 300", "Pump 300"}),  # a title does not go on in the text
+        ("Alto " * 50, {" ".join(["Alto"] * length) for length in range(1, 7)}),
     ],
 )
 def test_names_by_patterns(text: str, names: set[str]) -> None:
