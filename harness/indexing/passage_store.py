@@ -51,7 +51,7 @@ class Corpus:
     """A corpus that was written."""
 
     passages: int
-    fingerprint: str  # sha256 over the passage ids in order, one per line, and texts indexed in their place: the content, not the corpus's own ids
+    fingerprint: str  # sha256 over the passage ids in order, one per line, and what is indexed of segments: the content, not the corpus's own ids
     labels: str | None  # sha256 over the corpus's own ids and metadata; None if it has neither
     other_ids: int  # passages not written because an earlier one has their title and text, under another own id
 
@@ -88,8 +88,10 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
                 if passage.labels:
                     labelled = True
                     labels.update(json.dumps([passage.id, passage.labels], sort_keys=True).encode() + b"\n")
-                if passage.indexed:
-                    digest.update(clean(passage.indexed).encode() + b"\n")
+                if passage.indexed or "document" in (
+                    passage.metadata or {}
+                ):  # the id of a segment says not all that is indexed
+                    digest.update(indexed_text(passage).encode() + b"\n")
                 position += file.write(json.dumps(as_row(passage), ensure_ascii=False).encode() + b"\n")
         offsets.append(position)
         if sys.byteorder == "big":

@@ -11,6 +11,7 @@ from common.documents import Segment, as_passage
 from common.errors import ArtifactError, DataError, UserError
 from common.records import Passage
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever, combined
@@ -112,6 +113,15 @@ def test_indexes_of_another_corpus_are_refused(routes, tmp_path: Path) -> None:
     build_bm25([Passage.of("", "other words")], tmp_path / "bm25")
     with pytest.raises(ArtifactError, match="different corpora"):
         MultiRouteRetriever(routes[0], Bm25Retriever(tmp_path / "bm25"))
+
+
+def test_indexes_of_the_same_segments_with_other_metadata_are_of_another_corpus(tmp_path: Path) -> None:
+    whole = Segment("a.pdf", "Alto", ("Use",), "text", "hold it", "hold it")
+    for name, metadata in (("path", whole.path), ("none", ())):
+        build_bm25([as_passage(whole, metadata)], tmp_path / name)
+    retrievers = [Bm25Retriever(tmp_path / name) for name in ("path", "none")]
+    with pytest.raises(ArtifactError, match="different corpora"):
+        check_same_corpus(retrievers)
 
 
 def test_keyword_indexes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
