@@ -42,7 +42,7 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 	@[ -d checkpoints/rerag-world/serving ] || { echo "quickstart-msrag: checkpoints/rerag-world/serving is missing: run make quickstart-rerag first." >&2; exit 66; }
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh msrag
 
-test: install  ## The fast tests: no network, no GPU, about 6 minutes on 2 cores
+test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
 test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 5 minutes on 2 cores
