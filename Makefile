@@ -45,7 +45,7 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
-test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 5 minutes on 2 cores
+test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 6 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "whole_run"
 
 test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL, peak memory; without one it names what it skips
