@@ -5,10 +5,13 @@ from functools import partial
 from pathlib import Path
 
 from common.checks import check_above, check_at_least
-from common.errors import MissingInputError, UserError
+from common.errors import UserError
 from common.progress import say
 from common.records import Question
+from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
+from harness.evaluation.hiqa.answers import answer_rows
 from harness.evaluation.hiqa.ranking import Scores, ranked_scores, segments_by_document
+from harness.evaluation.hiqa.rows import check_rows, retrievers_of
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
     degradation_tables,
@@ -20,18 +23,11 @@ from harness.evaluation.hiqa.tables import (
 from harness.evaluation.hiqa.tuning import best_weights, grid, weights_table
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
-from harness.indexing.index_folder import MANIFEST
 from harness.interfaces import Retriever
-from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import indexes_of
-from harness.retrievers.dense import DenseRetriever
-from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.route_weights import is_weights_file, write_weights
 from harness.strategies.hiqa import HiQa
-
-OWN = "HCA, three routes"
-KINDS = ("dense", "bm25", "keywords")  # sub-folders of the folders in `rows`
 
 
 class Study:
@@ -69,37 +65,40 @@ class Study:
         check_above(0, gamma=gamma)
         if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
             raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")
-        for folder in (rows or {}).values():
-            for kind in KINDS:
-                if not (Path(folder) / kind / MANIFEST).is_file():
-                    raise MissingInputError(
-                        f"study.rows: {Path(folder) / kind} is no index. Build it: infer.py index --documents FOLDER --kind {kind} "
-                        f"--out {Path(folder) / kind}."
-                    )
+        check_rows(rows or {})
 
     def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Rank all segments for every question with gold segments, by every row."""
-        asked = [question for question in questions if question.gold_segments]
+        """Rank all segments for every question with gold segments, by every row; with a reader, answer from every row."""
+        places = [place for place, question in enumerate(questions) if question.gold_segments]
+        asked = [questions[place] for place in places]
         if self.tune is not None and not (asked and isinstance(strategy.retriever, MultiRouteRetriever)):
             raise UserError("study.tune needs a MultiRouteRetriever and questions with gold segments.")
         if not asked or not indexes_of(strategy.retriever):
             why = "no question names gold segments" if not asked else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
+        retrievers = retrievers_of(strategy.retriever, self.rows)
+        findings = self._ranked(retrievers, asked, settings)
+        answers, findings.seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
+        findings.tables += answer_tables_of_rows(answers, asked, settings)
+        if self.tune is not None:
+            self._tune(self.tune, strategy.retriever, asked, findings)
+        findings.answers = answers.pop(next(iter(retrievers)))
+        findings.variants = answers
+        return findings.spread(places, len(questions))
+
+    def _ranked(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question], settings: Settings) -> Findings:
+        """The rankings of all rows."""
         rows: dict[str, Scores] = {}
         by_size: dict[str, dict[int, Scores]] = {}
         count = 0
-        for name, retriever in self._retrievers(strategy.retriever).items():
+        for name, retriever in retrievers.items():
             segments = segments_by_document(retriever)
             count = count or sum(segments.values())
             sizes = [size for size in self.documents if size <= len(segments)]
             rows[name], by_size[name] = ranked_scores(
                 retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed
             )
-        sizes = [*min(by_size.values(), key=len)]
-        findings = self._findings(rows, by_size, sizes, asked, count, settings)
-        if self.tune is not None:
-            self._tune(self.tune, strategy.retriever, asked, findings)
-        return findings
+        return self._findings(rows, by_size, [*min(by_size.values(), key=len)], asked, count, settings)
 
     def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
         """Choose the weights and write them."""
@@ -112,31 +111,6 @@ class Study:
         findings.facts.append(
             f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
         )
-
-    def _retrievers(self, own: Retriever) -> dict[str, Retriever]:
-        """The system's retriever, its routes alone, and the retrievers of the further rows, with its weights."""
-        if not isinstance(own, MultiRouteRetriever):
-            if self.rows:
-                raise UserError("study.rows needs a MultiRouteRetriever, whose weights the further rows share.")
-            return {OWN.partition(",")[0]: own}
-        found: dict[str, Retriever] = {OWN: own, "vectors only": own.dense, "BM25 only": own.words}
-        if own.keywords is not None:
-            found["without keywords"] = MultiRouteRetriever(
-                own.dense, own.words, None, own.alpha, 0.0, own.candidates, own.scaling
-            )
-        for name, folder in self.rows.items():
-            dense, words, keywords = (Path(folder) / kind for kind in KINDS)
-            other = DenseRetriever(dense, str(own.dense.encoder.device), encoder=own.dense.encoder.name)
-            found[name] = MultiRouteRetriever(
-                other,
-                Bm25Retriever(words),
-                KeywordRetriever(keywords),
-                own.alpha,
-                own.beta,
-                own.candidates,
-                own.scaling,
-            )
-        return found
 
     def _findings(
         self,

@@ -1,5 +1,8 @@
 """HiQA's study over indexes of small documents: rows, differences, kinds, degradation, tuned weights; hand-worked scores; refusals."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +12,11 @@ import pytest
 
 from common.documents import Segment, as_passage
 from common.errors import MissingInputError, UserError
-from common.records import GoldSegment, Passage, Question
+from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.ranking import kept_documents, ranked_scores, segments_by_document
-from harness.evaluation.hiqa.study import KINDS, OWN, Study
+from harness.evaluation.hiqa.rows import KINDS, OWN
+from harness.evaluation.hiqa.study import Study
 from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
 from harness.evaluation.study import Settings
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
@@ -27,7 +31,7 @@ QUESTIONS = [
              gold_segments=(GoldSegment(f"{name}.pdf", (f"{n + 3} kg",)),))
     for n, name in enumerate(PRODUCTS)
 ]  # fmt: skip
-SETTINGS = Settings("flashrag", "kilt", (1,), None, Bootstrap(50), Path("unused"))
+SETTINGS = Settings("flashrag", "squad", (1,), None, Bootstrap(50), Path("unused"))
 
 
 def passages(cascade: bool) -> list[Passage]:
@@ -76,7 +80,7 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
         100 - 100 / 6
     )  # without a name all six tie: the first of the corpus is right once
     assert [table.name for table in others] == [
-        "kinds - hit@1", "kinds - Log-Rank", "documents - hit@1", "documents - Log-Rank"
+        "kinds - hit@1", "kinds - Log-Rank", "documents - hit@1", "documents - Log-Rank", "accuracy", "adequacy"
     ]  # fmt: skip
     assert others[2].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
     falling = [cell.value for cell in others[2].rows["no metadata"] if cell]
@@ -84,6 +88,36 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
     for name, draw in findings.plots.items():
         draw(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
+
+
+class Weight:
+    """A reader: the weight in the first passage."""
+
+    def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
+        found = [re.search(r"\d+ kg", hits[0].passage.text) for hits in evidence]
+        return [Answer(q.id, match[0] if match else "", ()) for q, match in zip(questions, found, strict=True)]
+
+
+def test_every_row_is_read(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+    weights = [
+        replace(question, answers=(question.gold_segments[0].evidence[0],), kind="calculation")
+        for question in QUESTIONS
+    ]
+    asked = [*weights[:3], Question("7", "who made it?", ("Alto",)), *weights[3:]]
+    system = HiQa(strategy.retriever, 1, reader=Weight())
+    settings = replace(SETTINGS, partial=tmp_path)
+    findings = Study({"no metadata": folders["none"]}, k=1).measure(system, asked, settings)
+    (exact,) = [table for table in findings.tables if table.name == "accuracy %, exact match"]
+    means = {name: cells[0].value for name, cells in exact.rows.items() if cells[0]}
+    assert means[OWN] == 100
+    assert means["no metadata"] == pytest.approx(100 / 6)  # as in the rankings
+    assert findings.answers is not None
+    assert findings.answers[3] is None  # no gold segment: left to the evaluation
+    assert [each.text for each in findings.answers if each] == [each.answers[0] for each in weights]
+    assert set(findings.variants) == {"vectors only", "BM25 only", "without keywords", "no metadata"}
+    assert [len(answers) for answers in findings.variants.values()] == [7] * 4
+    alone = system.answer(weights)
+    assert [each.evidence for each in findings.answers if each] == [each.evidence for each in alone]
 
 
 def test_scores_by_hand(strategy: HiQa) -> None:

@@ -1,0 +1,147 @@
+"""Accuracy and adequacy of the rows' answers (HiQA, Appendix B.2; Tables 1 and 2 in shape), by kind of question.
+
+Shape legend: N questions, R rows.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.answer_metrics import exact_match
+from common.records import Answer, Question, clean
+from common.words import words_of
+from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.engine import has_read
+from harness.evaluation.judge import Verdict
+from harness.evaluation.judging.ranking import adequacy
+from harness.evaluation.judging.system import credit_by
+from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, value_cells
+from harness.evaluation.study import Settings
+from harness.evaluation.tables import Cells, Table, not_measured
+
+RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
+_EXACT = (
+    f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, in order, without "
+    "case and punctuation, else 0. An answer in other words needs a judge."
+)
+_JUDGED = "By the judge: correct 1, partly correct 0.5, incorrect 0; an empty answer is incorrect. A failed verdict does not count."
+
+Values = dict[str, NDArray[np.float64]]  # row -> (N,), NaN where it is undefined
+
+
+def answer_tables_of_rows(
+    rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question], settings: Settings
+) -> list[Table]:
+    """Accuracy by exact match, accuracy by a judge, adequacy, and their paired differences to the first row.
+
+    Args:
+        rows: Answers of each row.
+        questions: The questions.
+        settings: Bootstrap and judge.
+    """
+    if not any(has_read(answers) for answers in rows.values()):
+        return [
+            _absent("accuracy", "Table 1: accuracy", NO_READER),
+            _absent("adequacy", "Table 1: adequacy", NO_READER),
+        ]
+    measured: dict[str, Values] = {"accuracy %, exact match": exact_accuracy(rows, questions)}
+    notes = [_EXACT]
+    asked: dict[str, list[Verdict]] = {}
+    judge, tables = settings.judge, list[Table]()
+    for kind, title in (("answers", "accuracy %, judged"), ("ranking", "adequacy")):
+        if judge is None or kind not in judge.prompts:
+            tables.append(_absent(title, f"Table 1: {title}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
+        elif kind == "answers":
+            measured[title], asked[kind] = _judged(rows, questions, settings)
+            notes.append(_JUDGED)
+        elif len(rows) > 1:
+            texts = [[answers[number].text for answers in rows.values()] for number in range(len(questions))]
+            values_RN, verdicts = adequacy(judge, questions, texts)
+            measured[title] = dict(zip(rows, values_RN, strict=True))
+            asked[kind] = [each for each in verdicts if each]
+            notes.append(
+                f"The judge ranks the answers of all {len(rows)} rows: {len(rows)} for the best, 1 for the last."
+            )
+    of_kinds = [
+        _by_kind(title, values, questions, note, settings.bootstrap)
+        for (title, values), note in zip(measured.items(), notes, strict=True)
+    ]
+    tables = [*of_kinds, *tables]
+    if len(rows) > 1:
+        tables.append(_differences(measured, settings.bootstrap))
+    if asked:
+        costs = costs_table(asked)
+        costs.name, costs.title = "judge costs of the rows", "Costs of judging the rows"
+        tables.append(costs)
+    return tables
+
+
+def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question]) -> Values:
+    """100 or 0 for questions of the kinds `RIGHT_OR_WRONG` with gold answers, NaN for others."""
+    return {
+        name: np.array([
+            100 * exact_match(answer.text, question.answers, in_words)
+            if question.answers and question.kind in RIGHT_OR_WRONG
+            else np.nan
+            for question, answer in zip(questions, answers, strict=True)
+        ])
+        for name, answers in rows.items()
+    }  # fmt: skip
+
+
+def in_words(text: str) -> str:
+    """The words of an answer, small.  Unlike `common.answer_metrics.squad` it keeps the word "a", which can be the answer to a choice."""
+    return " ".join(word.text for word in words_of(clean(text)))
+
+
+def _judged(
+    rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question], settings: Settings
+) -> tuple[Values, list[Verdict]]:
+    """The judge's credit of every answer to a question with gold answers, in per cent, and its verdicts."""
+    assert settings.judge is not None
+    values: Values = {}
+    asked: list[Verdict] = []
+    for name, answers in rows.items():
+        known = [number for number, question in enumerate(questions) if question.answers]
+        told = [number for number in known if answers[number].text]
+        verdicts = settings.judge.on_answers([(questions[number], answers[number].text) for number in told])
+        credits = np.full(len(questions), np.nan)
+        credits[known] = 0.0
+        credits[told] = [credit_by(each) for each in verdicts]
+        values[name] = 100 * credits
+        asked += verdicts
+    return values, asked
+
+
+def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> Table:
+    """One column for all questions and one for each kind that has a value."""
+    kinds_N = np.array([question.kind or "-" for question in questions])
+    known_N = ~np.isnan(np.stack([*values.values()])).all(axis=0)
+    if not known_N.any():
+        return _absent(title, f"Table 1: {title}", f"no question of the kinds {', '.join(RIGHT_OR_WRONG)}")
+    places = {"all": known_N} | {str(kind): known_N & (kinds_N == kind) for kind in np.unique(kinds_N[known_N])}
+    places = places if len(places) > 2 else {"all": known_N}
+    cells: dict[str, Cells] = {
+        name: [value_cells([values_N[place_N]], bootstrap)[0] for place_N in places.values()]
+        for name, values_N in values.items()
+    }
+    columns = tuple(f"{name} ({place_N.sum()})" for name, place_N in places.items())
+    return Table(title, f"Table 1: {title} by kind of question (number)", columns, cells, note=note)
+
+
+def _differences(measured: Mapping[str, Values], bootstrap: Bootstrap) -> Table:
+    own, *others = next(iter(measured.values()))
+    cells: dict[str, Cells] = {
+        f"{own} - {name}": [
+            cell for values in measured.values() for cell in value_cells([values[own] - values[name]], bootstrap)
+        ]
+        for name in others
+    }
+    title = f"Answers: differences of {own} to the others"
+    note = "Paired: on the questions for which both have a value. Accuracy in points."
+    return Table("answers, differences", title, tuple(measured), cells, note=note, signed=frozenset(cells))
+
+
+def _absent(name: str, title: str, reason: str) -> Table:
+    return Table(name, title, ("mean",), {"all rows": [not_measured(reason)]})
