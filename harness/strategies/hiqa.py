@@ -5,6 +5,7 @@ q -> s_1, s_2, ... -> the first that fit the budget -> answer, with the tables a
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from common.checks import check_at_least
 from common.records import Answer, Asked, Ranked, as_questions
@@ -73,11 +74,16 @@ def within_budget(hits: Sequence[Ranked], most_words: int) -> list[Ranked]:
     kept: list[Ranked] = []
     left = most_words
     for hit in hits:
-        words = len(words_of(hit.passage.title)) + len(words_of(hit.passage.text))
+        words = _count(hit.passage.title) + _count(hit.passage.text)
         if words <= left or not kept:
             kept.append(hit)
             left -= words
     return kept
+
+
+@lru_cache(maxsize=2**16)  # a study fills contexts of several lengths from the same passages
+def _count(text: str) -> int:
+    return len(words_of(text))
 
 
 def _returned(hits: Sequence[Ranked]) -> dict[str, object]:

@@ -1,9 +1,11 @@
-"""Rankings of all segments of an index by one retriever, scored: of the whole collection, and of collections of fewer documents.
+"""Rankings of all segments of an index by one retriever, scored: of the whole collection, of collections of fewer documents, and as far as
+they fit a context.
 
 Shape legend: N questions.
 """
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -11,14 +13,33 @@ from numpy.typing import NDArray
 
 from common.progress import track
 from common.records import Passage, Question
-from harness.evaluation.retrieval_scores import retrieval_scores
+from harness.evaluation.log_rank import log_rank_index
+from harness.evaluation.retrieval_scores import gold_places, retrieval_scores
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import indexes_of
+from harness.strategies.hiqa import within_budget
 
 QUESTIONS_AT_ONCE = 16  # their rankings of the whole index are held in memory
+HIT, RECALL, WHOLE = "hit", "recall", "all gold"  # of a context of so many words
 
 Scores = dict[str, NDArray[np.float64]]
+Ranks = list[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one retriever ranks the segments of its index.  Scores are (N,) by name."""
+
+    segments: int  # of the index
+    scores: Scores  # as in `retrieval_scores`
+    by_size: Mapping[int, Scores]  # by number of documents
+    by_budget: Mapping[int, Scores]  # by words of the context: HIT, RECALL, WHOLE
+    ranks: Sequence[Ranks]  # of each question's gold segments, from 1; None: no segment holds it whole
+
+    def log_rank(self, gamma: float) -> NDArray[np.float64]:
+        """The Log-Rank Index of every question, (N,)."""
+        return np.array([log_rank_index(ranks, self.segments, gamma) for ranks in self.ranks])
 
 
 def document_of(passage: Passage) -> str:
@@ -52,7 +73,7 @@ def kept_documents(question: Question, documents: Sequence[str], size: int, seed
     return frozenset([*gold, *others[: max(0, size - len(gold))]])
 
 
-def ranked_scores(
+def rank_all(
     retriever: Retriever,
     questions: Sequence[Question],
     segments: Mapping[str, int],
@@ -61,8 +82,9 @@ def ranked_scores(
     what: str,
     sizes: Sequence[int] = (),
     seed: int = 0,
-) -> tuple[Scores, dict[int, Scores]]:
-    """Scores of the rankings of all segments, and by size of the collection.
+    budgets: Sequence[int] = (),
+) -> Row:
+    """The rankings of all segments, scored.
 
     Args:
         retriever: Ranks its whole index.
@@ -73,23 +95,35 @@ def ranked_scores(
         what: Name for the progress line.
         sizes: Numbers of documents.  The ranking of a smaller collection is the whole one without the other documents.
         seed: Of the draw of the documents.
-
-    Returns:
-        (N,) by name as in `retrieval_scores`, and the same by size.
+        budgets: Words of the context that is filled with the ranking, as the system fills it (`within_budget`).
     """
     documents, count = sorted(segments), sum(segments.values())
     found: list[Scores] = []
+    ranks: list[Ranks] = []
     smaller: dict[int, list[Scores]] = {size: [] for size in sizes}
+    shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
     batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
     for batch in track(batches, len(batches), f"ranking, {what}"):
         rankings = retriever.search([question.text for question in batch], count)
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma))
-        for size, scores in smaller.items():
-            for question, ranking in zip(batch, rankings, strict=True):
+        for question, ranking in zip(batch, rankings, strict=True):
+            ranks.append(gold_places(question, [hit.passage for hit in ranking])[0])
+            for budget, within in shown.items():
+                passages = [hit.passage for hit in within_budget(ranking, budget)]
+                within.append(_of_context(gold_places(question, passages)[0]))
+            for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)
                 hits = [hit for hit in ranking if document_of(hit.passage) in kept]
                 scores.append(retrieval_scores([question], [hits], (k,), indexed=_count(segments, kept), gamma=gamma))
-    return _joined(found), {size: _joined(scores) for size, scores in smaller.items()}
+    by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
+    return Row(count, _joined(found), by_size, by_budget, ranks)
+
+
+def _of_context(places: Ranks) -> Scores:
+    """The scores of one question's context, from the places of its gold segments in it."""
+    held = sum(place is not None for place in places) / len(places)
+    values = {HIT: float(held > 0), RECALL: held, WHOLE: float(held == 1)}
+    return {name: np.array([value]) for name, value in values.items()}
 
 
 def _count(segments: Mapping[str, int], kept: Set[str]) -> int:

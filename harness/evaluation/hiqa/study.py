@@ -10,8 +10,10 @@ from common.progress import say
 from common.records import Question
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.answers import answer_rows
-from harness.evaluation.hiqa.ranking import Scores, ranked_scores, segments_by_document
+from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
+from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import check_rows, retrievers_of
+from harness.evaluation.hiqa.table_fields import draw_fields, embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
     degradation_tables,
@@ -23,8 +25,10 @@ from harness.evaluation.hiqa.tables import (
 from harness.evaluation.hiqa.tuning import best_weights, grid, weights_table
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
+from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import indexes_of
+from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.route_weights import is_weights_file, write_weights
 from harness.strategies.hiqa import HiQa
@@ -40,6 +44,7 @@ class Study:
         gamma: Of the Log-Rank Index.
         documents: Sizes of collections for the degradation; none: it is not measured.
         seed: Of the draw of these collections.
+        table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
         tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must be validation
             questions.
     """
@@ -51,8 +56,10 @@ class Study:
         gamma: float = 1.0,
         documents: list[int] | None = None,
         seed: int = 0,
+        table_fields: bool = False,
         tune: Path | None = None,
     ) -> None:
+        self.table_fields = table_fields
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
         self.tune = None if tune is None else Path(tune)
 
@@ -78,6 +85,7 @@ class Study:
             return Findings(facts=[f"rankings: not measured, {why}"])
         retrievers = retrievers_of(strategy.retriever, self.rows)
         findings = self._ranked(retrievers, asked, settings)
+        self._add_collection(strategy.retriever, asked, settings, findings)
         answers, findings.seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
         findings.tables += answer_tables_of_rows(answers, asked, settings)
         if self.tune is not None:
@@ -87,18 +95,39 @@ class Study:
         return findings.spread(places, len(questions))
 
     def _ranked(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question], settings: Settings) -> Findings:
-        """The rankings of all rows."""
-        rows: dict[str, Scores] = {}
-        by_size: dict[str, dict[int, Scores]] = {}
-        count = 0
+        """The rankings of all rows: Table 2, Figures 2 and 11."""
+        rows: dict[str, Row] = {}
         for name, retriever in retrievers.items():
             segments = segments_by_document(retriever)
-            count = count or sum(segments.values())
             sizes = [size for size in self.documents if size <= len(segments)]
-            rows[name], by_size[name] = ranked_scores(
-                retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed
-            )
-        return self._findings(rows, by_size, [*min(by_size.values(), key=len)], asked, count, settings)
+            rows[name] = rank_all(retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed)
+        scores, bootstrap = {name: row.scores for name, row in rows.items()}, settings.bootstrap
+        count = next(iter(rows.values())).segments
+        tables = [ranking_table(scores, self.k, self.gamma, count, bootstrap)]
+        tables += [differences_table(scores, self.k, bootstrap)] * (len(rows) > 1)
+        tables += [*kinds_tables(scores, asked, self.k, bootstrap), gammas_table(rows, self.gamma, bootstrap)]
+        findings = Findings(tables=tables, settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
+        findings.plots["log_rank_index.png"] = partial(draw_gammas, count)
+        by_size = {name: row.by_size for name, row in rows.items()}
+        if sizes := [*min(by_size.values(), key=len)]:
+            findings.tables += degradation_tables(by_size, sizes, self.k, bootstrap)
+            for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
+                findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
+        return findings
+
+    def _add_collection(
+        self, retriever: Retriever, asked: Sequence[Question], settings: Settings, findings: Findings
+    ) -> None:
+        """The collection and its tables: Tables 3 and 6, Figure 10."""
+        dense = getattr(retriever, "dense", retriever)
+        vectors = dense if isinstance(dense, DenseRetriever) else None
+        passages = PassageStore(indexes_of(retriever)[0].folder)
+        findings.tables.append(overview_table(passages, asked, vectors.encoder.tokenizer if vectors else None))
+        if vectors is not None and self.table_fields:
+            found = embed_tables(vectors, asked, self.k, self.gamma)
+            findings.tables.append(fields_table(found, settings.bootstrap))
+            if found is not None:
+                findings.plots["table_fields.png"] = partial(draw_fields, found)
 
     def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
         """Choose the weights and write them."""
@@ -111,22 +140,3 @@ class Study:
         findings.facts.append(
             f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
         )
-
-    def _findings(
-        self,
-        rows: Mapping[str, Scores],
-        by_size: Mapping[str, Mapping[int, Scores]],
-        sizes: Sequence[int],
-        asked: Sequence[Question],
-        count: int,
-        settings: Settings,
-    ) -> Findings:
-        tables = [ranking_table(rows, self.k, self.gamma, count, settings.bootstrap)]
-        tables += [differences_table(rows, self.k, settings.bootstrap)] * (len(rows) > 1)
-        tables += kinds_tables(rows, asked, self.k, settings.bootstrap)
-        findings = Findings(tables=tables, settings={"rows": list(rows), "k": self.k, "gamma": self.gamma})
-        if sizes:
-            findings.tables += degradation_tables(by_size, sizes, self.k, settings.bootstrap)
-            for name, measure in (("hits", f"hit@{self.k}"), ("log_rank", LOG_RANK)):
-                findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
-        return findings

@@ -14,7 +14,7 @@ from common.documents import Segment, as_passage
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.ranking import kept_documents, ranked_scores, segments_by_document
+from harness.evaluation.hiqa.ranking import kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
 from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
@@ -80,10 +80,11 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
         100 - 100 / 6
     )  # without a name all six tie: the first of the corpus is right once
     assert [table.name for table in others] == [
-        "kinds - hit@1", "kinds - Log-Rank", "documents - hit@1", "documents - Log-Rank", "accuracy", "adequacy"
+        "kinds - hit@1", "kinds - Log-Rank", "gammas", "documents - hit@1", "documents - Log-Rank", "overview",
+        "accuracy", "adequacy",
     ]  # fmt: skip
-    assert others[2].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
-    falling = [cell.value for cell in others[2].rows["no metadata"] if cell]
+    assert others[3].columns == ("2 documents", "4 documents", "6 documents")  # 99 are not there
+    falling = [cell.value for cell in others[3].rows["no metadata"] if cell]
     assert falling == sorted(falling, reverse=True)
     for name, draw in findings.plots.items():
         draw(tmp_path / name)
@@ -124,10 +125,11 @@ def test_scores_by_hand(strategy: HiQa) -> None:
     counts = segments_by_document(strategy.retriever)
     assert counts == {f"{name}.pdf": 2 for name in PRODUCTS}
     words = strategy.retriever.words  # type: ignore[attr-defined]
-    scores, smaller = ranked_scores(words, QUESTIONS[:1], counts, 1, 1.0, "test", [1])
+    row = rank_all(words, QUESTIONS[:1], counts, 1, 1.0, "test", [1])
     # BM25 finds "weight alto 100": first the heading's and the name's passage, of 12
-    assert scores["Log-Rank"].tolist() == [1.0]
-    assert smaller[1]["hit@1"].tolist() == [1.0]
+    assert row.scores["Log-Rank"].tolist() == [1.0]
+    assert row.by_size[1]["hit@1"].tolist() == [1.0]
+    assert (row.segments, row.ranks) == (12, [[1]])
 
 
 def test_collections_hold_the_gold_documents_and_each_other() -> None:
@@ -167,7 +169,8 @@ def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: 
 
 def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
     counts = segments_by_document(strategy.retriever)
-    whole, smaller = ranked_scores(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
+    row = rank_all(strategy.retriever, QUESTIONS, counts, 1, 1.0, "test", [1, 3, 6])
+    whole, smaller = row.scores, row.by_size
     assert np.all(smaller[1]["hit@1"] >= smaller[3]["hit@1"])
     assert smaller[6]["Log-Rank"].tolist() == whole["Log-Rank"].tolist()
 
@@ -179,7 +182,7 @@ def test_tuned_weights_rank_as_the_retriever_does(strategy: HiQa, tmp_path: Path
     counts = segments_by_document(retriever)
     for a, b in ((0, 0), (3, 2), (10, 5)):
         other = MultiRouteRetriever(retriever.dense, retriever.words, retriever.keywords, ALPHAS[a], BETAS[b])
-        scores, _ = ranked_scores(other, QUESTIONS, counts, 1, 2.0, "test")
+        scores = rank_all(other, QUESTIONS, counts, 1, 2.0, "test").scores
         assert values_ABQ[a, b] == pytest.approx(scores["Log-Rank"], abs=1e-6)
     file = tmp_path / "weights.json"
     findings = Study(k=1, gamma=2.0, tune=file).measure(strategy, QUESTIONS, SETTINGS)
