@@ -11,6 +11,7 @@ from harness.documents.pdf.table_lines import Line, cell_text, fragments, lines_
 Kind = Literal["table", "figure"]
 
 FARTHEST = 3.0  # font sizes between a caption and what it names
+FARTHEST_OF_FIGURE = 5.0  # the same where nothing is written between: drawings have white margins
 LINE_GAP = 0.65  # font sizes between lines of a caption
 GUTTER = 1.2  # font sizes between words of different columns of a page
 SAME_SIZE = 0.6  # points that the font sizes of a caption's lines differ by at most
@@ -20,10 +21,10 @@ MOST_LINES = 15
 _NUMBER = r"(?:[A-Z]{0,2}[-.]?\d+(?:[-.–]\d+)*[a-z]?|[IVXLC]+)"  # 3, A.1, 2-4, IV  # noqa: RUF001
 _NAMES: dict[Kind, str] = {
     "table": r"table|tab\.|tabelle|tableau|tabla|tabella|tabela",
-    "figure": r"figure|fig\.|abbildung|abb\.|figura|bild|chart|diagram|scheme",
+    "figure": r"figure|fig\.|abbildung|abb\.|figura|bild|picture|chart|diagram|scheme",
 }
 _STARTS = {
-    kind: re.compile(rf"(?i:{names})\s*{_NUMBER}\s*(?P<mark>[.:—–|)]|$)?\s*(?P<rest>.*)")  # noqa: RUF001
+    kind: re.compile(rf"(?i:{names})\s*{_NUMBER}\s*(?P<mark>[.:—–|)]|-(?=\s)|$)?\s*(?P<rest>.*)")  # noqa: RUF001
     for kind, names in _NAMES.items()
 }
 
@@ -54,7 +55,12 @@ def assign_captions(kind: Kind, boxes: Sequence[Box], words: Sequence[Word]) -> 
         near += [
             (distance, index, start, caption)
             for index, box in enumerate(boxes)
-            if (distance := _distance(caption.box, box)) <= FARTHEST * pieces[start][1][0].size
+            if (distance := _distance(caption.box, box)) <= FARTHEST * (size := pieces[start][1][0].size)
+            or (
+                kind == "figure"
+                and distance <= FARTHEST_OF_FIGURE * size
+                and _nothing_between(caption.box, box, pieces)
+            )
         ]
     used: set[int] = set()
     for _, index, start, caption in sorted(near, key=lambda pair: pair[:3]):
@@ -104,6 +110,14 @@ def _distance(caption: Box, box: Box) -> float:
         return float("inf")
     gap = max(box.top - caption.bottom, caption.top - box.bottom)
     return max(gap, 0.0) if gap > -5 else float("inf")
+
+
+def _nothing_between(caption: Box, box: Box, pieces: Sequence[tuple[Box, Line]]) -> bool:
+    """Whether nothing is written between a caption and what stands above or below it."""
+    top, bottom = min(caption.bottom, box.bottom), max(caption.top, box.top)
+    return not any(
+        top < (piece.top + piece.bottom) / 2 < bottom and _shared_width(piece, caption) > 0 for piece, _ in pieces
+    )
 
 
 def _shared_width(one: Box, other: Box) -> float:

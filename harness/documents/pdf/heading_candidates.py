@@ -14,7 +14,7 @@ _LINE_DISTANCE = 1.75  # font sizes between baselines of a heading's lines
 _LARGER = 1.06  # body sizes from which on a font alone shows a heading
 _SET_APART, _FAR_APART = 1.15, 1.3  # leadings above a heading in the body's size, and above one that is not bold either
 _CAPTION = re.compile(
-    r"(?:fig(?:ure|\.)?|tab(?:le|\.)?|listing|algorithm|example|scheme|plate|equation|exhibit|abb(?:ildung|\.)?|tabelle|figura|tabla)"
+    r"(?:fig(?:ure|\.)?|tab(?:le|\.)?|listing|algorithm|example|scheme|plate|equation|exhibit|picture|bild|abb(?:ildung|\.)?|tabelle|figura|tabla)"
     r"\s*(?:[A-Z]?\d[\w.-]*|[IVX]+)(?:\s*[.:|\u2013\u2014-]|\s|$)",
     re.IGNORECASE,
 )

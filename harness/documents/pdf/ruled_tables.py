@@ -1,7 +1,7 @@
 """Areas of a page that ruling lines say are tables: grids, and lines of the same extent above each other (booktabs)."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from harness.documents.pdf.clusters import around, groups
 from harness.documents.pdf.drawings import contains
@@ -11,6 +11,7 @@ from harness.documents.pdf.table_reader import Area, words_in
 from harness.documents.pdf.tabular import is_tabular
 
 TOUCH = 3.0  # points between rules of one grid
+APART = 6.0  # points between boxes of a diagram
 SAME_EDGE = 4.0  # points that the ends of rules above each other differ by
 NARROWEST, LOWEST = 40.0, 12.0  # points of a table's sides
 FRAME_SHARE = 0.6  # of a page's height
@@ -26,7 +27,11 @@ def grids(page: Page) -> list[Area]:
     return [
         area
         for area in areas
-        if area.verticals and area.horizontals and is_large(area.box) and not _is_frame(area, page)
+        if area.verticals
+        and area.horizontals
+        and is_large(area.box)
+        and not _is_frame(area, page)
+        and not _are_boxes_apart(area)
     ]
 
 
@@ -79,6 +84,24 @@ def _is_frame(area: Area, page: Page) -> bool:
     box = area.box
     within = [rule for rule in area.verticals if box.left + TOUCH < rule.left and rule.right < box.right - TOUCH]
     return not within and box.bottom - box.top >= FRAME_SHARE * page.height
+
+
+def _are_boxes_apart(area: Area) -> bool:
+    """Whether rules are a diagram's: boxes with room between them at two opposite sides of the area, which a table closes or leaves open."""
+    box = area.box
+    tops, bottoms, lefts, rights = (
+        [(rule.left, rule.right) for rule in area.horizontals if rule.top <= box.top + TOUCH],
+        [(rule.left, rule.right) for rule in area.horizontals if rule.bottom >= box.bottom - TOUCH],
+        [(rule.top, rule.bottom) for rule in area.verticals if rule.left <= box.left + TOUCH],
+        [(rule.top, rule.bottom) for rule in area.verticals if rule.right >= box.right - TOUCH],
+    )
+    return (_are_apart(tops) and _are_apart(bottoms)) or (_are_apart(lefts) and _are_apart(rights))
+
+
+def _are_apart(spans: Sequence[tuple[float, float]]) -> bool:
+    ordered = sorted(spans)
+    ends = accumulate((end for _, end in ordered), max)
+    return any(start - end > APART for (start, _), end in zip(ordered[1:], ends, strict=False))
 
 
 def _same_extent(one: Box, other: Box) -> bool:

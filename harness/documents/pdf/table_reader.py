@@ -26,6 +26,7 @@ class Area:
     horizontals: tuple[Box, ...] = ()
     verticals: tuple[Box, ...] = ()
     fills: tuple[Box, ...] = ()
+    striped: bool = False  # whether every second row is shaded
 
 
 def words_in(words: Sequence[Word], box: Box) -> list[Word]:
@@ -55,7 +56,7 @@ def read_table(area: Area, words: Sequence[Word]) -> Table | None:
     ruled = _between_words(ruled, upright)
     full_grid = bool(ruled) and len(found) > 2
     borders = _borders(lines, ruled, box, size, GRID_GAP if full_grid else None)
-    rows = rows_of(found, borders, full_grid)
+    rows = rows_of(found, borders, full_grid or area.striped)
     if not borders or len(rows) < 2 or not (ruled or is_tabular(lines, borders)):
         return None
     cells = Cells(rows, borders, box)

@@ -53,17 +53,17 @@ def bands(lines: Sequence[Line], heights: Sequence[float], box: Box) -> list[Ban
     return found
 
 
-def rows_of(all_bands: Sequence[Band], borders: Sequence[float], full_grid: bool) -> list[Row]:
+def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) -> list[Row]:
     """The rows of a table.
 
     Args:
         all_bands: From the top.
         borders: Where columns end.
-        full_grid: Whether rules divide rows and columns.
+        divided: Whether rules or shades divide all rows.
     """
     rows: list[Row] = []
     for number, band in enumerate(all_bands):
-        if full_grid:
+        if divided:
             parts = _lines_of_grid(band.lines, borders)
         elif number == 0 and len(all_bands) > 1 and len(band.lines) <= HEADER_LINES:
             parts = _header(band.lines, borders)
@@ -113,7 +113,7 @@ def _goes_on(above: dict[int, Line], cells: dict[int, Line], in_row: set[int], e
 
 
 def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
-    """Lines between the rules of a grid: one row, or a group of rows that rules do not divide."""
+    """Lines between the rules of a grid, or in the shade of a row: one row, or a group of rows that rules do not divide."""
     if len(lines) == 1:
         return [lines]
     columns = [_columns(line, borders) for line in lines]

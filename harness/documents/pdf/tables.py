@@ -1,4 +1,4 @@
-"""Tables of a page: ruled grids, tables between horizontal rules, and words that stand in columns, with their captions."""
+"""Tables of a page: ruled grids, tables between horizontal rules, shaded rows, and words that stand in columns, with their captions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,6 +9,7 @@ from harness.documents.pdf.captions import assign_captions
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.page import Box, Page
 from harness.documents.pdf.ruled_tables import grids, lined
+from harness.documents.pdf.shaded_tables import shaded
 from harness.documents.pdf.sideways import turned
 from harness.documents.pdf.table_reader import Area, read_table, words_in
 
@@ -44,6 +45,7 @@ def _tables(page: Page) -> list[tuple[Box, Table]]:
     found: list[tuple[Box, Table]] = []
     _read(grids(page), page, found)
     _read(lined(page, [box for box, _ in found]), page, found)
+    _read(shaded(page, [box for box, _ in found]), page, found)
     _read(aligned(page, [box for box, _ in found]), page, found)
     boxes = [box for box, _ in found]
     outside = [word for word in page.words if not any(words_in([word], box) for box in boxes)]

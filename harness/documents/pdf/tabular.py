@@ -20,6 +20,9 @@ ALIGNED_LINES = 4  # fewer lines say nothing about alignment
 CODE_SHARE = 0.8  # of the words, by their fonts' names
 MEASURED_SHARE = 0.9  # by their widths
 LEAST_MEASURED = 8  # different words that say whether a font's characters are equally wide
+WIDEST = (
+    1.15  # usual widths of a character; in such a font no ink is wider than its character, as that of "mm" is in others
+)
 MOSTLY = 0.6  # share of lines or words that decides
 
 _MARKER = re.compile(r"(?:[•◦▪■●○‣⁃∗*·–—➢✓-]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.):]|\[\d{1,3}\]|\d{1,3})$")  # noqa: RUF001
@@ -84,15 +87,17 @@ def _is_code(words: Sequence[Word]) -> bool:
     """Whether words are set in a font all of whose characters are equally wide, by its name or as measured."""
     if sum(is_monospaced(word.font) for word in words) > CODE_SHARE * len(words):
         return True
-    names = {
+    measured = {
         word.text: (word.box.right - word.box.left) / len(word.text) / word.size
         for word in words
-        if len(word.text) > 2 and not any(letter.isdigit() for letter in word.text)
+        if len(word.text) > 1 and not any(letter.isdigit() for letter in word.text)
     }
-    widths = list(names.values())
+    widths = [width for text, width in measured.items() if len(text) > 2]
     if len(widths) < LEAST_MEASURED:  # digits are equally wide in most fonts
         return False
     usual = median(widths)
+    if max(measured.values()) > WIDEST * usual:
+        return False
     return sum(0.92 * usual <= width <= 1.05 * usual for width in widths) > MEASURED_SHARE * len(widths)
 
 

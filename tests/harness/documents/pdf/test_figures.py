@@ -199,6 +199,21 @@ def test_a_diagram_of_boxes_is_a_figure_if_a_caption_says_so() -> None:
     assert image.text == "read cut index"
 
 
+@pytest.mark.parametrize(
+    ("caption", "below"),
+    [("Picture 4: How it works", 20), ("Figure 4 - How it works", 20), ("Figure 4: How it works", 48)],
+)
+def test_a_caption_may_be_a_picture_s_have_a_hyphen_or_stand_far_below(caption: str, below: float) -> None:
+    (((_, image),),) = figures(both(curve, text((100, 282 - below, caption))))
+    assert image.caption == caption
+
+
+def test_what_is_written_between_a_figure_and_a_far_caption_parts_them() -> None:
+    between = text((80, 256, "This line is about what the curve above shows"), (80, 243, "and this one as well"))
+    (((_, image),),) = figures(both(curve, between, text((100, 230, "Figure 4: How it works"))))
+    assert image.caption == ""
+
+
 def test_ornaments_backgrounds_and_frames_of_text_are_no_figures() -> None:
     def draw(canvas: Any) -> None:
         canvas.circle(30, 550, 3, fill=1)  # a bullet

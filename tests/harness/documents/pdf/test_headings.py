@@ -128,6 +128,7 @@ def test_lines_of_a_heading_are_joined() -> None:
     [
         ("Figure 3: Wiring of the motor", {"bold": True}),
         ("Table 2. Ratings", {"bold": True}),
+        ("Picture 1: What is inside", {"bold": True}),
         ("Warning", {"bold": True}),
         ("\u2022 the valve", {"bold": True}),
         ("a = b + c * 4 / 7 - 2", {"size": 12}),

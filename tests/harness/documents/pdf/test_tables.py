@@ -175,6 +175,31 @@ def test_ruled_boxes_with_the_caption_of_a_figure_are_a_drawing() -> None:
     assert not drawn(*words("Fig. 2 Pump", 103, 262), drawings=[Box(98, 162, 398, 260)])
 
 
+@pytest.mark.parametrize("upright", [False, True])
+def test_boxes_apart_that_lines_join_are_no_table(upright: bool) -> None:
+    """Boxes of a diagram in two rows, joined from left to right and down; then turned, so that they are in two columns."""
+    boxes = [Box(x, y, x + 60, y + 30) for x in (100, 180, 260) for y in (100, 165)]
+    lines = [
+        (160, 115, 180, 115),
+        (240, 115, 260, 115),
+        (160, 180, 180, 180),
+        (240, 180, 260, 180),
+        (290, 130, 290, 165),
+    ]
+    if upright:
+        boxes = [Box(box.top, box.left, box.bottom, box.right) for box in boxes]
+        lines = [(y1, x1, y2, x2) for x1, y1, x2, y2 in lines]
+    sides = [
+        side
+        for box in boxes
+        for y in (box.top, box.bottom)
+        for x in (box.left, box.right)
+        for side in ((box.left, y, box.right, y), (x, box.top, x, box.bottom))
+    ]
+    named = [word for box in boxes for word in words("Pump", box.left + 4, box.top + 10)]
+    assert rows_of(page(named, [rule(*ends) for ends in {*sides, *lines}])) == []
+
+
 def test_a_sentence_above_a_table_is_no_caption() -> None:
     one = booktabs()
     ((box, table),) = find_tables(page([*words("Table 3 shows the ratings.", 100, 80), *one.words], one.rules))
@@ -264,6 +289,18 @@ def test_a_table_of_numbers_only_is_no_code() -> None:
     ]
     one = page(found, [rule(95, y, 400, y) for y in (100, 116, 220)])
     assert rows_of(one) == [tuple(map(tuple, rows))]
+
+
+def test_short_words_that_happen_to_be_equally_wide_are_no_code() -> None:
+    """The few names of a table may have one width a character; "mm" is wider than any character of code could be."""
+    names = ("Width", "Height", "Depth", "Weight", "Length", "Bottom", "Total")
+    rows = [("Quantity", "Value"), *((name, f"{100 + 7 * at} mm") for at, name in enumerate(names))]
+    found = [
+        Word(part, Box(left, 100 + 14 * row, left + width * len(part), 110 + 14 * row), 10, "Serif", False, False)
+        for row, (name, value) in enumerate(rows)
+        for part, left, width in zip((name, *value.split()), (100, 200, 217.5), (5, 5, 8), strict=False)
+    ]
+    assert rows_of(page(found, [rule(95, y, 300, y) for y in (98, 112, 212)])) == [tuple(rows)]
 
 
 def test_a_table_as_high_as_the_page() -> None:
