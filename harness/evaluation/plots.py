@@ -8,11 +8,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 
-def axes_of(panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side."""
-    figure = Figure(figsize=(9 if panels == 1 else 7 * panels, 5.5), layout="constrained")
+def axes_of(panels: int = 1, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side, or in several equal rows."""
+    columns = panels // rows
+    figure = Figure(figsize=(9 if columns == 1 else 7 * columns, 5.5 * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, [figure.add_subplot(1, panels, place + 1) for place in range(panels)]
+    return figure, [figure.add_subplot(rows, columns, place + 1) for place in range(panels)]
 
 
 def save(figure: Figure, panels: Sequence[Axes], path: Path) -> None:

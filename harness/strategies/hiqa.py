@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from common.checks import check_at_least
-from common.records import Answer, Asked, Ranked, as_questions
+from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import words_of
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
@@ -71,14 +71,28 @@ def within_budget(hits: Sequence[Ranked], most_words: int) -> list[Ranked]:
         hits: Best first.
         most_words: Of titles and texts of all.
     """
-    kept: list[Ranked] = []
+    return [hits[place] for place in fitting([shown_words(hit.passage) for hit in hits], most_words)]
+
+
+def fitting(words: Sequence[int], most_words: int) -> list[int]:
+    """Places of the passages that fit together, in order: each that the ones before leave room for, the first one always.
+
+    Args:
+        words: Of each passage, best first.
+        most_words: Of all together.
+    """
+    kept: list[int] = []
     left = most_words
-    for hit in hits:
-        words = _count(hit.passage.title) + _count(hit.passage.text)
-        if words <= left or not kept:
-            kept.append(hit)
-            left -= words
+    for place, count in enumerate(words):
+        if count <= left or not kept:
+            kept.append(place)
+            left -= count
     return kept
+
+
+def shown_words(passage: Passage) -> int:
+    """Number of words of a passage with its title, as a reader gets it."""
+    return _count(passage.title) + _count(passage.text)
 
 
 @lru_cache(maxsize=2**16)  # a study fills contexts of several lengths from the same passages

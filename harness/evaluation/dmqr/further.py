@@ -5,14 +5,14 @@ from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from jsonargparse import ArgumentParser, Namespace
 
-from common.command_line import CommandLine
 from common.errors import MissingInputError, UserError
 from common.parser_messages import in_plain_words
 from harness.evaluation.dmqr.methods import OWN_REWRITER, Rewriting
+from harness.evaluation.given_parts import CheckingParser
 from harness.interfaces import Retriever, Rewriter
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.runtime.provenance import reusing
@@ -21,13 +21,6 @@ from harness.strategies.dmqr import Dmqr
 _ALLOWED = (
     "give the config file of a system of class harness.strategies.dmqr.Dmqr, or class_path and init_args of a rewriter"
 )
-
-
-class _Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
-    """Parses a config and checks its options without building anything."""
-
-    command = "infer.py"
-    only_check: ClassVar[bool] = True
 
 
 def _config(strategy: Dmqr) -> None:
@@ -54,7 +47,7 @@ class FurtherRewriter:
         self.name, self._key = name, f"study.rewriters.{name}"
         self._has_config = isinstance(given, str | Path)
         given = given.as_dict() if isinstance(given, Namespace) else given  # as the command line parses a mapping
-        parser = _Parser(exit_on_error=False)
+        parser = CheckingParser(exit_on_error=False)
         if isinstance(given, str | Path):
             if not Path(given).is_file():
                 raise MissingInputError(f"{self._key}: {given} does not exist: {_ALLOWED}.")

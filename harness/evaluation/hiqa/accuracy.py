@@ -13,7 +13,7 @@ from common.records import Answer, Question, clean
 from common.words import words_of
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import has_read
-from harness.evaluation.judge import Verdict
+from harness.evaluation.judge import Judge, Verdict
 from harness.evaluation.judging.ranking import adequacy
 from harness.evaluation.judging.system import credit_by
 from harness.evaluation.judging.tables import NO_JUDGE, NO_READER, NOT_ASKED_FOR, costs_table, value_cells
@@ -53,7 +53,9 @@ def answer_tables_of_rows(
         if judge is None or kind not in judge.prompts:
             tables.append(_absent(title, f"Table 1: {title}", NO_JUDGE if judge is None else NOT_ASKED_FOR))
         elif kind == "answers":
-            measured[title], asked[kind] = _judged(rows, questions, settings)
+            judged = {name: credits(judge, questions, answers) for name, answers in rows.items()}
+            measured[title] = {name: values_N for name, (values_N, _) in judged.items()}
+            asked[kind] = [each for _, verdicts in judged.values() for each in verdicts]
             notes.append(_JUDGED)
         elif len(rows) > 1:
             texts = [[answers[number].text for answers in rows.values()] for number in range(len(questions))]
@@ -95,23 +97,17 @@ def in_words(text: str) -> str:
     return " ".join(word.text for word in words_of(clean(text)))
 
 
-def _judged(
-    rows: Mapping[str, Sequence[Answer]], questions: Sequence[Question], settings: Settings
-) -> tuple[Values, list[Verdict]]:
-    """The judge's credit of every answer to a question with gold answers, in per cent, and its verdicts."""
-    assert settings.judge is not None
-    values: Values = {}
-    asked: list[Verdict] = []
-    for name, answers in rows.items():
-        known = [number for number, question in enumerate(questions) if question.answers]
-        told = [number for number in known if answers[number].text]
-        verdicts = settings.judge.on_answers([(questions[number], answers[number].text) for number in told])
-        credits = np.full(len(questions), np.nan)
-        credits[known] = 0.0
-        credits[told] = [credit_by(each) for each in verdicts]
-        values[name] = 100 * credits
-        asked += verdicts
-    return values, asked
+def credits(
+    judge: Judge, questions: Sequence[Question], answers: Sequence[Answer]
+) -> tuple[NDArray[np.float64], list[Verdict]]:
+    """The judge's credit of every answer in per cent, (N,), NaN without a gold answer or after a failure; and its verdicts."""
+    known = [number for number, question in enumerate(questions) if question.answers]
+    told = [number for number in known if answers[number].text]
+    verdicts = judge.on_answers([(questions[number], answers[number].text) for number in told])
+    credits_N = np.full(len(questions), np.nan)
+    credits_N[known] = 0.0
+    credits_N[told] = [100 * credit_by(each) for each in verdicts]
+    return credits_N, verdicts
 
 
 def _by_kind(title: str, values: Values, questions: Sequence[Question], note: str, bootstrap: Bootstrap) -> Table:

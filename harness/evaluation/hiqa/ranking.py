@@ -18,7 +18,7 @@ from harness.evaluation.retrieval_scores import gold_places, retrieval_scores
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import indexes_of
-from harness.strategies.hiqa import within_budget
+from harness.strategies.hiqa import fitting, shown_words
 
 QUESTIONS_AT_ONCE = 16  # their rankings of the whole index are held in memory
 HIT, RECALL, WHOLE = "hit", "recall", "all gold"  # of a context of so many words
@@ -95,7 +95,7 @@ def rank_all(
         what: Name for the progress line.
         sizes: Numbers of documents.  The ranking of a smaller collection is the whole one without the other documents.
         seed: Of the draw of the documents.
-        budgets: Words of the context that is filled with the ranking, as the system fills it (`within_budget`).
+        budgets: Words of the context that is filled with the ranking, as the system fills it (`fitting`).
     """
     documents, count = sorted(segments), sum(segments.values())
     found: list[Scores] = []
@@ -108,8 +108,9 @@ def rank_all(
         found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma))
         for question, ranking in zip(batch, rankings, strict=True):
             ranks.append(gold_places(question, [hit.passage for hit in ranking])[0])
+            words = [shown_words(hit.passage) for hit in ranking] if budgets else []
             for budget, within in shown.items():
-                passages = [hit.passage for hit in within_budget(ranking, budget)]
+                passages = [ranking[place].passage for place in fitting(words, budget)]
                 within.append(_of_context(gold_places(question, passages)[0]))
             for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)

@@ -3,14 +3,27 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from common.checks import check_above, check_at_least
 from common.errors import UserError
 from common.progress import say
-from common.records import Question
+from common.records import Answer, Question
+from harness.evaluation.given_parts import GivenPart
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.answers import answer_rows
+from harness.evaluation.hiqa.budgets import (
+    BUDGETS,
+    budget_tables,
+    contexts_of,
+    draw_budgets,
+    read_at_budgets,
+    readers_table,
+)
+from harness.evaluation.hiqa.distribution import distribution_tables, shared_segments
 from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
+from harness.evaluation.hiqa.planes import NO_TSNE, planes
+from harness.evaluation.hiqa.projection import has_tsne
 from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import check_rows, retrievers_of
 from harness.evaluation.hiqa.table_fields import draw_fields, embed_tables, fields_table
@@ -26,7 +39,7 @@ from harness.evaluation.hiqa.tuning import best_weights, grid, weights_table
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings
 from harness.indexing.passage_store import PassageStore
-from harness.interfaces import Retriever
+from harness.interfaces import Reader, Retriever
 from harness.retrievers.corpora import indexes_of
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
@@ -44,6 +57,9 @@ class Study:
         gamma: Of the Log-Rank Index.
         documents: Sizes of collections for the degradation; none: it is not measured.
         seed: Of the draw of these collections.
+        budgets: Words of the contexts in which the rows are compared; none: they are not.
+        readers: Readers that answer at each of these budgets (Table 7), by name: class_path and init_args.
+        without: Name of the one of `rows` whose segments have no metadata: both are compared in the space of their embeddings (Appendix C).
         table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
         tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must be validation
             questions.
@@ -56,20 +72,39 @@ class Study:
         gamma: float = 1.0,
         documents: list[int] | None = None,
         seed: int = 0,
+        budgets: tuple[int, ...] = BUDGETS,
+        readers: dict[str, Any] | None = None,
+        without: str | None = None,
         table_fields: bool = False,
         tune: Path | None = None,
     ) -> None:
-        self.table_fields = table_fields
+        self.budgets, self.readers = budgets, _readers(readers)
+        self.without, self.table_fields = without, table_fields
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
         self.tune = None if tune is None else Path(tune)
 
     @staticmethod
     def check_options(
-        rows: dict[str, Path] | None, k: int, gamma: float, documents: list[int] | None, tune: Path | None
+        rows: dict[str, Path] | None,
+        k: int,
+        gamma: float,
+        documents: list[int] | None,
+        budgets: tuple[int, ...],
+        readers: dict[str, Any] | None,
+        without: str | None,
+        tune: Path | None,
     ) -> None:
         """Raise UserError if a value is out of range or something else is at `tune`, MissingInputError if an index is missing."""
-        check_at_least(1, k=k, documents=min(documents or [1]))
+        check_at_least(1, k=k, documents=min(documents or [1]), budgets=min(budgets, default=1))
+        if len(set(budgets)) < len(budgets):
+            raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
+        if _readers(readers) and not budgets:
+            raise UserError("study.readers answer at the budgets of study.budgets: name at least one.")
         check_above(0, gamma=gamma)
+        if without is not None and without not in (rows or {}):
+            raise UserError(
+                f"study.without is {without!r}, which is none of study.rows ({', '.join(rows or ()) or 'none are given'})."
+            )
         if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
             raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")
         check_rows(rows or {})
@@ -84,9 +119,12 @@ class Study:
             why = "no question names gold segments" if not asked else "the retriever searches no index"
             return Findings(facts=[f"rankings: not measured, {why}"])
         retrievers = retrievers_of(strategy.retriever, self.rows)
-        findings = self._ranked(retrievers, asked, settings)
+        rows = self._rank(retrievers, asked)
+        findings = self._ranked(rows, asked, settings)
+        self._add_budgets(strategy, rows, asked, settings, findings)
         self._add_collection(strategy.retriever, asked, settings, findings)
-        answers, findings.seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
+        answers, seconds_before = answer_rows(strategy, retrievers, asked, settings.partial / "rows.jsonl")
+        findings.seconds_before += seconds_before
         findings.tables += answer_tables_of_rows(answers, asked, settings)
         if self.tune is not None:
             self._tune(self.tune, strategy.retriever, asked, findings)
@@ -94,13 +132,17 @@ class Study:
         findings.variants = answers
         return findings.spread(places, len(questions))
 
-    def _ranked(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question], settings: Settings) -> Findings:
-        """The rankings of all rows: Table 2, Figures 2 and 11."""
+    def _rank(self, retrievers: Mapping[str, Retriever], asked: Sequence[Question]) -> dict[str, Row]:
+        """The rankings of all rows."""
         rows: dict[str, Row] = {}
         for name, retriever in retrievers.items():
             segments = segments_by_document(retriever)
             sizes = [size for size in self.documents if size <= len(segments)]
-            rows[name] = rank_all(retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed)
+            rows[name] = rank_all(retriever, asked, segments, self.k, self.gamma, name, sizes, self.seed, self.budgets)
+        return rows
+
+    def _ranked(self, rows: Mapping[str, Row], asked: Sequence[Question], settings: Settings) -> Findings:
+        """What the rankings say: Table 2, Figures 2 and 11."""
         scores, bootstrap = {name: row.scores for name, row in rows.items()}, settings.bootstrap
         count = next(iter(rows.values())).segments
         tables = [ranking_table(scores, self.k, self.gamma, count, bootstrap)]
@@ -115,6 +157,21 @@ class Study:
                 findings.plots[f"documents_{name}.png"] = partial(draw_degradation, by_size, sizes, measure)
         return findings
 
+    def _add_budgets(
+        self, strategy: HiQa, rows: Mapping[str, Row], asked: Sequence[Question], settings: Settings, findings: Findings
+    ) -> None:
+        """The rows in contexts of equal length, and readers at several lengths: Table 7."""
+        if not self.budgets:
+            return
+        findings.tables += budget_tables(rows, self.budgets, settings.bootstrap)
+        findings.plots["budgets.png"] = partial(draw_budgets, rows, self.budgets)
+        own, answers = next(iter(rows.values())), dict[str, list[list[Answer]]]()
+        if self.readers:
+            contexts = contexts_of(strategy.retriever, asked, self.budgets, own.segments)
+            build = {name: partial(part.build, [strategy.reader]) for name, part in self.readers.items()}
+            answers, findings.seconds_before = read_at_budgets(build, asked, contexts, settings.partial)
+        findings.tables.append(readers_table(answers, own, self.budgets, asked, settings))
+
     def _add_collection(
         self, retriever: Retriever, asked: Sequence[Question], settings: Settings, findings: Findings
     ) -> None:
@@ -128,6 +185,18 @@ class Study:
             findings.tables.append(fields_table(found, settings.bootstrap))
             if found is not None:
                 findings.plots["table_fields.png"] = partial(draw_fields, found)
+        if vectors is not None and self.without is not None:
+            self._add_distribution(vectors, Path(self.rows[self.without]) / "dense", asked, settings, findings)
+
+    def _add_distribution(
+        self, dense: DenseRetriever, without: Path, asked: Sequence[Question], settings: Settings, findings: Findings
+    ) -> None:
+        """The segments in the space of their embeddings with and without metadata: C.2 to C.5."""
+        embedded = shared_segments(dense, without)
+        findings.tables += distribution_tables(embedded, dense, asked, settings.bootstrap)
+        if embedded is not None:
+            findings.plots |= planes(embedded, asked, dense.encode_queries, self.seed)
+            findings.facts += [] if has_tsne() else [NO_TSNE]
 
     def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
         """Choose the weights and write them."""
@@ -140,3 +209,12 @@ class Study:
         findings.facts.append(
             f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
         )
+
+
+def _readers(given: Mapping[str, Any] | None) -> dict[str, GivenPart]:
+    """The readers of the option, checked."""
+
+    def takes(reader: Reader) -> None:
+        """What an entry holds."""
+
+    return {name: GivenPart(f"study.readers.{name}", takes, each) for name, each in (given or {}).items()}

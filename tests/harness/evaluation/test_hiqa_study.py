@@ -9,21 +9,25 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from common.documents import Segment, as_passage
 from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
+from harness.evaluation.hiqa.budgets import contexts_of
 from harness.evaluation.hiqa.ranking import kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
 from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
 from harness.evaluation.study import Settings
+from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
-from harness.strategies.hiqa import HiQa
+from harness.strategies.hiqa import HiQa, fitting
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
@@ -65,7 +69,7 @@ def strategy(folders: dict[str, Path], encoder) -> HiQa:
 
 
 def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
-    study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99])
+    study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=())
     findings = study.measure(strategy, QUESTIONS, SETTINGS)
     ranking, differences, *others = findings.tables
     assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "no metadata"]
@@ -89,6 +93,62 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
     for name, draw in findings.plots.items():
         draw(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 1000
+
+
+def of_budget(table: Table, row: str) -> list[float]:
+    return [cell.value for cell in table.rows[row] if cell]
+
+
+def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
+    """A passage has four words, with its path three more; a context of 14 words holds two of them, or three without the path."""
+    asked = [replace(question, answers=("kg",), kind="calculation") for question in QUESTIONS]
+    readers = {name: {"class_path": f"tests.helpers.judge_lm.{name}"} for name in ("FirstPassage", "LastPassage")}
+    study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14), readers=readers)
+    findings = study.measure(strategy, asked, replace(SETTINGS, partial=tmp_path))
+    tables = {table.name: table for table in findings.tables}
+    whole = tables["budgets - all gold"]
+    assert whole.columns == ("7 words", "14 words")
+    assert of_budget(whole, OWN) == [100, 100]
+    # without metadata all twelve passages tie: three of the corpus, two of them weights, are in the longer context
+    assert of_budget(whole, "no metadata") == pytest.approx([100 / 6, 100 / 3])
+    assert of_budget(whole, f"{OWN} - no metadata") == pytest.approx([500 / 6, 200 / 3])
+    assert tables["budgets - recall"].rows["no metadata"] == whole.rows["no metadata"]  # one gold segment each
+    seven = tables["readers"]
+    assert of_budget(seven, "all gold segments in the context") == [100, 100]
+    for measure in ("EM", "accuracy, exact match"):
+        assert of_budget(seven, f"FirstPassage: {measure}") == [100, 100]
+        assert of_budget(seven, f"LastPassage: {measure}")[0] == 100  # the only passage
+    last = [HiQa(strategy.retriever, 12, 14).answer(question.text)[0].evidence[-1].passage.text for question in asked]
+    assert of_budget(seven, "LastPassage: EM")[1] == pytest.approx(
+        100 * np.mean([text.endswith("kg") for text in last])
+    )
+    findings.plots["budgets.png"](tmp_path / "budgets.png")
+    assert (tmp_path / "budgets.png").stat().st_size > 1000
+
+
+def test_a_context_is_what_the_system_keeps(strategy: HiQa) -> None:
+    texts = [question.text for question in QUESTIONS]
+    found = contexts_of(strategy.retriever, QUESTIONS, (3, 20, 84), 12)
+    for budget, contexts in zip((3, 20, 84), found, strict=True):
+        expected = HiQa(strategy.retriever, 12, budget).answer(texts)
+        assert [tuple(each) for each in contexts] == [answer.evidence for answer in expected]
+    assert [len(each) for each in found[0] + found[2]] == [1] * 6 + [12] * 6  # the first always; all of them
+
+
+@given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 30))
+def test_what_fits_by_definition(words: list[int], most: int) -> None:
+    kept = fitting(words, most)
+    assert kept[:1] == [0] * bool(words)
+    assert sum(words[place] for place in kept) <= max(most, *words[:1], 0)
+    for place in set(range(len(words))) - set(kept):  # what is left out did not fit behind those before it
+        assert sum(words[each] for each in kept if each < place) + words[place] > most
+
+
+def test_without_readers_table_7_says_what_is_missing(strategy: HiQa) -> None:
+    tables = {table.name: table for table in Study(k=1, budgets=(7,)).measure(strategy, QUESTIONS, SETTINGS).tables}
+    assert [cell.reason for cell in tables["readers"].rows["readers"] if cell] == [
+        "no readers are given (--study.readers)"
+    ]
 
 
 class Weight:
@@ -159,12 +219,28 @@ def test_another_retriever_is_ranked_alone(strategy: HiQa, folders: dict[str, Pa
 
 
 def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: dict[str, Path]) -> None:
-    Study.check_options({"none": folders["none"]}, 5, 1.0, [1, 2], None)
-    for wrong, named in (({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents")):
+    given = {
+        "rows": None,
+        "k": 5,
+        "gamma": 1.0,
+        "documents": None,
+        "budgets": (500,),
+        "readers": None,
+        "without": None,
+        "tune": None,
+    }
+    reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
+    Study.check_options(**{**given, "rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}})  # type: ignore[arg-type]
+    for wrong, named in (
+        ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": (0,)}, "budgets"),
+        ({"budgets": (5, 5)}, "each number once"), ({"budgets": (), "readers": {"a": reader}}, "at least one"),
+        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}}, "study.readers.a: .* not of the kind Reader"),
+        ({"without": "none"}, "none of study.rows"), ({"readers": {"a": "gpt"}}, "give class_path and init_args of a reader"),
+    ):  # fmt: skip
         with pytest.raises(UserError, match=named):
-            Study.check_options(**{"rows": None, "k": 5, "gamma": 1.0, "documents": None, "tune": None, **wrong})  # type: ignore[arg-type]
+            Study.check_options(**{**given, **wrong})  # type: ignore[arg-type]
     with pytest.raises(MissingInputError, match="--kind dense"):
-        Study.check_options({"lost": tmp_path}, 5, 1.0, None, None)
+        Study.check_options(**{**given, "rows": {"lost": tmp_path}})  # type: ignore[arg-type]
 
 
 def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
@@ -207,7 +283,7 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match="no file of weights: not replaced"):
-        Study.check_options(None, 5, 1.0, None, other)
+        Study.check_options(None, 5, 1.0, None, (), None, None, other)
     with pytest.raises(UserError, match="Choose the weights again"):
         MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
