@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag test test-runs test-gpu test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa test test-runs test-gpu test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 	@[ -d checkpoints/rerag-world/serving ] || { echo "quickstart-msrag: checkpoints/rerag-world/serving is missing: run make quickstart-rerag first." >&2; exit 66; }
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh msrag
 
+quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF manuals: segments with their headings, three routes (about 3 minutes on 2 cores)
+	@PYTHON=$(BIN)/python bash scripts/quickstart.sh hiqa
+
 test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
@@ -67,7 +70,7 @@ format: install  ## Format the code and fix what can be fixed automatically
 	$(BIN)/ruff format .
 
 clean:  ## Remove what the quickstarts, the world's configurations and tests wrote; the environment stays
-	@rm -rf data/world data/mined/world.jsonl{,.partial} data/labels/world.jsonl{,.partial} data/feedback/{,words-,choice-}world{,.partial} indexes/world-*
-	rm -rf checkpoints/{drrag,reader,rerag,t5,packed,question-writer,msrag}-world checkpoints/dmqr{,-words,-feedback,-words-feedback,-choice}-world
-	rm -rf reports/{world,dmqr-world,dmqr-adaptive-world,msrag-world,msrag-world-validation,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/rerag-world-open.log
+	@rm -rf data/world{,.partial} data/mined/world.jsonl{,.partial} data/labels/world.jsonl{,.partial} data/feedback/{,words-,choice-}world{,.partial} indexes/world-* indexes/library{,-chunks}{,.partial}
+	rm -rf checkpoints/{drrag,reader,rerag,t5,packed,question-writer,msrag}-world{,.partial} checkpoints/dmqr{,-words,-feedback,-words-feedback,-choice}-world
+	rm -rf reports/{world,hiqa-world,dmqr-world,dmqr-adaptive-world,msrag-world,msrag-world-validation,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/rerag-world-open.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr|msrag]
+# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr|msrag|hiqa]
 # Every stage is a command that works for real data too.  At the end the seconds of each stage are printed, and what they would be
 # on a machine on which MiniLM encodes 55 passages a second, the slowest that the quickstarts are meant for.
 set -euo pipefail
 python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
+world=() # further options of the world
 began=$SECONDS
 table=()
 trap 'jobs -p | xargs -r kill' EXIT # stop background jobs when a stage fails
@@ -101,13 +102,26 @@ msrag() { # the reader and the estimator are of RE-RAG's quickstart
   printf '\nreports in reports/msrag-world-validation and reports/msrag-world: report.html in a browser, report.md as text\n'
 }
 
+hiqa() { # nothing is trained; what is read of the manuals serves all six indexes
+  local documents=$questions/library/documents kept=indexes/library/documents.documents chunks=indexes/library-chunks kind
+  for kind in bm25 keywords dense; do
+    stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --kept_in $kept
+    stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --kept_in $kept --chunk_words 200
+  done
+  stage evaluate "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag \
+    --questions $questions/library_test.jsonl --study.rows "{chunks of 200 words with title: $chunks}" --out reports/hiqa-world
+  stage ask "$python" infer.py ask --config configs/infer/hiqa_world.yaml --question "$(first_question flashrag library_test.jsonl)"
+  printf '\nreport in reports/hiqa-world: report.html in a browser, report.md as text\n'
+}
+
 case $system in
 drrag | rerag | dmqr | msrag) ;;
+hiqa) world=(--library true) ;;
 *)
-  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr, msrag.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr, msrag, hiqa.\n' "$system" >&2
   exit 2
   ;;
 esac
-stage world "$python" -m datamodules.world --out "$questions"
+stage world "$python" -m datamodules.world --out "$questions" ${world[@]+"${world[@]}"}
 "$system"
 summary

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from common.checks import check_at_least
+from common.errors import UserError
 from datamodules.world.contexts import DistractorSampler
 from datamodules.world.entities import Entity, count_entities
 from datamodules.world.passages import WrittenPassage, write_passage
@@ -36,9 +37,11 @@ class WorldConfig:
             one that stands for a language model's knowledge; 0 writes no files of them.
         library: Whether to write a library of 48 look-alike product manuals as PDFs with their true structure, and questions about
             them; needs reportlab.
+        mixed: Test questions of each of five kinds (single, multi-hop, noisy, web-only, manuals) in one more file, and half as many
+            validation questions in another; needs rephrased questions and the library; 0 writes no such file.
 
     Raises:
-        UserError: If a number is too small.
+        UserError: If a number is too small, or what `mixed` needs is not written.
     """
 
     seed: int = 1
@@ -51,6 +54,7 @@ class WorldConfig:
     rephrased: int = 2400
     msrag: int = 840
     library: bool = False
+    mixed: int = 0
 
     def __post_init__(self) -> None:
         check_at_least(50, ", so that every kind occurs", questions=self.questions)
@@ -59,9 +63,13 @@ class WorldConfig:
             0,
             **{
                 name: getattr(self, name)
-                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased", "msrag")
+                for name in ("singles", "open_singles", "web_questions", "manuals", "rephrased", "msrag", "mixed")
             },
         )
+        if self.mixed and not (self.library and self.rephrased):
+            raise UserError(
+                "mixed needs the library and rephrased questions: add --library true and give --rephrased at least 1, or omit --mixed."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from datamodules.world.layouts import (
 )
 from datamodules.world.library.writing import check_installed, write_library
 from datamodules.world.manuals import file_name, write_manual
+from datamodules.world.mixed import mixed_questions
 from datamodules.world.phrases import SPLITS
 from datamodules.world.rephrasing import rephrase
 from datamodules.world.several_sources import several_sources
@@ -40,7 +41,8 @@ def write_world(config: WorldConfig, out: Path) -> dict:
         The content of `world.json`: configuration, generator version, counts, sha256 of every other file.
 
     Raises:
-        UserError: If `out` holds anything else, another process is writing it, or reportlab is missing for a library.
+        UserError: If `out` holds anything else, another process is writing it, reportlab is missing for a library, or there are too few
+            questions for `mixed`.
         ArtifactError: If writing fails; no incomplete folder is left.
     """
     if config.library:
@@ -61,6 +63,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
         rephrased = _write_rephrased(world, config, folder) if config.rephrased else {}
         sourced = _write_several_sources(world, config, folder) if config.msrag else {}
         library = write_library(folder, config.seed) if config.library else {}
+        mixed = _write_mixed(config, folder) if config.mixed else {}
         record = {
             "generator_version": VERSION,
             "recipe": asdict(config),
@@ -72,6 +75,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
             "rephrased_questions": rephrased,
             "msrag": sourced,
             "library": library,
+            "mixed_questions": mixed,
             "sha256": digests(folder),
         }
         (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
@@ -137,6 +141,15 @@ def _write_several_sources(world: World, config: WorldConfig, folder: Path) -> d
         "facts": made.facts,
         "questions": questions,
     }
+
+
+def _write_mixed(config: WorldConfig, folder: Path) -> dict[str, dict[str, int]]:
+    """Write the questions of all kinds in one file for each split; returns their number per split and kind."""
+    counts = {}
+    for split, rows in mixed_questions(folder, config.mixed, config.seed).items():
+        _write_lines(folder / f"mixed_{split}.jsonl", rows)
+        counts[split] = dict(sorted(Counter(row["metadata"]["type"] for row in rows).items()))
+    return counts
 
 
 def _write_list(path: Path, rows: Iterable[dict]) -> None:

@@ -1,8 +1,10 @@
-"""`infer.py index`: build an index folder from a corpus, or from a folder of documents."""
+"""`infer.py index`: build an index folder from a corpus, from a folder of documents, or from both together."""
 
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -57,7 +59,7 @@ def index(
     keywords: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Build an index folder from a corpus or a folder of documents, unless it is up to date.
+    """Build an index folder from a corpus, a folder of documents, or both together, unless it is up to date.
 
     An interrupted dense build resumes; under torchrun all processes share the work:
     `torchrun --nproc-per-node 8 infer.py index --corpus FILE --out indexes/NAME`.
@@ -69,7 +71,7 @@ def index(
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
         kind: `dense` (vectors), `bm25` (words) or `keywords` (names, part numbers and acronyms).
         layout: Corpus: layout of the files, e.g. hotpotqa, musique; jsonl when omitted.
-        documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it, in the place of `corpus`.
+        documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index, after its passages.
         engine: Documents: what reads them: auto or docling.
         outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
         llm: Documents: language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
@@ -106,13 +108,18 @@ def index(
     reading = Reading(engine, outline)
     cutting = Cutting(most_words, least_words, cascade, chunk_words, chunk_overlap)
     limits = Limits(document_seconds, document_mebibytes, workers)
-    source = None
-    passages: Iterable[Passage]
+    corpora = [corpus] if isinstance(corpus, str) else corpus or []
+    source, of = None, None
+    passages: Iterable[Passage] = ()
+    if layout and not corpora:
+        raise UserError("--layout is the layout of a corpus, and no corpus was given. Type --corpus FILE, or omit it.")
+    if corpora:
+        from datamodules.formats.reading import read_passages
+
+        passages = read_passages(layout or "jsonl", corpora, repeated=True)
     if documents is not None:
         from harness.documents.folder_reading import DocumentFolder
 
-        if corpus or layout:
-            raise UserError("--documents takes a folder of documents: give neither --corpus nor --layout with it.")
         kept_in = kept_in or out.parent / f"{documents.resolve().name}.documents"
         for name, folder in (("--out", out), ("--kept_in", kept_in)):
             if documents.resolve() in (folder.resolve(), *folder.resolve().parents):
@@ -121,33 +128,31 @@ def index(
                     "place."
                 )
         source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, _passes(llm, captioner, device))
-        passages = source.passages()
-    else:
-        from datamodules.formats.reading import read_passages
-
-        if not corpus:
-            raise UserError(
-                "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
-            )
-        if (reading, cutting, limits, kept_in, strict, llm, captioner) != (
-            Reading(),
-            Cutting(),
-            Limits(),
-            None,
-            False,
-            None,
-            None,
-        ):
-            raise UserError(
-                "An option of --documents was given with --corpus: infer.py index --help names these options."
-            )
-        passages = read_passages(layout or "jsonl", [corpus] if isinstance(corpus, str) else corpus, repeated=True)
+        of = source.documents
+        if corpora:  # another corpus is another index, which does not replace this one unasked
+            of = replace(of, recipe={**of.recipe, "with": {"layout": layout or "jsonl", "files": corpora}})
+        passages = chain(passages, source.passages())
+    elif not corpora:
+        raise UserError(
+            "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
+        )
+    elif (reading, cutting, limits, kept_in, strict, llm, captioner) != (
+        Reading(),
+        Cutting(),
+        Limits(),
+        None,
+        False,
+        None,
+        None,
+    ):
+        raise UserError(
+            "An option of --documents was given with --corpus alone: infer.py index --help names these options."
+        )
     check_at_least(1, chunk_passages=chunk_passages, nlist=nlist, max_tokens=max_tokens, batch_tokens=batch_tokens)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)
     first = os.environ.get("RANK", "0") == "0"
     with source.locked() if source is not None and first else nullcontext():
-        of = source.documents if source is not None else None
         if kind == "bm25":
             if not first:  # one process builds it
                 return

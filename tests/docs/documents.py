@@ -4,9 +4,11 @@ import argparse
 import importlib
 import inspect
 import itertools
+import os
 import re
 import runpy
 import shlex
+import subprocess
 import sys
 from functools import cache
 from pathlib import Path
@@ -82,6 +84,28 @@ def printed_in_comments(file: Path) -> list[Printed]:
     comments = "\n".join(line[1:].rstrip() for line in file.read_text(encoding="utf-8").splitlines() if line[:1] == "#")
     found = [IN_COMMENT.search(line) for line in joined(comments)]
     return [Printed(file, match[1]) for match in found if match]
+
+
+def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str]]:
+    """The commands that a script runs, each as its arguments to Python.
+
+    Args:
+        script: File of `scripts/`, which runs with a stand-in for Python that writes down its arguments and does nothing else.
+        arguments: Of the script.
+        place: An empty folder in which it runs.
+    """
+    recorder, record = place / "python", place / "commands"
+    recorder.write_text(
+        '#!/usr/bin/env bash\nset -e\n[ "$1" = -c ] && { echo asked; exit; }\n'
+        f'{{ printf "%s\\0" "$@"; printf "\\n"; }} >> {record}\n'
+    )
+    recorder.chmod(0o755)
+    run = subprocess.run(
+        ["bash", str(ROOT / "scripts" / script), *arguments],
+        cwd=place, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHON": str(recorder)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return [line.split("\0")[:-1] for line in record.read_text().splitlines()]
 
 
 def with_base(overlay: Path) -> list[str]:

@@ -1,30 +1,37 @@
-"""`make clean` removes what the generated world's configurations write, and nothing else."""
+"""`make clean` removes what the quickstarts and the generated world's configurations write, and nothing else."""
 
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.docs.documents import ROOT
+from tests.docs.documents import ROOT, commands_of
 
 WORLD_RUNS = sorted((ROOT / "configs/train").glob("*_world.yaml"))
 WORLD_COMMANDS = sorted((ROOT / "configs/infer").glob("*_world.yaml"))
-KEPT = ["data/feedback/words-hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa", "data/hotpotqa", ".venv"]  # fmt: skip
+SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa")
+KEPT = ["data/feedback/words-hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa", "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
 
 
-def written() -> list[str]:
-    """What the configurations of the world write, and what an interrupted command leaves."""
+def written(place: Path) -> list[str]:
+    """What the quickstarts and the configurations of the world write, and what an interrupted command leaves."""
     runs = [f"checkpoints/{yaml.safe_load(each.read_text())['name']}" for each in WORLD_RUNS]
     outputs = [out for each in WORLD_COMMANDS if (out := yaml.safe_load(each.read_text()).get("out"))]
+    for system in SYSTEMS:
+        (place / system).mkdir(parents=True)
+        for command in commands_of("quickstart.sh", [system], place / system):
+            outputs += [value for option, value in pairwise(command) if option in ("--out", "--kept_in", "--study.fit")]
     return [*runs, *outputs, *(f"{out}.partial" for out in outputs)]
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
 def test_clean_removes_what_the_world_s_configurations_write(tmp_path: Path) -> None:
-    for name in [*written(), *KEPT]:
-        (tmp_path / name).mkdir(parents=True)
-    subprocess.run(["make", "-f", str(ROOT / "Makefile"), "clean"], cwd=tmp_path, check=True)
-    assert [name for name in written() if (tmp_path / name).exists()] == []
-    assert [name for name in KEPT if not (tmp_path / name).exists()] == []
+    made, place = written(tmp_path / "commands"), tmp_path / "project"
+    for name in [*made, *KEPT]:
+        (place / name).mkdir(parents=True, exist_ok=True)
+    subprocess.run(["make", "-f", str(ROOT / "Makefile"), "clean"], cwd=place, check=True)
+    assert [name for name in made if (place / name).exists()] == []
+    assert [name for name in KEPT if not (place / name).exists()] == []

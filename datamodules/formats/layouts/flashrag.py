@@ -1,10 +1,11 @@
-"""Layout of FlashRAG's questions (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`; no passages."""
+"""Layout of FlashRAG's questions (Jin et al., 2024): `id`, `question`, `golden_answers`, `metadata`; no passages but
+gold ones in the metadata."""
 
 from typing import get_args
 
 from common.documents import Kind
 from common.errors import DataError
-from common.records import GoldSegment, Question, clean
+from common.records import GoldSegment, Passage, Question, clean
 from datamodules.formats import row_fields as fields
 from datamodules.formats.row_fields import Row
 
@@ -15,8 +16,8 @@ KINDS = get_args(Kind)  # of gold segments
 
 
 def question(row: Row) -> Question:
-    """A question without passages; its kind is the `type` of the metadata, which may name `gold_segments` of documents too:
-
+    """A question; its kind is the `type` of the metadata, which may also hold what answers it: `gold_passages` of a corpus,
+    `{"title": "Tarn", "text": "A tarn is a mountain lake."}`, or `gold_segments` of documents,
     `{"document": "a.pdf", "evidence": "a sentence" or ["cell", "cell"], "kind": "text", "headings": ["2 Setup"], "page": 4}`,
     of which the first two are needed.
 
@@ -25,10 +26,16 @@ def question(row: Row) -> Question:
     """
     text = fields.filled_text(row, "question")
     metadata = fields.as_object(row.get("metadata") or {}, "field 'metadata'")
+    gold = fields.distinct_passages(
+        Passage.of(fields.optional_text(one, "title"), fields.filled_text(one, "text"))
+        for one in fields.optional_objects(metadata, "gold_passages")
+    )
     return Question(
         id=fields.id_or_hash(row, "id", text),
         text=text,
         answers=fields.answers(fields.optional_texts(row, "golden_answers")),
+        passages=gold,
+        support=tuple(passage.id for passage in gold),
         kind=fields.optional_text(metadata, "type"),
         gold_segments=tuple(_gold_segment(one) for one in fields.optional_objects(metadata, "gold_segments")),
     )

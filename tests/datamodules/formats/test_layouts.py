@@ -246,6 +246,15 @@ def test_flashrag_with_gold_segments(tmp_path: Path) -> None:
     )
 
 
+def test_flashrag_with_gold_passages(tmp_path: Path) -> None:
+    tarn, fell = Passage.of("Tarn", "A tarn is a mountain lake."), Passage.of("", "A fell is a hill.")
+    rows = [{"title": "Tarn", "text": "A  tarn is a mountain lake."}, {"text": "A fell is a hill."}]
+    read = one(tmp_path, "flashrag", FLASHRAG | {"metadata": {"gold_passages": [*rows, rows[0]]}})
+    assert (read.passages, read.support, read.gold) == ((tarn, fell), (tarn.id, fell.id), (tarn, fell))
+    with pytest.raises(DataError, match="line 1: field 'text' is missing"):
+        one(tmp_path, "flashrag", FLASHRAG | {"metadata": {"gold_passages": [{"title": "Tarn"}]}})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -256,10 +256,9 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
     [
         (["--documents", "nothing"], 66, ["nothing does not exist. Type --documents FOLDER"]),
         (["--documents", "manuals/a.md"], 2, ["is a file: --documents takes a folder", "--corpus manuals/a.md"]),
-        (["--documents", "manuals", "--corpus", "x.jsonl"], 2, ["neither --corpus nor --layout"]),
-        (["--documents", "manuals", "--layout", "jsonl"], 2, ["neither --corpus nor --layout"]),
-        (["--corpus", "x.jsonl", "--most_words", "100"], 2, ["An option of --documents was given with --corpus"]),
-        (["--corpus", "x.jsonl", "--strict"], 2, ["An option of --documents was given with --corpus"]),
+        (["--documents", "manuals", "--layout", "jsonl"], 2, ["--layout is the layout of a corpus, and no corpus was given"]),
+        (["--corpus", "x.jsonl", "--most_words", "100"], 2, ["An option of --documents was given with --corpus alone"]),
+        (["--corpus", "x.jsonl", "--strict"], 2, ["An option of --documents was given with --corpus alone"]),
         ([], 2, ["No corpus was given", "--documents FOLDER"]),
         (["--documents", "manuals", "--most_words", "0"], 2, ["most_words must be at least 1, got 0"]),
         (["--documents", "manuals", "--workers", "0"], 2, ["workers must be at least 1"]),
@@ -277,6 +276,24 @@ def test_wrong_options_are_one_line(tmp_path: Path, typed: list[str], code: int,
     write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": '{"title": "a", "text": "b"}\n'})
     refused(command(tmp_path, "infer.py", "index", "--kind", "bm25", "--out", "indexes/x", *typed), code, *parts)
     assert not (tmp_path / "indexes").exists()
+
+
+def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
+    """The corpus comes first; segments keep what is known of them; another corpus does not replace the index unasked."""
+    line = '{"title": "Tarn", "text": "A tarn is a mountain lake."}\n'
+    write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": line, "y.jsonl": line.replace("Tarn", "Fell")})
+    assert index(tmp_path).code == 0
+    alone = passages(tmp_path)
+    refused(index(tmp_path, "--corpus", "x.jsonl"), 2, "holds another index")
+    assert index(tmp_path, "--corpus", "x.jsonl", "--overwrite", "true").code == 0
+    both = passages(tmp_path)
+    assert (both[0]["title"], both[1:]) == ("Tarn", alone)
+    assert "up to date" in index(tmp_path, "--corpus", "x.jsonl").err
+    refused(index(tmp_path, "--corpus", "y.jsonl"), 2, "holds another index", "with")
+    write_files(tmp_path / "manuals", {"b.md": manual("Bora")})
+    assert index(tmp_path, "--corpus", "x.jsonl").code == 0
+    assert [each["title"] for each in passages(tmp_path)][: len(both)] == [each["title"] for each in both]
+    assert len(passages(tmp_path)) == 1 + 2 * len(alone)
 
 
 def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""Questions of every kind in one file: equal numbers, the same draw every time, whole gold, disjoint splits, existing files unchanged."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from common.errors import UserError
+from common.records import Question
+from datamodules.formats.reading import read_passages, read_questions
+from datamodules.world.mixed import SOURCES, mixed_questions
+from datamodules.world.world import WorldConfig
+from datamodules.world.writing import write_world
+from tests.datamodules.world.test_rephrasing import digest
+from tests.helpers.small_world import SMALL
+
+CONFIG = replace(SMALL, rephrased=300)
+COUNT = 12
+KINDS = {"single", "multi-hop", "noisy", "web-only", "manuals"}
+
+
+def library_row(split: str, number: int) -> dict:
+    gold = {"document": "a.pdf", "evidence": f"It weighs {number} kg."}
+    metadata = {"type": "table", "gold_segments": [gold]}
+    return {"id": f"{split}_library_{number}", "question": f"Weight {number} of {split}?", "golden_answers": [f"{number} kg"], "metadata": metadata}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small world with questions about manuals that nobody has typeset."""
+    out = tmp_path_factory.mktemp("world") / "out"
+    write_world(CONFIG, out)
+    for split in ("test", "validation"):
+        lines = [json.dumps(library_row(split, number)) for number in range(20)]
+        (out / f"library_{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return out
+
+
+@pytest.fixture(scope="module")
+def questions(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Question]]:
+    """As a reader of the layout has them."""
+    read = {}
+    for split, rows in mixed_questions(folder, COUNT, 3).items():
+        file = tmp_path_factory.mktemp("mixed") / f"mixed_{split}.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        read[split] = list(read_questions("flashrag", str(file)))
+    return read
+
+
+def test_equal_numbers_of_each_kind_in_a_random_order(questions: dict[str, list[Question]]) -> None:
+    for split, count in ("test", COUNT), ("validation", COUNT // 2):
+        kinds = [question.kind for question in questions[split]]
+        assert Counter(kinds) == dict.fromkeys(KINDS, count)
+        assert len(dict.fromkeys(kinds[:10])) > 2
+        assert len({question.id for question in questions[split]}) == len(kinds)
+
+
+def test_the_same_seed_draws_the_same_and_another_one_others(folder: Path) -> None:
+    assert mixed_questions(folder, COUNT, 3) == mixed_questions(folder, COUNT, 3)
+    assert mixed_questions(folder, COUNT, 3) != mixed_questions(folder, COUNT, 4)
+
+
+def test_questions_are_those_of_the_other_files_with_their_gold(
+    folder: Path, questions: dict[str, list[Question]]
+) -> None:
+    corpus = {p.id for p in read_passages("jsonl", [str(folder / "corpus.jsonl")])}
+    web = {p.id for p in read_passages("jsonl", [str(folder / "web_corpus.jsonl")])}
+    rows = mixed_questions(folder, COUNT, 3)
+    for split, asked in questions.items():
+        known = {
+            kind: {each.id: each for each in read_questions(layout, str(folder / name.format(split=split)))}
+            for kind, (layout, name) in SOURCES.items()
+        }
+        for question, row in zip(asked, rows[split], strict=True):
+            source = known[question.kind][row["metadata"]["source_id"]]
+            assert (question.text, question.answers) == (source.text, source.answers)
+            assert question.gold_segments == source.gold_segments
+            assert set(question.support) == set(source.support) == {each.id for each in question.passages}
+            assert set(question.support) <= (web if question.kind == "web-only" else corpus)
+            assert bool(question.support) != bool(question.gold_segments)
+            if question.kind in ("single", "multi-hop"):
+                assert (len(question.support) == 1) == (question.kind == "single")
+
+
+def test_the_splits_share_no_question(questions: dict[str, list[Question]]) -> None:
+    texts = [{question.text for question in asked} for asked in questions.values()]
+    assert not texts[0] & texts[1]
+
+
+def test_too_few_questions_of_a_kind_are_an_error(folder: Path) -> None:
+    with pytest.raises(UserError, match="only 20 test questions of the kind manuals, and 21 are needed"):
+        mixed_questions(folder, 21, 3)
+
+
+@pytest.mark.parametrize("change", [{"library": False}, {"library": True, "rephrased": 0}])
+def test_what_is_drawn_from_must_be_written(change: dict) -> None:
+    with pytest.raises(UserError, match="mixed needs the library and rephrased questions"):
+        WorldConfig(mixed=5, **change)
+
+
+@pytest.mark.slow
+def test_other_files_keep_their_bytes(folder: Path, tmp_path: Path) -> None:
+    record = write_world(replace(CONFIG, library=True, mixed=5), tmp_path / "out")
+    assert record["mixed_questions"] == {"test": dict.fromkeys(KINDS, 5), "validation": dict.fromkeys(KINDS, 2)}
+    kept = set(json.loads((folder / "world.json").read_text())["sha256"])
+    assert {name: digest(tmp_path / "out" / name) for name in kept} == {name: digest(folder / name) for name in kept}
+    more = {path.name for path in (tmp_path / "out").iterdir()} - kept - {"manuals"}
+    assert more == {"library", "world.json", *(f"{name}_{split}.jsonl" for name in ("library", "mixed") for split in ("test", "validation"))}  # fmt: skip
