@@ -148,3 +148,19 @@ def citation(passage: Passage) -> str:
     if "part" in about:
         cited += f" (part {about['part']} of {about.get('parts')})"
     return cited
+
+
+def tables_of(passage: Passage) -> list[str]:
+    """The ids of the tables that a segment is or a parent section holds; none for other passages."""
+    about = passage.metadata or {}
+    tables = about.get("tables")
+    if isinstance(tables, list):
+        return list(map(str, tables))
+    return [passage.id] if about.get("kind") == "table" else []
+
+
+def images_of(passage: Passage) -> list[str]:
+    """The image files that a segment or a parent section shows; none for other passages."""
+    about = passage.metadata or {}
+    images = about.get("images", [about.get("image")])
+    return [str(image) for image in images if image] if isinstance(images, list) else []

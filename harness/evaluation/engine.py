@@ -19,7 +19,7 @@ from harness.evaluation.serialization import digest, pack_answer, unpack_answer
 from harness.evaluation.study import NOT_ASKED, Findings, Settings, Study, word_of
 from harness.evaluation.tables import Table, not_measured
 from harness.interfaces import Strategy
-from harness.retrievers.corpora import indexes_of
+from harness.retrievers.corpora import passages_of
 from harness.runtime.provenance import configuration, hardware, models_of
 from harness.runtime.resumable import ResumableBatches
 
@@ -83,9 +83,9 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
 
 
 def indexed_passages(strategy: Strategy) -> int | None:
-    """Number of passages of the first index that a system searches; None if it searches none."""
-    indexes = indexes_of(getattr(strategy, "retriever", None))
-    return indexes[0].passages if indexes else None
+    """Number of passages that a system ranks, of the first index that it searches; None if it searches none."""
+    passages = passages_of(getattr(strategy, "retriever", None))
+    return None if passages is None else len(passages)
 
 
 def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:

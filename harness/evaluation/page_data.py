@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from common.answer_metrics import has_answer
-from common.documents import citation
+from common.documents import citation, images_of
 from common.gold_segments import is_relevant
 from common.records import Answer, GoldSegment, Passage, Question
 
@@ -100,7 +100,7 @@ class _Passages:
         for id_, (_, passage) in self.found.items():
             origin = {"source": passage.source} if passage.source else {}
             cited = citation(passage)
-            about = {"document": cited, "image": (passage.metadata or {}).get("image")} if cited else passage.labels
+            about = {"document": cited, "image": ", ".join(images_of(passage))} if cited else passage.labels
             yield passage.title, passage.text, _words({"id": id_, **about, **origin}, {})
 
 

@@ -6,7 +6,7 @@ import json
 import mmap
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,7 +104,7 @@ def write_passages(folder: Path, passages: Iterable[Passage]) -> Corpus:
     return Corpus(len(seen), digest.hexdigest(), labels.hexdigest() if labelled else None, other_ids)
 
 
-class PassageStore:
+class PassageStore(Sequence[Passage]):
     """Passages of a folder, read by position.
 
     In an index of documents the metadata name the file of an image segment's image by its path in the index folder.
@@ -133,7 +133,7 @@ class PassageStore:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def __getitem__(self, position: int) -> Passage:
+    def __getitem__(self, position: int) -> Passage:  # type: ignore[override]  # no slices
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} of {len(self)} passages")
         row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])

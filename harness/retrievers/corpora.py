@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from common.errors import ArtifactError
-from common.records import Question
+from common.records import Passage, Question
 from harness.indexing.index_folder import Index
 from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
@@ -14,6 +14,16 @@ def indexes_of(*retrievers: Retriever | None) -> list[Index]:
     """The indexes that retrievers search, directly or through the retrievers that they combine; none for other retrievers."""
     found = (getattr(each, "index", None) for retriever in retrievers for each in inner(retriever))
     return [index for index in found if isinstance(index, Index)]
+
+
+def passages_of(*retrievers: Retriever | None) -> Sequence[Passage] | None:
+    """What the first index holds as retrievers return it: its passages, or the parent sections of segments; None without an index."""
+    for each in (each for retriever in retrievers for each in inner(retriever)):
+        if isinstance(passages := getattr(each, "passages", None), Sequence):
+            return passages
+        if isinstance(index := getattr(each, "index", None), Index):
+            return PassageStore(index.folder)
+    return None
 
 
 def index_records(retrievers: Mapping[str, Retriever]) -> dict[str, list[dict[str, object]]]:

@@ -5,7 +5,7 @@
 with s_v the cosine or inner product of query and passage, s_r the BM25 score, both scaled to [0, 1] over the candidates of the query
 (`scaling`), and |C| the number of the query's critical keywords in d.
 
-Shape legend: Q queries, N passages of the index, C candidates.
+Shape legend: Q queries, N passages of the index, C candidates, P parent sections, F parents with a candidate, K found.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import Scaling
 from harness.retrievers.keywords import KeywordRetriever
+from harness.retrievers.parent_sections import ParentSections
 from harness.retrievers.route_weights import read_weights, weights_of_collection
 from harness.runtime.memory_needs import Memory
 
@@ -52,8 +53,27 @@ def _min_max(scores_C: Scores) -> Scores:
     return (scores_C - low) / (high - low) if high > low else np.zeros_like(scores_C)
 
 
+def best_of_parents(
+    scores_C: Scores, places_C: NDArray[np.int64], starts_P: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Scores]:
+    """The parents of the candidates, (F,) in order, and the score of the best candidate of each, (F,).
+
+    Args:
+        scores_C: Of the candidates.
+        places_C: Their positions in the index.
+        starts_P: Position at which each parent begins, ascending from 0.
+    """
+    best_P = np.full(len(starts_P), -np.inf)
+    np.maximum.at(best_P, np.searchsorted(starts_P, places_C, side="right") - 1, scores_C)
+    found_F = np.flatnonzero(best_P > -np.inf)
+    return found_F, best_P[found_F]
+
+
 class MultiRouteRetriever:
     """Retrieves by three routes over indexes of the same corpus (HiQA, Eq. 2).
+
+    Segments of documents are scored, and the parent section of the best one is returned (`parent_sections`): a small segment with its path is
+    found precisely, a section is worth reading.
 
     Args:
         dense: The vectors' route.
@@ -61,8 +81,9 @@ class MultiRouteRetriever:
         keywords: The keywords' route; None: without it.
         alpha: Weight of the vectors against BM25, 0 to 1; None: from `weights`, or by the collection's structure (`route_weights`).
         beta: Weight of the keywords, at least 0; None: from `weights`, or by the number of documents and their pages (`route_weights`).
-        candidates: Best passages of each route that are candidates; None: all of the index.
+        candidates: Best segments of each route that are candidates; None: all of the index.
         scaling: `min_max` over a query's candidates, or `raw`.
+        section_words: Most words of a parent section; 0: the segments themselves are returned.
         weights: File with `alpha` and `beta` that the study chose on validation questions (`--study.tune`).
 
     Raises:
@@ -80,26 +101,32 @@ class MultiRouteRetriever:
         beta: float | None = None,
         candidates: int | None = None,
         scaling: Scaling = "min_max",
+        section_words: int = 300,
         weights: Path | None = None,
     ) -> None:
-        self.check_options(alpha, beta, candidates, scaling)
+        self.check_options(alpha, beta, candidates, scaling, section_words)
         self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
         check_same_corpus(self.retrievers)
         self.dense, self.words, self.keywords = dense, words, keywords
-        self.index, self.candidates, self.scaling = dense.index, candidates, scaling
-        self._passages = PassageStore(self.index.folder)
+        self.index, self.candidates, self.scaling, self.section_words = dense.index, candidates, scaling, section_words
+        segments = PassageStore(self.index.folder)
+        self.passages: Sequence[Passage] = ParentSections(segments, section_words) if section_words else segments
+        starts = self.passages.starts if isinstance(self.passages, ParentSections) else range(len(segments))
+        self.starts_P = np.fromiter(starts, dtype=np.int64)
         known = (0.0, 0.0)
         if alpha is None or beta is None:
-            known = weights_of_collection(self._passages) if weights is None else read_weights(Path(weights))
+            known = weights_of_collection(segments) if weights is None else read_weights(Path(weights))
         self.alpha = known[0] if alpha is None else alpha
         self.beta = known[1] if beta is None else beta
         self.facts = [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {scaling}."]
 
     @staticmethod
-    def check_options(alpha: float | None, beta: float | None, candidates: int | None, scaling: str) -> None:
+    def check_options(
+        alpha: float | None, beta: float | None, candidates: int | None, scaling: str, section_words: int
+    ) -> None:
         """Raise UserError if a value is out of range."""
         check_share(alpha=alpha)
-        check_at_least(0, beta=beta)
+        check_at_least(0, beta=beta, section_words=section_words)
         check_at_least(1, candidates=candidates)
         check_choice(get_args(Scaling), scaling=scaling)
 
@@ -109,7 +136,7 @@ class MultiRouteRetriever:
         return Memory()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query, best first; ties in the order of the corpus.
+        """The k best parent sections of each query, best first; ties in the order of the corpus.
 
         Raises:
             UserError: If k is below 1.
@@ -135,13 +162,14 @@ class MultiRouteRetriever:
         places_C = self._candidates(routes)
         vector_C, words_C, keywords_C = (scores_N[places_C] for scores_N in routes)
         scores_C = combined(vector_C, words_C, keywords_C, self.alpha, self.beta, self.scaling)
-        order = np.lexsort((places_C, -scores_C))[:k]
-        for place in places_C[order].tolist():
+        found_F, scores_F = best_of_parents(scores_C, places_C, self.starts_P)
+        order_K = np.lexsort((found_F, -scores_F))[:k]
+        for place in found_F[order_K].tolist():
             if place not in read:
-                read[place] = self._passages[place]
+                read[place] = self.passages[place]
         return [
             Ranked(read[place], score)
-            for place, score in zip(places_C[order].tolist(), scores_C[order].tolist(), strict=True)
+            for place, score in zip(found_F[order_K].tolist(), scores_F[order_K].tolist(), strict=True)
         ]
 
     def _candidates(self, routes: Sequence[Scores]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from common.documents import citation
+from common.documents import citation, images_of
 from common.records import Passage
 from common.words import first_characters
 
@@ -42,8 +42,7 @@ def passage_lines(
         else:
             yield from (part for line in lines for part in wrapped(line, width, indent))
     if cited:
-        if about.get("image"):
-            yield indent + printable(f"Image: {about['image']}")
+        yield from (indent + printable(f"Image: {image}") for image in images_of(passage))
     elif about:
         metadata = first_characters(json.dumps(about, ensure_ascii=False), _METADATA_CHARACTERS)
         yield from wrapped(metadata, width, indent)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from common.checks import check_at_least
+from common.documents import images_of, tables_of
 from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import words_of
 from harness.interfaces import Reader, Retriever
@@ -102,7 +103,6 @@ def _count(text: str) -> int:
 
 def _returned(hits: Sequence[Ranked]) -> dict[str, object]:
     """The tables and images among the evidence."""
-    about = [(hit.passage.id, hit.passage.metadata or {}) for hit in hits]
-    tables = [id_ for id_, metadata in about if metadata.get("kind") == "table"]
-    images = list(dict.fromkeys(str(metadata["image"]) for _, metadata in about if metadata.get("image")))
+    tables = [id_ for hit in hits for id_ in tables_of(hit.passage)]
+    images = list(dict.fromkeys(file for hit in hits for file in images_of(hit.passage)))
     return {name: value for name, value in (("tables", tables), ("images", images)) if value}

@@ -15,9 +15,8 @@ from common.progress import track
 from common.records import Passage, Question
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.retrieval_scores import gold_places, retrieval_scores
-from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
-from harness.retrievers.corpora import indexes_of
+from harness.retrievers.corpora import passages_of
 from harness.strategies.hiqa import fitting, shown_words
 
 QUESTIONS_AT_ONCE = 16  # their rankings of the whole index are held in memory
@@ -48,9 +47,9 @@ def document_of(passage: Passage) -> str:
 
 
 def segments_by_document(retriever: Retriever) -> dict[str, int]:
-    """Number of segments of each document of the retriever's index."""
+    """Number of passages of each document that the retriever ranks."""
     counts: dict[str, int] = {}
-    for passage in PassageStore(indexes_of(retriever)[0].folder):
+    for passage in passages_of(retriever) or ():
         name = document_of(passage)
         counts[name] = counts.get(name, 0) + 1
     return counts

@@ -1,6 +1,6 @@
 """Chooses the weights of multi-route retrieval (HiQA, Eq. 2) on questions with gold segments, by the Log-Rank Index.
 
-Shape legend: N passages of the index, Q questions, A values of alpha, B values of beta.
+Shape legend: P parent sections of the index (or its passages), Q questions, A values of alpha, B values of beta.
 """
 
 from collections.abc import Sequence
@@ -14,20 +14,19 @@ from common.records import Question
 from harness.evaluation.hiqa.ranking import document_of
 from harness.evaluation.log_rank import log_rank_index
 from harness.evaluation.tables import Cell, Cells, Table
-from harness.indexing.passage_store import PassageStore
 from harness.retrievers.multi_route import MultiRouteRetriever, Scores, combined
 
 ALPHAS = tuple(round(0.1 * n, 1) for n in range(11))
 BETAS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
-def rank_of(scores_N: Scores, positions: NDArray[np.int64]) -> int | None:
+def rank_of(scores_P: Scores, positions: NDArray[np.int64]) -> int | None:
     """The rank, from 1, of the first of some passages; ties in the order of the corpus.  None without positions."""
     if not len(positions):
         return None
-    best = positions[np.lexsort((positions, -scores_N[positions]))[0]]
-    equal = np.flatnonzero(scores_N == scores_N[best])
-    return int((scores_N > scores_N[best]).sum() + (equal < best).sum()) + 1
+    best = positions[np.lexsort((positions, -scores_P[positions]))[0]]
+    equal = np.flatnonzero(scores_P == scores_P[best])
+    return int((scores_P > scores_P[best]).sum() + (equal < best).sum()) + 1
 
 
 def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: float) -> NDArray[np.float64]:
@@ -39,7 +38,7 @@ def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: f
         gamma: Of the Log-Rank Index.
     """
     of_document: dict[str, list[int]] = {}
-    passages = list(PassageStore(retriever.index.folder))
+    passages = list(retriever.passages)
     for position, passage in enumerate(passages):
         of_document.setdefault(document_of(passage), []).append(position)
     values_ABQ = np.empty((len(ALPHAS), len(BETAS), len(questions)))
@@ -51,8 +50,8 @@ def grid(retriever: MultiRouteRetriever, questions: Sequence[Question], gamma: f
         ]
         for a, alpha in enumerate(ALPHAS):
             for b, beta in enumerate(BETAS):
-                scores_N = combined(*routes, alpha, beta, retriever.scaling)
-                ranks = [rank_of(scores_N, positions) for positions in relevant]
+                scores_P = np.maximum.reduceat(combined(*routes, alpha, beta, retriever.scaling), retriever.starts_P)
+                ranks = [rank_of(scores_P, positions) for positions in relevant]
                 values_ABQ[a, b, place] = log_rank_index(ranks, len(passages), gamma)
     return values_ABQ
 

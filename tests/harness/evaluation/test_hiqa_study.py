@@ -72,7 +72,7 @@ def test_rows_tables_and_differences(strategy: HiQa, folders: dict[str, Path], t
     study = Study({"no metadata": folders["none"]}, k=1, documents=[2, 4, 6, 99], budgets=())
     findings = study.measure(strategy, QUESTIONS, SETTINGS)
     ranking, differences, *others = findings.tables
-    assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "no metadata"]
+    assert list(ranking.rows) == [OWN, "vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"]
     ours = dict(zip(ranking.columns, ranking.rows[OWN], strict=True))
     assert {column: cell.value for column, cell in ours.items() if cell} == {
         "hit@1 %": 100, "recall@1 %": 100, "MRR %": 100, "Log-Rank %": 100
@@ -175,8 +175,8 @@ def test_every_row_is_read(strategy: HiQa, folders: dict[str, Path], tmp_path: P
     assert findings.answers is not None
     assert findings.answers[3] is None  # no gold segment: left to the evaluation
     assert [each.text for each in findings.answers if each] == [each.answers[0] for each in weights]
-    assert set(findings.variants) == {"vectors only", "BM25 only", "without keywords", "no metadata"}
-    assert [len(answers) for answers in findings.variants.values()] == [7] * 4
+    assert set(findings.variants) == {"vectors only", "BM25 only", "without keywords", "segments alone", "no metadata"}
+    assert [len(answers) for answers in findings.variants.values()] == [7] * 5
     alone = system.answer(weights)
     assert [each.evidence for each in findings.answers if each] == [each.evidence for each in alone]
 

@@ -1,0 +1,159 @@
+"""Parent sections: neighbouring segments of a document that are found by the best of them and read together.
+
+A small segment with its whole path is found precisely, but says little; what is read is the section around it.  Only segments under one chapter are
+joined, so that a parent section keeps at least one heading.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from common.documents import PATH_SEPARATOR
+from common.records import Passage
+from harness.documents.splitting import word_count
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a segment stands; `document` is empty for a passage that is no segment of a document."""
+
+    document: str
+    headings: tuple[str, ...]
+    words: int
+
+
+class ParentSections(Sequence[Passage]):
+    """The parent sections of the passages of an index, in its order.
+
+    A passage that is no segment of a document, or stands before all headings, is its own parent.
+
+    Args:
+        passages: Of the index, by position; segments of a document stand together, in reading order.
+        most_words: Sections are joined while they have at most so many words together; the segments of a longer section likewise.
+    """
+
+    def __init__(self, passages: Sequence[Passage], most_words: int) -> None:
+        self._passages = passages
+        self.starts: list[int] = []  # (P,) position of each parent's first segment
+        start = 0
+        for size in sizes([_place(passage) for passage in passages], most_words):
+            self.starts.append(start)
+            start += size
+        self._ends = [*self.starts[1:], len(passages)]
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, place: int) -> Passage:  # type: ignore[override]  # no slices
+        return as_one([self._passages[position] for position in range(self.starts[place], self._ends[place])])
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (self[place] for place in range(len(self)))
+
+
+def sizes(places: Sequence[_Place], most_words: int) -> Iterator[int]:
+    """Numbers of neighbours that make up the parents, one after the other."""
+    held: list[_Place] = []
+    for _, group in groupby(places, key=lambda place: (place.document, place.headings)):
+        for part in _parts(list(group), most_words):
+            if held and not _fit(held, part, most_words):
+                yield len(held)
+                held = []
+            held += part
+    if held:
+        yield len(held)
+
+
+def as_one(segments: Sequence[Passage]) -> Passage:
+    """Segments as one passage: their texts, below headings where these change; what a table or an image repeats of the text is left out.
+
+    Its metadata say where it stands, and name the ids of its tables (`tables`) and the files of its images (`images`).
+
+    Args:
+        segments: Of one parent.
+    """
+    if len(segments) == 1:
+        return segments[0]
+    about = [segment.metadata or {} for segment in segments]
+    paths = [_headings(each) for each in about]
+    common = _common(paths)
+    lines: list[str] = []
+    for place, (segment, path) in enumerate(zip(segments, paths, strict=True)):
+        inner = path[len(common) :]
+        if inner and (place == 0 or path != paths[place - 1]):
+            lines.append(PATH_SEPARATOR.join(inner))
+        known = set(lines) if about[place].get("kind") != "text" else set()
+        lines += [line for line in segment.text.split("\n") if line not in known]
+    titles = [tuple(segment.title.split(PATH_SEPARATOR)) for segment in segments]  # what of the path is indexed
+    return Passage(
+        hashlib.sha256("\0".join(segment.id for segment in segments).encode()).hexdigest()[:16],
+        "\n".join(lines),
+        PATH_SEPARATOR.join(_common(titles)),
+        segments[0].source,
+        metadata=_metadata(segments, about, common),
+    )
+
+
+def _metadata(
+    segments: Sequence[Passage], about: Sequence[dict[str, object]], common: Sequence[str]
+) -> dict[str, object]:
+    kept = {name: value for name, value in about[0].items() if name in ("document", "document_title", "copies")}
+    pages = [page for each in about for page in (each.get("page"), each.get("last_page")) if isinstance(page, int)]
+    found = {
+        "page": min(pages, default=None),
+        "last_page": max(pages, default=None),
+        "tables": [segment.id for segment, each in zip(segments, about, strict=True) if each.get("kind") == "table"],
+        "images": list(dict.fromkeys(str(each["image"]) for each in about if each.get("image"))),
+    }
+    return {**kept, "headings": list(common), "kind": "text", **{name: value for name, value in found.items() if value}}
+
+
+def _place(passage: Passage) -> _Place:
+    about = passage.metadata or {}
+    document = about.get("document")
+    if not isinstance(document, str):
+        return _Place("", (), 0)
+    return _Place(document, _headings(about), word_count(passage.text))
+
+
+def _headings(about: dict[str, object]) -> tuple[str, ...]:
+    headings = about.get("headings")
+    return tuple(map(str, headings)) if isinstance(headings, list) else ()
+
+
+def _parts(section: list[_Place], most_words: int) -> Iterator[list[_Place]]:
+    """The segments of a section, in as many parts as its length needs; one each without a heading."""
+    if not section[0].headings:
+        yield from ([place] for place in section)
+        return
+    part: list[_Place] = []
+    for place in section:
+        if part and _words(part) + place.words > most_words:
+            yield part
+            part = []
+        part.append(place)
+    yield part
+
+
+def _fit(held: Sequence[_Place], part: Sequence[_Place], most_words: int) -> bool:
+    """Whether a section is joined with those before it."""
+    first, last = held[0], part[0]
+    return (
+        bool(first.headings and last.headings)
+        and (first.document, first.headings[0]) == (last.document, last.headings[0])
+        and _words(held) + _words(part) <= most_words
+    )
+
+
+def _words(places: Iterable[_Place]) -> int:
+    return sum(place.words for place in places)
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The headings that all paths begin with."""
+    shared = paths[0]
+    for path in paths[1:]:
+        length = next((n for n, (one, other) in enumerate(zip(shared, path, strict=False)) if one != other), None)
+        shared = shared[: min(len(shared), len(path)) if length is None else length]
+    return shared
