@@ -24,7 +24,9 @@ SERVING = (
     "datamodules.formats", "datamodules.formats.layouts",
     "harness",  # its interfaces
     "harness.runtime", "harness.llm", "harness.web",
-    "harness.indexing", "harness.documents.pdf", "harness.documents",
+    "harness.indexing",
+    "harness.documents", "harness.documents.pdf", "harness.documents.segments", "harness.documents.reading",
+    "harness.documents.llm", "harness.documents.folder",
     "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
     "harness.synthesis", "harness.feedback",

@@ -18,8 +18,8 @@ from benchmarks.documents.library_truth import library_truth
 from common.gold_segments import is_relevant
 from common.records import Passage, Question
 from datamodules.formats.reading import read_questions
-from harness.documents.augmentation import Cascade, passages, segments
-from harness.documents.chunking import fixed_chunks
+from harness.documents.segments.augmentation import Cascade, passages, segments
+from harness.documents.segments.chunking import fixed_chunks
 from harness.evaluation.tables import markdown_table
 from harness.indexing.passage_store import indexed_text
 from harness.indexing.sentence_encoder import SentenceEncoder

@@ -11,10 +11,10 @@ from benchmarks.documents.engines import ENGINES
 from common.documents import Document, Heading
 from common.errors import UserError
 from common.files import create_parents, write_json, write_text
-from harness.documents.formatters import formatter_for
-from harness.documents.markdown_reading import parse_markdown
 from harness.documents.markdown_writing import to_markdown
 from harness.documents.normal_form import title_of
+from harness.documents.reading.formatters import formatter_for
+from harness.documents.reading.markdown_reading import parse_markdown
 
 OURS = {"ours": True, "ours-without-bookmarks": False}  # whether a PDF's bookmarks are used
 _MOST_SECONDS = 900  # for one document

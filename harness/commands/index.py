@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Literal
 from common.checks import Precision, check_at_least
 from common.errors import UserError
 from common.records import Passage
-from harness.documents.augmentation import MOST_WORDS, Cascade
-from harness.documents.options import MEBIBYTES, OVERLAP_WORDS, SECONDS, Cutting, Engine, Limits, Reading
+from harness.documents.folder.options import MEBIBYTES, OVERLAP_WORDS, SECONDS, Cutting, Engine, Limits, Reading
+from harness.documents.segments.augmentation import MOST_WORDS, Cascade
 from harness.indexing.index_folder import INDEX
 from harness.interfaces import LanguageModel
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
-    from harness.documents.folder_reading import Pass
+    from harness.documents.folder.corpus import Pass
 
 
 def index(
@@ -118,7 +118,7 @@ def index(
 
         passages = read_passages(layout or "jsonl", corpora, repeated=True)
     if documents is not None:
-        from harness.documents.folder_reading import DocumentFolder
+        from harness.documents.folder.corpus import DocumentFolder
 
         kept_in = kept_in or out.parent / f"{documents.resolve().name}.documents"
         for name, folder in (("--out", out), ("--kept_in", kept_in)):
@@ -181,11 +181,11 @@ def _passes(llm: LanguageModel | None, captioner: str | None, device: str) -> "l
     """What changes the documents that were read."""
     passes: list[Pass] = []
     if llm is not None:
-        from harness.documents.llm_pass import LlmPass
+        from harness.documents.folder.llm_pass import LlmPass
 
         passes.append(LlmPass(llm))
     if captioner is not None:
-        from harness.documents.captioning import ImageCaptioner
+        from harness.documents.folder.captioning import ImageCaptioner
         from harness.runtime.distributed import local_device
 
         passes.append(ImageCaptioner(captioner, str(local_device(device))))

@@ -11,7 +11,7 @@ from itertools import groupby
 
 from common.documents import PATH_SEPARATOR
 from common.records import Passage
-from harness.documents.splitting import word_count
+from harness.documents.segments.splitting import word_count
 
 
 @dataclass(frozen=True, slots=True)

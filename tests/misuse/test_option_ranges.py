@@ -21,7 +21,7 @@ from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
 from harness.choice.estimator import EstimatedRelevance
-from harness.documents.llm_formatter import LlmFormatter
+from harness.documents.llm.formatter import LlmFormatter
 from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
 from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from common.errors import UserError
-from harness.documents import document_reading
-from harness.documents.folder_reading import DocumentFolder
-from harness.documents.options import Limits
+from harness.documents.folder import document_reader
+from harness.documents.folder.corpus import DocumentFolder
+from harness.documents.folder.options import Limits
 from tests.helpers.commands import command, refused
 from tests.helpers.document_folders import ASK, index, manual, passages, report, write_files
 
@@ -212,9 +212,9 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
     """It changes between the moment at which it is looked up and the one at which it is read; once, or again and again."""
     write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "log.md": "Line 0.\n"})
     changes = 0
-    original = document_reading.DocumentReader._ask
+    original = document_reader.DocumentReader._ask
 
-    async def changing(self: document_reading.DocumentReader, asked: dict) -> dict:
+    async def changing(self: document_reader.DocumentReader, asked: dict) -> dict:
         nonlocal changes
         if asked["name"] == "log.md" and changes < times:
             changes += 1
@@ -222,7 +222,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytes
                 file.write(f"\nLine {changes}.\n")
         return await original(self, asked)
 
-    monkeypatch.setattr(document_reading.DocumentReader, "_ask", changing)
+    monkeypatch.setattr(document_reader.DocumentReader, "_ask", changing)
     found = [p.text for p in DocumentFolder(tmp_path / "manuals", tmp_path / "kept").passages()]
     rows = report(tmp_path, "kept")
     if times == 1:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from common.documents import Document, Heading, Paragraph, Table
 from common.records import GoldSegment, Passage, Question
-from harness.documents.augmentation import passages, segments
+from harness.documents.segments.augmentation import passages, segments
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
 from harness.evaluation.hiqa.projection import principal_components, tsne

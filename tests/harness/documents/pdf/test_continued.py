@@ -11,7 +11,7 @@ from common.documents import Image, Table
 from harness.documents.pdf.continued import join_continued, without_repeated
 from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.page import Box
-from harness.documents.pdf_reading import PdfFormatter
+from harness.documents.reading.pdf_reading import PdfFormatter
 from tests.helpers.hand_made_pages import story_pdf
 
 HEAD = ("Part", "Price")

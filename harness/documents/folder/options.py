@@ -1,0 +1,136 @@
+"""How documents are read and cut into segments: the options that matter."""
+
+import hashlib
+import importlib.metadata
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from common.checks import check_above, check_at_least, check_choice
+from common.errors import UserError
+from harness.documents.segments.augmentation import MOST_WORDS, Cascade
+
+Engine = Literal["auto", "docling"]
+Model = Literal["llm", "captioner"]  # that changes what was read; the field of `Reading` that holds its recipe
+SECONDS, MEBIBYTES = (
+    600.0,
+    2048,
+)  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
+OVERLAP_WORDS = 40  # of chunks
+_PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
+_LEAST_MEBIBYTES = 256  # the process itself takes about 100
+_MOST_WORKERS = 8
+_MOST_SECONDS, _MOST_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How documents are read.
+
+    Args:
+        engine: `auto` (this project's formatters) or `docling`.
+        outline: Whether the outline (bookmarks) of a PDF file is used to find its headings.
+        llm: The language model and the prompt that convert what was read, if any do.
+        captioner: The model that describes images, if any does.
+    """
+
+    engine: Engine = "auto"
+    outline: bool = True
+    llm: dict[str, Any] | None = None
+    captioner: dict[str, Any] | None = None
+
+    def by(self, name: "Model", recipe: dict[str, Any]) -> "Reading":
+        """This reading, changed by a model."""
+        return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
+
+    def check_options(self) -> None:
+        """Raise UserError if a value is not possible."""
+        check_choice(get_args(Engine), engine=self.engine)
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The options, for an index's recipe."""
+        models = {"llm": self.llm, "captioner": self.captioner}
+        return {"engine": self.engine, "outline": self.outline, **{name: made for name, made in models.items() if made}}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what reads: with others documents are read again."""
+        code = hashlib.sha256()
+        for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
+            code.update(file.read_bytes())
+        packages = (*_PACKAGES, *(["docling"] if self.engine == "docling" else ()))
+        return {"code": code.hexdigest()[:16], **{name: _version(name) for name in packages}}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading documents may take.
+
+    Args:
+        seconds: CPU time that one document may take.
+        mebibytes: Memory that it may take; a larger file is not read.
+        workers: Processes that read at the same time; None: one for each processor, at most 8.
+    """
+
+    seconds: float = SECONDS
+    mebibytes: int = MEBIBYTES
+    workers: int | None = None
+
+    def check_options(self) -> None:
+        """Raise UserError if a value is out of range."""
+        check_above(0, document_seconds=self.seconds)
+        if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
+            raise UserError(
+                f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, got {self.seconds:g} "
+                f"and {self.mebibytes}."
+            )
+        check_at_least(_LEAST_MEBIBYTES, document_mebibytes=self.mebibytes)
+        check_at_least(1, workers=self.workers)
+
+    @property
+    def processes(self) -> int:
+        """Number of processes."""
+        return self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How a document is cut into segments (HiQA), or into chunks of a fixed size (its baseline).
+
+    Args:
+        most_words: A longer segment is split.
+        least_words: Shorter sections under one heading become one segment; 0: none do.
+        cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
+        chunk_words: Length of chunks in words; None: segments.
+        chunk_overlap: Words that neighbouring chunks share.
+    """
+
+    most_words: int = MOST_WORDS
+    least_words: int = 0
+    cascade: Cascade = "path"
+    chunk_words: int | None = None
+    chunk_overlap: int = OVERLAP_WORDS
+
+    def check_options(self) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, most_words=self.most_words, chunk_words=self.chunk_words)
+        check_choice(get_args(Cascade), cascade=self.cascade)
+        check_at_least(0, chunk_overlap=self.chunk_overlap, least_words=self.least_words)
+        if self.chunk_words is not None and self.chunk_overlap >= self.chunk_words:
+            raise UserError(f"chunk_overlap must be below chunk_words {self.chunk_words}, got {self.chunk_overlap}.")
+
+    @property
+    def recipe(self) -> dict[str, Any]:
+        """The options that count, for an index's recipe."""
+        length = {"chunk_words": self.chunk_words, "chunk_overlap": self.chunk_overlap}
+        words = {"most_words": self.most_words, "least_words": self.least_words}
+        return {"cascade": self.cascade, **(length if self.chunk_words else words)}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "none"

@@ -1,0 +1,98 @@
+"""The process that reads documents and cuts them into segments (`harness.runtime.isolated_worker` says how it is asked).
+
+request:  the file, its content's SHA-256, its name, the folder and the file to write to (`harness.documents.folder.cache`), and
+          how to read and to cut it
+answer:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present, {"changed": true}
+          if it has other content, {"error": ...} if no document can be read
+
+python -m harness.documents.folder.worker SECONDS MEBIBYTES
+"""
+
+import hashlib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from common.documents import Document, Heading, Image, Table
+from common.errors import DataError, UserError
+from common.files import write_text
+from common.records import Passage
+from harness.documents.fidelity import fidelity
+from harness.documents.folder.conversion import passages_of, read_document
+from harness.documents.folder.options import Cutting, Reading
+from harness.documents.markdown_writing import to_markdown
+from harness.documents.reading.file_types import file_type
+from harness.documents.reading.linked_images import LinkedImages
+from harness.documents.reading.raw_text import raw_text
+from harness.documents.segments.chunking import plain_text
+from harness.documents.stored_document import load_about, load_document, save_document
+from harness.indexing.passage_store import as_row
+from harness.runtime.isolated_worker import serve
+
+
+def convert(asked: dict[str, Any], _: bytes) -> dict[str, Any]:
+    """Read a document, unless it has been read before, and cut it into segments."""
+    folder, name = Path(asked["folder"]), asked["name"]
+    linked = LinkedImages(Path(asked["file"]), Path(asked["root"]))
+    try:
+        try:
+            if not linked.unchanged(load_about(folder)["linked"]):
+                raise ValueError("an image that the document links to has changed")
+            document = load_document(folder)
+        except (OSError, ValueError, KeyError, TypeError):  # not there yet, damaged or not up to date
+            reading = Reading(**asked["reading"]["options"])
+            if reading.llm is not None or reading.captioner is not None:
+                return {"why": "what a model made of it was lost again: run again"}
+            started = time.process_time()
+            data = Path(asked["file"]).read_bytes()
+            if hashlib.sha256(data).hexdigest() != asked["sha256"]:
+                return {"changed": True}
+            linked.digests.clear()
+            document = read_document(data, name, reading, linked)
+            about: dict[str, Any] = {"format": file_type(data, name), "bytes": len(data), "counts": _counts(document)}
+            about |= {"seconds": round(time.process_time() - started, 3)}
+            about |= {"reading": asked["reading"], "linked": linked.digests, **_shares(about["format"], data, document)}
+            for outdated in folder.glob("segments-*"):
+                outdated.unlink()
+            save_document(folder, document, to_markdown(document), about)
+        _save_segments(Path(asked["segments"]), passages_of(document, name, Cutting(**asked["cutting"])))
+    except DataError as error:
+        return {"always": True, "why": str(error).removeprefix(name).lstrip(": ")}
+    except UserError as error:
+        return {"error": str(error)}
+    except OSError as error:
+        return {"why": f"cannot be read: {error.strerror or error}"}
+    except MemoryError:
+        raise
+    except Exception as error:  # what a library makes of a hostile file
+        return {"why": f"cannot be read ({type(error).__name__}: {str(error)[:200]})"}
+    return {}
+
+
+def _shares(kind: str, data: bytes, document: Document) -> dict[str, float]:
+    """The shares of text that the reading of a PDF file lost, running headers among it, and invented."""
+    if kind != "pdf":
+        return {}
+    from harness.documents.reading.pdf_reading import MOST_PAGES
+
+    lost, invented = fidelity(raw_text(data, MOST_PAGES), plain_text(document)[0])
+    return {"lost": round(lost, 4), "invented": round(invented, 4)}
+
+
+def _counts(document: Document) -> dict[str, int]:
+    found = Counter(type(block) for block in document.blocks)
+    return {"headings": found[Heading], "tables": found[Table], "images": found[Image]}
+
+
+def _save_segments(file: Path, passages: Sequence[Passage]) -> None:
+    kinds = Counter(str((passage.metadata or {}).get("kind", "text")) for passage in passages)
+    rows = ({"segments": dict(sorted(kinds.items()))}, *map(as_row, passages))
+    write_text(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    serve(convert, float(sys.argv[1]), int(sys.argv[2]))
