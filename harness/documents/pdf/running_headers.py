@@ -16,6 +16,7 @@ _NEAR = 4  # pages between two of them
 _DENSITY = 0.35  # of the pages from the first to the last one that a repeated text stands on, at least
 _INNER_DENSITY = 0.7  # the same of a row further inwards, of left or right pages alone if it is only on these
 _LARGER = 1.15  # body sizes from which on numbers that count pages may be those of chapters
+_LEAST_LETTERS = 3  # of a section's name
 _MOST_OF_PLACE = 0.6  # of the rows at a place that run, for the others of the same size there to run too
 _NUMBER = re.compile(r"(?<![\w.])(\d{1,4}|[ivxlc]{1,7})(?![\w.]*\w)", re.IGNORECASE)
 
@@ -24,7 +25,7 @@ _Edge = tuple[int, bool]  # a page, and whether its top is meant
 
 
 def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
-    """Which pieces run: they stand near the edge of their page, and their text repeats or their number counts pages.
+    """Which pieces run: they stand near the edge of their page, and their text repeats, their number counts pages, or they name sections.
 
     Args:
         pieces: Pieces of lines of a document, in any order.
@@ -40,13 +41,16 @@ def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
         zone = _ZONE * heights[page]
         edges[page, True] = [row for row in rows if _baseline(pieces, row) < zone]
         edges[page, False] = [row for row in reversed(rows) if _baseline(pieces, row) > heights[page] - zone]
+    titles = _titles(pieces)
     found: set[int] = set()
     for depth in range(_LAYERS):
         outermost = {key: rows[0] for key, rows in edges.items() if rows}
         layer = {
             key
             for top in (True, False)
-            for key in _running_rows(pieces, {k: r for k, r in outermost.items() if k[1] is top}, body, depth > 0)
+            for key in _running_rows(
+                pieces, {k: r for k, r in outermost.items() if k[1] is top}, titles, body, depth > 0
+            )
         }
         if not layer:
             break
@@ -75,7 +79,37 @@ def _text(pieces: Sequence[Line], row: _Row) -> str:
     return " ".join(piece.text for piece in row_pieces)
 
 
-def _running_rows(pieces: Sequence[Line], rows: Mapping[_Edge, _Row], body: float, inner: bool) -> set[_Edge]:
+def _titles(pieces: Sequence[Line]) -> dict[str, tuple[float, bool]]:
+    """How texts are set where they are largest: their size, and whether they are bold."""
+    titles: dict[str, tuple[float, bool]] = {}
+    for piece in pieces:
+        key = _letters(piece.text)
+        if key:
+            titles[key] = max(titles.get(key, (0.0, False)), (piece.size, piece.bold))
+    return titles
+
+
+def _letters(text: str) -> str:
+    """A text without numbers; empty where few letters are left."""
+    key = _NUMBER.sub("", text.casefold()).strip(" .:-")
+    return key if sum(map(str.isalpha, key)) >= _LEAST_LETTERS else ""
+
+
+def _names_section(piece: Line, titles: Mapping[str, tuple[float, bool]], body: float) -> bool:
+    """Whether a piece repeats what is set as a heading elsewhere: larger, or in bold, unlike itself."""
+    size, bold = titles.get(_letters(piece.text), (0.0, False))
+    if piece.size > _LARGER * body or piece.bold:
+        return False
+    return size > _LARGER * piece.size or (bold and size >= piece.size)
+
+
+def _running_rows(
+    pieces: Sequence[Line],
+    rows: Mapping[_Edge, _Row],
+    titles: Mapping[str, tuple[float, bool]],
+    body: float,
+    inner: bool,
+) -> set[_Edge]:
     """Pages (and edges) whose outermost row runs."""
     places = {key: _baseline(pieces, row) for key, row in rows.items()}
     texts = {key: _text(pieces, row) for key, row in rows.items()}
@@ -95,17 +129,22 @@ def _running_rows(pieces: Sequence[Line], rows: Mapping[_Edge, _Row], body: floa
             found.update(_near(keys, places, least))
     for keys in counting.values():
         found.update(_near(keys, places, least))
+    if not inner:
+        naming = [key for key, row in rows.items() if any(_names_section(pieces[at], titles, body) for at in row)]
+        there, of_these = Counter(map(round, places.values())), Counter(round(places[key]) for key in naming)
+        naming = [key for key in naming if _usual(of_these, there, round(places[key]))]
+        found.update(_near(naming, places, least))
     sizes = {
         key: (round(places[key]), max(pieces[at].box.bottom - pieces[at].box.top for at in rows[key])) for key in rows
     }
     total, run = Counter(place for place, _ in sizes.values()), Counter(sizes[key][0] for key in found)
-    usual = {
-        (place, round(height))
-        for key in found
-        for place, height in [sizes[key]]
-        if run[place] >= _MOST_OF_PLACE * total[place]
-    }
+    usual = {(place, round(height)) for key in found for place, height in [sizes[key]] if _usual(run, total, place)}
     return found | {key for key, (place, height) in sizes.items() if (place, round(height)) in usual}
+
+
+def _usual(run: Counter[int], total: Counter[int], place: int) -> bool:
+    """Whether most of the rows at a place run."""
+    return run[place] >= _MOST_OF_PLACE * total[place]
 
 
 def _near(keys: Sequence[_Edge], places: Mapping[_Edge, float], least: int) -> set[_Edge]:

@@ -1,5 +1,7 @@
 """Running headers, footers and page numbers."""
 
+from typing import Any
+
 import pytest
 
 from harness.documents.pdf.lines import Line
@@ -45,6 +47,35 @@ def test_roman_numerals_count_too() -> None:
     pieces = pages(4)
     pieces += [line(numeral, 770, page=number) for number, numeral in enumerate(["iii", "iv", "v", "vi"], 1)]
     assert left_out(pieces) == ["iii", "iv", "v", "vi"]
+
+
+NAMES = ("Unpacking", "Setting up", "Care", "Facts and figures", "Parts and service")
+
+
+def sections(**header: Any) -> list[Line]:
+    """Pages with the name of their section at the top, where each section begins on its page."""
+    pieces = pages(5)
+    for number, name in enumerate(NAMES, 1):
+        pieces.append(line(name, 30, page=number, **header))
+        pieces.append(line(name, 300, size=14, page=number, bold=True))
+    return pieces
+
+
+def test_the_names_of_sections_in_small_print_at_the_top_of_their_pages() -> None:
+    assert left_out(sections(size=8)) == list(NAMES)
+
+
+def test_names_of_sections_that_now_and_then_begin_the_text_stay() -> None:
+    """Below a running header, or where most pages begin with other text."""
+    pieces = sections(size=8)
+    below = [*pieces, *(line("Pump Manual", 20, page=number) for number in range(1, 6))]
+    assert set(left_out(below)) == {"Pump Manual"}
+    more = [line(f"Another page of text, the {name}", 30, size=8, page=6 + at) for at, name in enumerate("abcdefgh")]
+    assert left_out([*pieces, *more]) == []
+
+
+def test_headings_that_name_others_again_stay() -> None:
+    assert left_out(sections(size=13, bold=True)) == []
 
 
 def test_text_in_the_middle_of_pages_stays() -> None:
