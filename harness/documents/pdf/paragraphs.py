@@ -16,7 +16,9 @@ _LOOKED_AT = 50  # last lines of a paragraph that say how wide it is
 _INDENT = 0.7  # font sizes
 _SAME_SIZE = 0.1
 _BLANK_LINE = 1.6  # leadings between lines of code with an empty one between them
-_END_OF_SENTENCE = re.compile(r"[.!?:;…][\"'\u201d\u2019\u00bb)\]]*\d{0,2}$")
+_END_OF_SENTENCE = re.compile(  # with the mark of a footnote, but not the decimals of a number
+    r"(?:[.!?:;…][\"'\u201d\u2019\u00bb)\]]*|(?<!\d)[.!?:;…][\"'\u201d\u2019\u00bb)\]]*\d{1,2})$"
+)
 
 
 @dataclass(slots=True)

@@ -97,6 +97,21 @@ def test_a_number_at_the_beginning_of_a_line_by_chance_is_no_item() -> None:
     ]
 
 
+def test_a_unit_below_the_decimals_of_its_number_is_no_item() -> None:
+    assert (
+        len(
+            texts(
+                [
+                    *prose(100, 3),
+                    line("and the power that is drawn in standby is always 7.4", 136),
+                    line("W. Any key ends standby.", 148),
+                ]
+            )
+        )
+        == 1
+    )
+
+
 def test_code_keeps_its_lines_and_indents() -> None:
     code = {"monospaced": True, "font": "Courier"}
     items = [
