@@ -17,7 +17,7 @@ DIAGRAM_REACH = 25.0  # points between parts of a diagram of straight lines
 LABEL_REACH = 5.0  # points between a drawing and what is written next to it
 SIDEWAYS_REACH = 15.0  # points, for what is written sideways
 LABEL_WORDS = 4  # in a label's line; a line of more words is running text
-ROUNDS = 2  # of taking in labels: numbers at an axis, then its name
+ROUNDS = 3  # of taking in labels: numbers at one axis, at the other one, then its name
 SMALLEST, SMALLEST_AREA = (
     24.0,
     500.0,
@@ -63,7 +63,8 @@ def figure_areas(page: Page, taken: Sequence[Box]) -> list[FigureArea]:
     if not (pictures or diagrams):
         return []
     words = [word for word in page.words if not any(words_in([word], box) for box in taken)]
-    pieces = [part for line in lines_of(words) for part in fragments(line, GUTTER)]
+    pieces = [part for line in lines_of(word for word in words if word.upright) for part in fragments(line, GUTTER)]
+    pieces += _sideways(words)
     areas = [box if box in bitmaps else _with_labels(box, pieces) for box in [*pictures, *diagrams]]
     certain = [box for box in areas[: len(pictures)] if _stands_alone(box, bitmaps, words)]
     areas = _with_parts(areas, pieces)
@@ -160,6 +161,23 @@ def _with_labels(box: Box, pieces: Sequence[Line]) -> Box:
             break
         box = grown
     return box
+
+
+def _sideways(words: Sequence[Word]) -> list[Line]:
+    """What is set sideways: words that follow each other in the file above each other, with no wide gap."""
+    runs: list[Line] = []
+    for word in words:
+        if word.upright:
+            continue
+        if runs:
+            last = runs[-1][-1].box
+            apart = max(word.box.top - last.bottom, last.top - word.box.bottom)
+            beside = min(word.box.right, last.right) <= max(word.box.left, last.left)
+            if not beside and apart <= GUTTER * word.size:
+                runs[-1].append(word)
+                continue
+        runs.append([word])
+    return runs
 
 
 def _is_label(piece: Line, label: Box, box: Box) -> bool:

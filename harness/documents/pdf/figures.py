@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from common.documents import Image
 from harness.documents.pdf.clusters import around
 from harness.documents.pdf.figure_areas import figure_areas
-from harness.documents.pdf.page import Box, Page
+from harness.documents.pdf.page import Box, Page, Word
 from harness.documents.pdf.pictures import Pictures
 from harness.documents.pdf.table_lines import cell_text
 from harness.documents.pdf.table_reader import words_in
@@ -36,8 +36,15 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
         picture = pictures.bitmap(area.box) if area.bitmap else pictures.rendered(area.box)
         if picture is None:
             continue
-        inside = words_in(page.words, area.box)
         caption = area.caption.text if area.caption else ""
         box = around([area.box, area.caption.box]) if area.caption else area.box
-        found.append((box, Image(picture.data, picture.suffix, caption, cell_text(inside), page.number)))
+        named = words_in(page.words, area.caption.box) if area.caption else []
+        written = [word for word in words_in(page.words, box) if word not in named]
+        found.append((box, Image(picture.data, picture.suffix, caption, _text(written), page.number)))
     return found
+
+
+def _text(words: Sequence[Word]) -> str:
+    """What is written in a figure: from the top, then what is set sideways, such as the name of an axis, in the order of the file."""
+    level = cell_text(word for word in words if word.upright)
+    return " ".join([level, *(word.text for word in words if not word.upright)]).strip()

@@ -208,6 +208,28 @@ def test_a_caption_may_be_a_picture_s_have_a_hyphen_or_stand_far_below(caption: 
     assert image.caption == caption
 
 
+def test_the_names_of_axes_are_read_whole_sideways_ones_last() -> None:
+    """The name below stands nearer to the caption than to the curve, the other one behind numbers at its axis."""
+
+    def plot(canvas: Any) -> None:
+        path = canvas.beginPath()
+        path.moveTo(80, 300)
+        for x in range(0, 200, 20):
+            path.curveTo(85 + x, 350, 95 + x, 350, 100 + x, 300 + x / 4)
+        canvas.drawPath(path)
+        canvas.setFont("Helvetica", 6)
+        for number in range(3):
+            canvas.drawRightString(78, 300 + 20 * number, str(number))
+        canvas.drawString(140, 284, "Air flow in litres each second")
+        canvas.rotate(90)
+        canvas.drawString(305, -60, "Pressure in bar")
+        canvas.rotate(-90)
+
+    (((_, image),),) = figures(both(plot, text((100, 272, "Figure 4: Pressure"))))
+    assert image.caption == "Figure 4: Pressure"
+    assert image.text == "2 1 0 Air flow in litres each second Pressure in bar"
+
+
 def test_what_is_written_between_a_figure_and_a_far_caption_parts_them() -> None:
     between = text((80, 256, "This line is about what the curve above shows"), (80, 243, "and this one as well"))
     (((_, image),),) = figures(both(curve, between, text((100, 230, "Figure 4: How it works"))))
