@@ -133,13 +133,15 @@ def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> fl
 def _columns(pieces: Sequence[Piece], band: _Band) -> int:
     """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
     widths, counts, filled, running = [], [], [], []
+    height = median(pieces[at].box.bottom - pieces[at].box.top for at in (*band.left, *band.right))
     for side in (band.left, band.right):
         boxes = [pieces[at].box for at in side]
         drawn = rows(boxes)
         if len(drawn) < _LEAST_ROWS:
             return 0
         width = max(box.right for box in boxes) - min(box.left for box in boxes)
-        if width < _LEAST_EMS * median(box.bottom - box.top for box in boxes):
+        # a side of tables and images has no lines of its own that say how high a row is
+        if width < _LEAST_EMS * min(height, median(box.bottom - box.top for box in boxes)):
             return 0
         widths.append(width)
         counts.append(len(drawn))

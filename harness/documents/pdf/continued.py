@@ -12,6 +12,7 @@ REPEATED = 3  # pages that show the same table or image if it is a running heade
 SAME_PLACE = 4.0  # points
 SAME_WORDS = 0.5  # of a table's different words that a running panel has too
 SAME_WIDTH = 6.0  # points that parts of a table differ by
+SAME_HEADER_WIDTH = 0.1  # of a part's width that one with the same header differs by
 BETWEEN = 3  # lines at most between parts of a table: page numbers, "continued on next page"
 
 _NUMBER = re.compile(r"^\D*?((?:[A-Z]\.?)?\d+(?:[.-]\d+)*|[IVXLC]+\b)")
@@ -47,7 +48,7 @@ def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Pl
 
 
 def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
-    """A document's contents with each table that goes on at the top of the next page as one, where it begins.
+    """A document's contents with each table that goes on at the top of the next page or column as one, where it begins.
 
     The header that the second part repeats is left out, and so is what says between the parts that the table goes on.
 
@@ -56,7 +57,7 @@ def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
     """
     joined: list[Line | Placed] = []
     last: int | None = None  # where the latest table is in `joined`
-    end = 0  # its last part's page
+    end: Placed | None = None  # its last part
     for item in items:
         if isinstance(item, Placed) and isinstance(item.content, Table):
             before = joined[last] if last is not None else None
@@ -64,9 +65,9 @@ def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
                 last is not None
                 and isinstance(before, Placed)
                 and isinstance(before.content, Table)
-                and item.page == end + 1
+                and end is not None
+                and _follows(end, item)
                 and len(joined) - last - 1 <= BETWEEN
-                and abs(_width(before) - _width(item)) <= SAME_WIDTH
                 and _continues(before.content, item.content)
             ):
                 joined[last] = replace(before, content=_one_table(before.content, item.content))
@@ -74,7 +75,7 @@ def join_continued(items: Iterable[Line | Placed]) -> list[Line | Placed]:
             else:
                 joined.append(item)
                 last = len(joined) - 1
-            end = item.page
+            end = item
         else:
             joined.append(item)
             if isinstance(item, Placed):
@@ -96,6 +97,22 @@ def _words(table: Table) -> set[str]:
 
 def _says_continued(item: Line | Placed) -> bool:
     return isinstance(item, Line) and _CONTINUED.search(item.text) is not None
+
+
+def _follows(part: Placed, item: Placed) -> bool:
+    """Whether a table may go on in another one by their places: on the next page, or under the same header higher in the next column.
+
+    Parts under one header may differ in width, as a rule may say how wide one is and its words how wide the other one is.
+    """
+    one, other = part.content, item.content
+    if not (isinstance(one, Table) and isinstance(other, Table)):
+        return False
+    same_header = one.rows[: one.header_rows] == other.rows[: one.header_rows]
+    apart = abs(_width(part) - _width(item))
+    if apart > SAME_WIDTH and not (same_header and apart <= SAME_HEADER_WIDTH * _width(part)):
+        return False
+    next_column = item.page == part.page and item.box.left >= part.box.right and item.box.top < part.box.top
+    return item.page == part.page + 1 or (next_column and same_header)
 
 
 def _continues(table: Table, part: Table) -> bool:

@@ -31,6 +31,14 @@ def test_three_columns() -> None:
     assert order(pieces) == list(range(24))
 
 
+def test_a_column_of_tables_and_images_is_read_after_the_text_beside_it() -> None:
+    """High boxes say nothing about how high a line is, and so about how narrow a column may be."""
+    heads = [Piece(Box(310, top, 440, top + 10)) for top in (100, 320)]
+    high = [Piece(Box(310, top, 520, bottom)) for top, bottom in ((114, 300), (334, 500), (510, 640))]
+    pieces = [*rows(*LEFT, 100, 45), heads[0], high[0], heads[1], *high[1:]]
+    assert order(pieces) == list(range(len(pieces)))
+
+
 def test_what_crosses_the_gutter_divides_the_columns() -> None:
     title, figure = Piece(Box(150, 50, 450, 70)), Piece(Box(100, 230, 500, 400))
     above, below = [*rows(*LEFT, 100, 10), *rows(*RIGHT, 100, 10)], [*rows(*LEFT, 410, 6), *rows(*RIGHT, 410, 6)]

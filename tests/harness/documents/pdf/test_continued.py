@@ -1,5 +1,6 @@
 """Tables that go on on the next page are one; what every page repeats is left out."""
 
+from dataclasses import replace
 from typing import Any
 
 from reportlab.lib import colors
@@ -52,6 +53,20 @@ def test_what_says_that_a_table_goes_on_is_left_out_and_the_same_number_continue
     joined = join_continued(items)
     assert [item.text for item in joined if isinstance(item, Line)] == ["A footnote", "The end"]
     assert len(tables(joined)) == 1
+
+
+def test_a_part_at_the_top_of_the_next_column_goes_on_under_the_same_header() -> None:
+    """The second part's rule makes it wider than the words of the first one."""
+    first = Placed(Table((HEAD, ("a", "1")), 1, "Table 2: Prices", 1), Box(50, 600, 280, 770), 1)
+    second = Placed(Table((HEAD, ("b", "2")), 1, "", 1), Box(305, 50, 545, 200), 1)
+    (table,) = tables(join_continued([first, second]))
+    assert table == Table((HEAD, ("a", "1"), ("b", "2")), 1, "Table 2: Prices", 1)
+    other_header = replace(second, content=Table((("b", "2"), ("c", "3")), 1, "", 1))
+    below = replace(second, box=Box(305, 650, 545, 770))
+    same_column = replace(second, box=Box(50, 50, 280, 200))
+    much_wider = replace(second, box=Box(305, 50, 580, 200))
+    for apart in (other_header, below, same_column, much_wider):
+        assert len(tables(join_continued([first, apart]))) == 2
 
 
 def test_other_tables_stay_apart() -> None:
