@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from common.documents import Image
 from harness.documents.pdf.clusters import around
-from harness.documents.pdf.figure_areas import figure_areas
+from harness.documents.pdf.figure_areas import PROSE_WORDS, FigureArea, figure_areas
 from harness.documents.pdf.page import Box, Page, Word
 from harness.documents.pdf.pictures import Pictures
-from harness.documents.pdf.table_lines import cell_text
+from harness.documents.pdf.table_lines import cell_text, fragments, lines_of
 from harness.documents.pdf.table_reader import words_in
 
 if TYPE_CHECKING:
@@ -38,10 +38,23 @@ def find_figures(opened: "PdfPage", page: Page, taken: Sequence[Box] = ()) -> li
             continue
         caption = area.caption.text if area.caption else ""
         box = around([area.box, area.caption.box]) if area.caption else area.box
-        named = words_in(page.words, area.caption.box) if area.caption else []
-        written = [word for word in words_in(page.words, box) if word not in named]
+        written = [*words_in(page.words, area.box), *_names_of_axes(page, area)]
         found.append((box, Image(picture.data, picture.suffix, caption, _text(written), page.number)))
     return found
+
+
+def _names_of_axes(page: Page, area: FigureArea) -> list[Word]:
+    """What is written between a figure and its caption, in few words."""
+    if area.caption is None:
+        return []
+    box, named = area.box, area.caption.box
+    room = (
+        box._replace(top=box.bottom, bottom=named.top)
+        if named.top > box.top
+        else box._replace(top=named.bottom, bottom=box.top)
+    )
+    pieces = (part for line in lines_of(words_in(page.words, room)) for part in fragments(line))
+    return [word for part in pieces if len(part) < PROSE_WORDS for word in part]
 
 
 def _text(words: Sequence[Word]) -> str:

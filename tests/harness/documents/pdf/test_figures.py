@@ -220,14 +220,14 @@ def test_the_names_of_axes_are_read_whole_sideways_ones_last() -> None:
         canvas.setFont("Helvetica", 6)
         for number in range(3):
             canvas.drawRightString(78, 300 + 20 * number, str(number))
-        canvas.drawString(140, 284, "Air flow in litres each second")
+        canvas.drawString(140, 284, "Air flow in litres")
         canvas.rotate(90)
         canvas.drawString(305, -60, "Pressure in bar")
         canvas.rotate(-90)
 
     (((_, image),),) = figures(both(plot, text((100, 272, "Figure 4: Pressure"))))
     assert image.caption == "Figure 4: Pressure"
-    assert image.text == "2 1 0 Air flow in litres each second Pressure in bar"
+    assert image.text == "2 1 0 Air flow in litres Pressure in bar"
 
 
 def test_what_is_written_between_a_figure_and_a_far_caption_parts_them() -> None:
