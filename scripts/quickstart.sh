@@ -104,13 +104,17 @@ msrag() { # the reader and the estimator are of RE-RAG's quickstart
 
 hiqa() { # nothing is trained; what is read of the manuals serves all six indexes
   local documents=$questions/library/documents kept=indexes/library/documents.documents chunks=indexes/library-chunks kind
+  local weights=checkpoints/library-weights.json
+  local use="--strategy.init_args.retriever.init_args.weights $weights"
   for kind in bm25 keywords dense; do
     stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --kept_in $kept
     stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --kept_in $kept --chunk_words 200
   done
-  stage evaluate "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag \
+  stage tune "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag \
+    --questions $questions/library_validation.jsonl --study.tune $weights --out reports/hiqa-world-validation
+  stage evaluate "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag $use \
     --questions $questions/library_test.jsonl --study.rows "{chunks of 200 words with title: $chunks}" --out reports/hiqa-world
-  stage ask "$python" infer.py ask --config configs/infer/hiqa_world.yaml --question "$(first_question flashrag library_test.jsonl)"
+  stage ask "$python" infer.py ask --config configs/infer/hiqa_world.yaml $use --question "$(first_question flashrag library_test.jsonl)"
   printf '\nreport in reports/hiqa-world: report.html in a browser, report.md as text\n'
 }
 

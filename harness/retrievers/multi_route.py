@@ -143,7 +143,7 @@ class MultiRouteRetriever:
         """
         check_at_least(1, k=k)
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
-        vectors = dict(zip(asked, self.dense.encode_queries(asked), strict=True)) if asked else {}
+        vectors = dict(zip(asked, self.dense.encoder.encode_recurring(asked, queries=True), strict=True))
         read: dict[int, Passage] = {}
         return [
             self._best(self._scores(query, vectors[query]), k, read) if query in vectors else [] for query in queries
@@ -151,7 +151,7 @@ class MultiRouteRetriever:
 
     def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
         """Similarity of the vectors, BM25 score and |C| of every passage of the index, (N,) each."""
-        return self._scores(query, self.dense.encode_queries([query])[0])
+        return self._scores(query, self.dense.encoder.encode_recurring([query], queries=True)[0])
 
     def _scores(self, query: str, query_D: NDArray[np.float32]) -> tuple[Scores, Scores, Scores]:
         vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
