@@ -89,18 +89,17 @@ def draw_together(
         seed: Of t-SNE.
         path: The file.
     """
-    points: dict[str, Vectors] = {}
-    for name, vectors_ND in embedded.vectors.items():
-        if len(others):
-            points[f"other segments, {name}"] = vectors_ND[others]
-        points |= {f"{group}{name}": vectors_ND[places] for group, places in groups.items()}
+    every = embedded.vectors.items()
+    points = {f"other segments, {name}": vectors_ND[others] for name, vectors_ND in every if len(others)}
+    points |= {f"{group}{name}": vectors_ND[own] for name, vectors_ND in every for group, own in groups.items()}
     if query_D is not None:
         points["question"] = query_D[None]
     projections = _projections(seed)
     figure, panels = axes_of(len(projections))
     for axes, (method, project) in zip(panels, projections.items(), strict=True):
         _scatter(axes, points, project)
-        axes.set(title=f"{title}\n{method}" if axes is panels[0] else method)
+        axes.set(title=method)
+    figure.suptitle(title)
     save(figure, panels, path)
 
 
