@@ -5,12 +5,13 @@ import re
 from functools import lru_cache
 
 from common.records import GoldSegment, Passage, clean
+from common.words import CJK
 
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)  # within a cell of a Markdown table
 _JOINING = re.compile(
     "(?<=[^\\W_])[-\u2010\u2011\u0002\ufffe]\\s*(?=[^\\W_])"
 )  # a hyphen in a word or at the end of a line; PDFium writes the last two
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")  # a Chinese character stands alone: blanks beside it do not count
 
 
 def is_relevant(passage: Passage, gold: GoldSegment) -> bool:

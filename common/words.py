@@ -5,7 +5,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # kana, Chinese characters, Hangul; for use in a character class
+
 _WORD = re.compile(r"\w+")
+_COUNTED = re.compile(rf"[{CJK}]|[^\W{CJK}]+")
 _BETWEEN_BLANKS = re.compile(r"\S+")
 _CUT = " ..."
 
@@ -22,6 +25,11 @@ class Word:
 def words_of(text: str) -> list[Word]:
     """The words of a text in order: its longest runs of letters, digits and underscores."""
     return [Word(match[0].lower(), *match.span()) for match in _WORD.finditer(text)]
+
+
+def word_count(text: str) -> int:
+    """Number of words of a text, for its length; of Chinese, Japanese and Korean every character counts, as there are no blanks."""
+    return len(_COUNTED.findall(text))
 
 
 def distinct_words(text: str) -> list[str]:

@@ -55,6 +55,7 @@ def index(
     k1: float = 1.5,
     b: float = 0.75,
     stop_words: Literal["english", "none"] = "english",
+    cjk: Literal["runs", "bigrams"] = "runs",
     most_share: float = 0.2,
     keywords: Path | None = None,
     overwrite: bool = False,
@@ -101,6 +102,7 @@ def index(
         k1: BM25: saturation of term frequency.
         b: BM25: strength of length normalization, 0 to 1.
         stop_words: BM25: english or none.
+        cjk: BM25: words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of characters).
         most_share: Keywords: a name in a greater share of the passages is no keyword, 0 to 1.
         keywords: Keywords: file of further ones, one a line.
         overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
@@ -158,7 +160,7 @@ def index(
                 return
             from harness.retrievers.bm25 import build_bm25
 
-            build_bm25(passages, out, k1, b, stop_words, overwrite, of)
+            build_bm25(passages, out, k1, b, stop_words, overwrite, of, cjk)
             return
         if kind == "keywords":
             if not first:

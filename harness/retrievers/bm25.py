@@ -18,6 +18,7 @@ from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
 from common.seals import fingerprint
+from common.words import CJK
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
 from harness.runtime.memory_needs import RAM, Machine, Memory, Need
@@ -26,10 +27,12 @@ if TYPE_CHECKING:
     import bm25s
 
 StopWords = Literal["english", "none"]
+Cjk = Literal["runs", "bigrams"]
 
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
 _WORD_BYTES = 250  # of a word in bm25s's dictionary and set; measured: 170 to 250
 _SEARCH_BYTES = 24  # of a passage while one query is searched: scores, positions and copies of both; measured: 6 to 21
+_CJK_OR_OTHER = rf"([{CJK}]+)|[^\W{CJK}]{{2,}}"  # as _WORD where there is no Chinese, Japanese or Korean
 _WORD = r"(?u)\b\w\w+\b"  # bm25s's default: at least two letters or digits
 
 
@@ -38,18 +41,32 @@ class Analyser:
 
     Args:
         stop_words: `english` (bm25s's list of 33) or `none`.
+        cjk: What is a word of Chinese, Japanese and Korean: `runs`, all up to a blank or a punctuation mark, or `bigrams`, every pair of
+            neighbouring characters, as in Lucene's CJKAnalyzer.
     """
 
-    def __init__(self, stop_words: StopWords = "english") -> None:
+    def __init__(self, stop_words: StopWords = "english", cjk: Cjk = "runs") -> None:
         check_choice(get_args(StopWords), stop_words=stop_words)
+        check_choice(get_args(Cjk), cjk=cjk)
         from bm25s.stopwords import STOPWORDS_EN
 
         self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())
-        self._find = re.compile(_WORD).findall
-        self.recipe = {"stop_words": stop_words, "sha256": fingerprint([_WORD, "lower", sorted(self._stop)])}
+        self._find = re.compile(_WORD).findall if cjk == "runs" else _with_bigrams
+        pattern = _WORD if cjk == "runs" else f"{_CJK_OR_OTHER}, bigrams"
+        self.recipe = {"stop_words": stop_words, "sha256": fingerprint([pattern, "lower", sorted(self._stop)])}
+        self.recipe |= {"cjk": cjk} if cjk != "runs" else {}
 
     def __call__(self, text: str) -> list[str]:
         return [word for word in self._find(text.lower()) if word not in self._stop]
+
+
+def _with_bigrams(text: str) -> list[str]:
+    """The words of a text, and of Chinese, Japanese and Korean every pair of neighbouring characters; one that stands alone is a word."""
+    found: list[str] = []
+    for match in re.finditer(_CJK_OR_OTHER, text):
+        run = match[1]
+        found += [run[n : n + 2] for n in range(max(1, len(run) - 1))] if run else [match[0]]
+    return found
 
 
 def build_bm25(
@@ -60,6 +77,7 @@ def build_bm25(
     stop_words: StopWords = "english",
     overwrite: bool = False,
     documents: Documents | None = None,
+    cjk: Cjk = "runs",
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
@@ -71,6 +89,7 @@ def build_bm25(
         stop_words: See `Analyser`.
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
+        cjk: See `Analyser`.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -79,7 +98,7 @@ def build_bm25(
     """
     check_at_least(0, k1=k1)
     check_share(b=b)
-    analyser = Analyser(stop_words)
+    analyser = Analyser(stop_words, cjk)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
         recipe = recipe_of("bm25", corpus, documents, k1=k1, b=b, analyser=analyser.recipe)
@@ -154,7 +173,7 @@ class Bm25Retriever:
 
         self.index = open_index(Path(index), "bm25", verify, expect_corpus)
         recorded = self.index.recipe["analyser"]
-        self._analyser = Analyser(recorded["stop_words"])
+        self._analyser = Analyser(recorded["stop_words"], recorded.get("cjk", "runs"))
         if self._analyser.recipe != recorded:
             raise ArtifactError(
                 f"{index} was built with another analyser (other word pattern or stop-word list). "

@@ -10,7 +10,7 @@ from functools import lru_cache
 from common.checks import check_at_least
 from common.documents import images_of, tables_of
 from common.records import Answer, Asked, Passage, Ranked, as_questions
-from common.words import words_of
+from common.words import word_count
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.runtime.memory_needs import Load, Memory
@@ -98,7 +98,7 @@ def shown_words(passage: Passage) -> int:
 
 @lru_cache(maxsize=2**16)  # a study fills contexts of several lengths from the same passages
 def _count(text: str) -> int:
-    return len(words_of(text))
+    return word_count(text)
 
 
 def _returned(hits: Sequence[Ranked]) -> dict[str, object]:

@@ -30,6 +30,14 @@ def test_a_sentence_is_found_in_its_own_document_only() -> None:
     assert not is_relevant(passage("Hold the self-test button. It takes 12 seconds."), PRESS)
 
 
+def test_in_chinese_blanks_beside_other_letters_do_not_count() -> None:
+    gold = GoldSegment("press.pdf", ("每个 DDC 通道 16 个 NCO",))
+    for text in ("* 每个DDC通道16个NCO", "（每个 DDC 通道16 个\nNCO）。", "带宽：每个 DDC 通道 16 个 NCO，可选"):
+        assert is_relevant(passage(text), gold), text
+    for text in ("每个 DDC 通道 8 个 NCO", "每 DDC 通道 16 个 NCO", "每个 DDC 通道 116 个 NCO"):
+        assert not is_relevant(passage(text), gold), text
+
+
 def test_a_heading_or_a_document_s_title_is_no_evidence() -> None:
     assert not is_relevant(passage("Something else.", title=PRESS.evidence[0]), PRESS)
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.words import Word, distinct_words, first_characters, first_words, new_words, without, words_of
+from common.words import Word, distinct_words, first_characters, first_words, new_words, without, word_count, words_of
 
 TEXT = st.text(st.characters(categories=["L", "N", "P", "Z", "Cc", "M"]), max_size=30) | st.text(
     "aAbİß1_'- \t", max_size=20
@@ -91,3 +91,14 @@ def test_the_first_characters_fill_what_they_may() -> None:
     assert first_characters("one two three four", 17) == "one two three ..."
     assert first_characters("one\ntwo three four", 11) == "one\ntwo ..."
     assert first_characters("Donaudampfschiff faehrt", 10) == "..."
+
+
+def test_every_chinese_character_counts_as_a_word() -> None:
+    assert word_count("The supply's voltage is 12 V.") == len(words_of("The supply's voltage is 12 V.")) == 7
+    assert word_count("每个 DDC 通道16个NCO。") == 8  # five characters, DDC, 16, NCO
+    assert word_count("") == word_count("?!") == 0
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x24F)))
+def test_of_latin_text_words_are_counted(text: str) -> None:
+    assert word_count(text) == len(words_of(text))

@@ -95,6 +95,10 @@ STRATEGYQA = {
     "qid": "s1", "term": "Hamlet", "description": "A play", "question": "Could Hamlet be read in a day?", "answer": True,
     "facts": ["Hamlet takes four hours."], "decomposition": ["How long does Hamlet take?"], "evidence": [[[["Hamlet-1"]]]],
 }  # fmt: skip
+MASQA = {
+    "Question": "单选题：Hamlet 的作者是谁？\nA: Kyd    B: Shakespeare", "Answer": "B: Shakespeare",
+    "Context": "[desc] hamlet __ 1 About __ 作者 [desc]\n本剧有五幕。Hamlet 的作者是 Shakespeare。\n* 1600 年",
+}  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 ROWS = {
     "hotpotqa": HOTPOT,
@@ -106,6 +110,7 @@ ROWS = {
     "ambignq": AMBIGNQ,
     "freshqa": FRESHQA,
     "strategyqa": STRATEGYQA,
+    "masqa": MASQA,
     "jsonl": CORPUS,
 }
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import exact_match
 from common.records import Answer, Question, clean
-from common.words import words_of
+from common.words import word_count, words_of
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.engine import has_read
 from harness.evaluation.judge import Judge, Verdict
@@ -21,9 +21,10 @@ from harness.evaluation.study import Settings
 from harness.evaluation.tables import Cells, Table, not_measured
 
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
+MOST_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
 _EXACT = (
     f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, in order, without "
-    "case and punctuation, else 0. An answer in other words needs a judge."
+    f"case and punctuation, else 0; accepted answers of more than {MOST_WORDS} words do not count. An answer in other words needs a judge."
 )
 _JUDGED = "By the judge: correct 1, partly correct 0.5, incorrect 0; an empty answer is incorrect. A failed verdict does not count."
 
@@ -84,7 +85,7 @@ def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Que
     return {
         name: np.array([
             100 * exact_match(answer.text, question.answers, in_words)
-            if question.answers and question.kind in RIGHT_OR_WRONG
+            if question.kind in RIGHT_OR_WRONG and question.answers and word_count(question.answers[0]) <= MOST_WORDS
             else np.nan
             for question, answer in zip(questions, answers, strict=True)
         ])
@@ -93,8 +94,11 @@ def exact_accuracy(rows: Mapping[str, Sequence[Answer]], questions: Sequence[Que
 
 
 def in_words(text: str) -> str:
-    """The words of an answer, small.  Unlike `common.answer_metrics.squad` it keeps the word "a", which can be the answer to a choice."""
-    return " ".join(word.text for word in words_of(clean(text)))
+    """The words of an answer, small; of one that is a mere sign, such as a tick, the sign.
+
+    Unlike `common.answer_metrics.squad` it keeps the word "a", which can be the answer to a choice.
+    """
+    return " ".join(word.text for word in words_of(clean(text))) or clean(text)
 
 
 def credits(

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from common.records import Passage, Question
-from common.words import words_of
+from common.words import word_count
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
 from harness.evaluation.hiqa.ranking import Row, document_of
 from harness.evaluation.log_rank import log_rank
@@ -49,7 +49,7 @@ def overview_table(passages: Iterable[Passage], questions: Sequence[Question], t
         if kinds[kind]:
             of_kind = [sum((p.metadata or {}).get("kind") == kind for p in own) for own in every]
             rows[f"segments, {kind}"] = _spread(of_kind)
-    rows["words"] = _spread([sum(len(words_of(passage.text)) for passage in own) for own in every])
+    rows["words"] = _spread([sum(word_count(passage.text) for passage in own) for own in every])
     rows["tokens"] = _spread([_tokens(own, tokenizer) for own in every] if tokenizer else [], absent)
     rows["questions"] = [Cell(len(questions)), None, None, None]
     for kind, count in sorted(Counter(question.kind or "-" for question in questions).items()):

@@ -86,7 +86,7 @@ FETCH = "Correct it or fetch the file again."
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
             "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
-            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, musique, strategyqa, twowiki.",
+            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, strategyqa, twowiki.",
         ),
         (
             "hotpotqa",
@@ -236,7 +236,9 @@ def test_every_layout_knows_its_own_rows_and_no_other(layout: str, tmp_path: Pat
     for other, row in ROWS.items():
         file = source(tmp_path, as_lines([row]))
         if other == layout:
-            assert layout in ("ambignq", "flashrag", "freshqa", "strategyqa") or list(read_passages(layout, [file]))
+            assert layout in ("ambignq", "flashrag", "freshqa", "strategyqa", "masqa") or list(
+                read_passages(layout, [file])
+            )
         else:
             with pytest.raises(DataError, match=f"looks like {other}: use layout {other} instead of {layout}"):
                 list(read_passages(layout, [file]))

@@ -23,6 +23,7 @@ from tests.helpers.layout_rows import (
     HUB_HOTPOT,
     IRCOT,
     LONDON,
+    MASQA,
     MUSIQUE,
     ROWS,
     STRATEGYQA,
@@ -222,6 +223,50 @@ def test_strategyqa_has_no_passages_so_that_its_facts_are_never_indexed(tmp_path
     assert list(read_questions("strategyqa", test_file)) == [Question("s2", text)]
     with pytest.raises(DataError, match="field 'answer' is a string, not true or false"):
         list(read_questions("strategyqa", source(tmp_path, as_lines([no | {"answer": "yes"}]), "b.json")))
+
+
+def test_masqa_in_small(tmp_path: Path) -> None:
+    found = one(tmp_path, "masqa", MASQA)
+    assert (found.kind, found.text) == ("choice", "Hamlet 的作者是谁? A: Kyd B: Shakespeare")
+    assert found.answers == ("B", "Shakespeare", "B: Shakespeare")
+    segment = GoldSegment("hamlet.pdf", ("Hamlet 的作者是 Shakespeare。",), "text", ("1 About", "作者"))
+    assert found.gold_segments == (segment,)
+    again = one(tmp_path, "masqa", MASQA | {"Context": MASQA["Context"].replace("hamlet ", "docs/hamlet.md ")})
+    assert again.gold_segments[0].document == "docs/hamlet.md"
+    as_file = list(read_questions("masqa", source(tmp_path, as_csv([MASQA, MASQA | {"Answer": ""}]), "m.csv")))
+    assert [each.answers for each in as_file] == [found.answers, ()]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "kind", "accepted"),
+    [
+        ("判断题：It rains.", "\u00d7", "true or false", "false"), ("True or false questions: It rains.", "True.", "true or false", "true"),
+        ("判断题: It rains.", "部分", "true or false", "部分"),
+        ("多选题：Which? A. a B. b C. c", "A、C", "choice", "AC"), ("Multiple choice: Which? A) a B) b", "A and B", "choice", "A"),
+        ("Single choice: Which? A. a B. b", "Because of b", "choice", "Because of b"),
+        ("填空题：It is ____.", "6", "cloze", "6"), ("What is it?", "A pump.", "", "A pump."),
+        ("证明题：why?", "so", "", "so"), ("Calculation: 1 + 1?", "2", "calculation", "2"),
+    ],
+)  # fmt: skip
+def test_kinds_and_answers_of_masqa(question: str, answer: str, kind: str, accepted: str, tmp_path: Path) -> None:
+    found = one(tmp_path, "masqa", {"Question": question, "Answer": answer})
+    assert (found.kind, found.answers[0]) == (kind, accepted)
+    assert found.text == (question.split("：")[-1].split(": ")[-1] if kind else clean(question))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"Question": "Who?"}, "m.jsonl, line 1: column 'Answer' is missing"),
+        ({"Question": "", "Answer": "x"}, "m.jsonl, line 1: field 'Question' is empty"),
+        (MASQA | {"Context": "hamlet"}, "column 'Context' does not begin with its document"),
+        (MASQA | {"Context": "[desc] __ a [desc] text"}, "column 'Context' does not begin with its document"),
+        (MASQA | {"Context": "[desc] hamlet [desc]\n* "}, "column 'Context' holds no text behind its headings"),
+    ],
+)
+def test_bad_rows_of_masqa(row: dict, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        list(read_questions("masqa", source(tmp_path, as_lines([row]), "m.jsonl")))
 
 
 def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:

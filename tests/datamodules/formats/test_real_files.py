@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,34 @@ def test_real_files(layout: str, file: str, questions: int, with_all_gold: int |
     for question in found:
         assert set(question.support) <= {passage.id for passage in question.passages}
         assert len(question.passages) == len({passage.id for passage in question.passages})
+
+
+@real_data
+def test_masqa() -> None:
+    """Counted by hand in the raw files."""
+    found = {
+        name: list(read_questions("masqa", f"{DATA}/masqa/{name}.csv"))
+        for name in ("book_questions", "financial_questions", "ti_questions", "ti_questions_qac")
+    }
+    kinds = {name: Counter(question.kind for question in each) for name, each in found.items()}
+    assert kinds["book_questions"] == {"choice": 3, "true or false": 1, "cloze": 2, "calculation": 1, "short answer": 3}
+    assert kinds["financial_questions"] == {"choice": 3, "true or false": 1, "cloze": 2, "short answer": 4}
+    assert kinds["ti_questions"] == {"choice": 2, "true or false": 2, "cloze": 1, "short answer": 5, "": 1}
+    with_context = found.pop("ti_questions_qac")
+    assert not any(question.gold_segments for each in found.values() for question in each)
+    golds = [gold for question in with_context for gold in question.gold_segments]
+    assert [gold.document for gold in golds] == [
+        f"{name}.pdf" for name in ("afe7906", "amc131m02", "dac532a3w", "awrl1432", "tps272c45", "tps8804", "opt3004", "amc131m02")
+    ]  # fmt: skip
+    assert golds[0].evidence == ("每个 DDC 通道 16 个 NCO",)
+    assert golds[5].headings == ("1 Layout Guidelines", "2 CO Amplifier Layout")
+    choices = [question.answers for question in found["ti_questions"][:2]]
+    assert choices == [("D", "16", "D: 16"), ("D", "时序误差", "D: 时序误差")]
+    assert with_context[0].answers == ("B",)  # "B: 16", though 16 is D: the file contradicts itself
+    assert [question.id for question in with_context if not question.answers] == [with_context[-1].id]
+    assert found["book_questions"][0].answers[:2] == (
+        "C", "专用模拟集成电路如音频放大器、显示驱动电路等,通常只在特定的产品中使用。"
+    )  # fmt: skip
 
 
 @real_data

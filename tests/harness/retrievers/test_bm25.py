@@ -123,6 +123,21 @@ def test_the_analyser_agrees_with_the_tokenizer_of_bm25s() -> None:
     assert [Analyser()(text) for text in texts] == theirs
 
 
+def test_pairs_of_chinese_characters_are_words_when_told(tmp_path) -> None:
+    assert Analyser(cjk="bigrams")("每个DDC通道 16个 NCO，电") == ["每个", "ddc", "通道", "16", "个", "nco", "电"]
+    passages = [Passage.of("", "该器件的电源电压为 5 V"), Passage.of("", "工作温度与封装")]
+    build_bm25(passages, tmp_path / "pairs", cjk="bigrams")
+    build_bm25(passages, tmp_path / "runs")
+    assert [hit.passage for hit in Bm25Retriever(tmp_path / "pairs").search(["电源电压是多少？"], 2)[0]] == passages[:1]
+    assert Bm25Retriever(tmp_path / "runs").search(["电源电压是多少？"], 2) == [[]]
+    assert "cjk" not in Bm25Retriever(tmp_path / "runs").index.recipe["analyser"]  # as before there was a choice
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=0x24F)))
+def test_pairs_change_nothing_where_there_are_none(text: str) -> None:
+    assert Analyser(cjk="bigrams")(text) == Analyser()(text)
+
+
 def test_queries_are_cleaned_like_passages(tmp_path) -> None:
     retriever = build(tmp_path, [Passage.of("", "ﬁord \u200bkiln"), Passage.of("", "amber")])
     assert len(retriever.search(["ﬁord"], 1)[0]) == len(retriever.search(["fiord"], 1)[0]) == 1
@@ -141,7 +156,7 @@ def test_a_corpus_with_nothing_to_find_is_refused_and_leaves_nothing(tmp_path, p
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("slip", [{"k1": -1.0}, {"b": 1.5}, {"stop_words": "german"}])
+@pytest.mark.parametrize("slip", [{"k1": -1.0}, {"b": 1.5}, {"stop_words": "german"}, {"cjk": "words"}])
 def test_parameters_out_of_range_are_refused(tmp_path, slip) -> None:
     with pytest.raises(UserError):
         build_bm25(corpus(3), tmp_path / "index", **slip)
