@@ -25,7 +25,9 @@ _KINDS = {
 }  # fmt: skip
 _PREFIX = re.compile(rf"({'|'.join(map(re.escape, _KINDS))})(?: questions?)?\s*:\s*", re.IGNORECASE)
 _OPTION = re.compile(r"(?:(?<=\s)|^)([A-H])\s*[.:、)]\s*")  # cleaning has made full-width colons and brackets plain
-_LETTERS = re.compile(r"([A-H](?:\s*[,、和]?\s*[A-H])*)(?![A-Za-z0-9])\s*[.:。、),]?\s*")
+_LETTERS = re.compile(  # of the right options, alone or before their text
+    r"([A-H](?:\s*(?:,|、|和|&|and\b)?\s*[A-H])*)(?=\s*(?:$|[.:,、)]|[^\x00-\x7f]))\s*[.:。、),]?\s*"
+)
 _TRUE, _FALSE = ("true", "yes", "√", "正确", "对"), ("false", "no", "\u00d7", "错误", "错")
 _SIGNS = {**dict.fromkeys((*_TRUE, "✓", "✔", "是"), _TRUE), **dict.fromkeys((*_FALSE, "x", "✗", "✕", "否"), _FALSE)}
 _PATH = re.compile(r"\s*\[desc\](.*?)\[desc\]", re.DOTALL)

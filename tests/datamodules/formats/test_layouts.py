@@ -242,8 +242,9 @@ def test_masqa_in_small(tmp_path: Path) -> None:
     [
         ("判断题：It rains.", "\u00d7", "true or false", "false"), ("True or false questions: It rains.", "True.", "true or false", "true"),
         ("判断题: It rains.", "部分", "true or false", "部分"),
-        ("多选题：Which? A. a B. b C. c", "A、C", "choice", "AC"), ("Multiple choice: Which? A) a B) b", "A and B", "choice", "A"),
+        ("多选题：Which? A. a B. b C. c", "A、C", "choice", "AC"), ("Multiple choice: Which? A) a B) b", "A and B", "choice", "AB"),
         ("Single choice: Which? A. a B. b", "Because of b", "choice", "Because of b"),
+        ("Single choice: Which? A. a pump B. b", "A pump", "choice", "A pump"), ("单选题：Which? A. a B. b", "B选项", "choice", "B"),
         ("填空题：It is ____.", "6", "cloze", "6"), ("What is it?", "A pump.", "", "A pump."),
         ("证明题：why?", "so", "", "so"), ("Calculation: 1 + 1?", "2", "calculation", "2"),
     ],

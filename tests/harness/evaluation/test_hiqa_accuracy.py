@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from common.chat import Chat, Reply
@@ -93,6 +94,16 @@ def test_the_letter_a_is_an_answer_and_no_article() -> None:
     several = Question("6", "Which are right?", ("A, C", "A and C", "AC"), kind="choice")
     for text, credit in (("a, c", 100), ("C", 0), ("A and C.", 100), ("", 0), ("C, A", 0)):
         assert exact_accuracy({"row": [Answer("6", text, ())]}, [several])["row"].tolist() == [credit]
+
+
+def test_signs_and_worked_solutions() -> None:
+    sign = Question("7", "It rains.", ("true", "√"), kind="true or false")
+    for text, credit in (("√", 100), ("True.", 100), ("\u00d7", 0), ("...", 0)):
+        assert exact_accuracy({"row": [Answer("7", text, ())]}, [sign])["row"].tolist() == [credit]
+    long = Question(
+        "8", "How much?", ("first the one of them, then the other, and both give 9 kg",), kind="calculation"
+    )
+    assert np.isnan(exact_accuracy({"row": [Answer("8", "9 kg", ())]}, [long])["row"]).all()
 
 
 def test_a_judge_gives_half_credit_and_ranks() -> None:
