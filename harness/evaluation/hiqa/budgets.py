@@ -16,7 +16,7 @@ from common.answer_metrics import exact_match
 from common.records import Answer, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, normalizer
 from harness.evaluation.hiqa.accuracy import RIGHT_OR_WRONG, credits, exact_accuracy
-from harness.evaluation.hiqa.ranking import QUESTIONS_AT_ONCE, RECALL, WHOLE, Row
+from harness.evaluation.hiqa.ranking import HIT, QUESTIONS_AT_ONCE, RECALL, WHOLE, Row
 from harness.evaluation.judging.tables import value_cells
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.reading import read_choices
@@ -131,8 +131,10 @@ def readers_table(
         settings: Normalization, bootstrap and judge.
     """
     title, columns = "Table 7: readers by words of the context, %", columns_of(budgets)
-    held = known_percent_cells([own.by_budget[budget][WHOLE] for budget in budgets], settings.bootstrap)
-    rows: dict[str, Cells] = {"all gold segments in the context": held}
+    rows: dict[str, Cells] = {
+        name: known_percent_cells([own.by_budget[budget][measure] for budget in budgets], settings.bootstrap)
+        for name, measure in (("a gold segment in the context", HIT), ("all gold segments in the context", WHOLE))
+    }
     if not answers:
         rows["readers"] = [not_measured(_ABSENT)] * len(budgets)
     for name, by_budget in answers.items():

@@ -17,7 +17,7 @@ from common.errors import MissingInputError, UserError
 from common.records import Answer, GoldSegment, Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
 from harness.evaluation.hiqa.budgets import contexts_of
-from harness.evaluation.hiqa.ranking import kept_documents, rank_all, segments_by_document
+from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
 from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
@@ -115,6 +115,7 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
     assert tables["budgets - recall"].rows["no metadata"] == whole.rows["no metadata"]  # one gold segment each
     seven = tables["readers"]
     assert of_budget(seven, "all gold segments in the context") == [100, 100]
+    assert of_budget(seven, "a gold segment in the context") == [100, 100]
     for measure in ("EM", "accuracy, exact match"):
         assert of_budget(seven, f"FirstPassage: {measure}") == [100, 100]
         assert of_budget(seven, f"LastPassage: {measure}")[0] == 100  # the only passage
@@ -288,3 +289,22 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
         MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
         Study(tune=tmp_path / "x.json").measure(HiQa(retriever.words), QUESTIONS, SETTINGS)
+
+
+def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None:
+    """Of two gold segments a short context holds one, the whole ranking both; a third stands in a document that is not there."""
+    both = replace(
+        QUESTIONS[0], gold_segments=(*QUESTIONS[0].gold_segments, GoldSegment("Alto 300.pdf", ("with water",)))
+    )
+    lost = replace(both, gold_segments=(*both.gold_segments, GoldSegment("lost.pdf", ("nowhere",))))
+    counts = segments_by_document(strategy.retriever)
+    row = rank_all(strategy.retriever, [both, lost], counts, 1, 1.0, "test", budgets=(7, 84))
+    assert {
+        budget: {name: each.tolist() for name, each in scores.items()} for budget, scores in row.by_budget.items()
+    } == {
+        7: {HIT: [1, 1], RECALL: [0.5, pytest.approx(1 / 3)], WHOLE: [0, 0]},
+        84: {HIT: [1, 1], RECALL: [1, pytest.approx(2 / 3)], WHOLE: [1, 0]},
+    }
+    assert row.ranks[0][0] == 1
+    assert row.ranks[1][2] is None
+    assert row.log_rank(1.0) == pytest.approx(row.scores["Log-Rank"])
