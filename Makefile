@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa test test-runs test-gpu test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all test test-runs test-gpu test-all test-portable check format clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -45,6 +45,9 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF manuals: segments with their headings, three routes (about 3 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh hiqa
 
+quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about 25 minutes on 2 cores)
+	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
+
 test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS)
 
@@ -71,6 +74,6 @@ format: install  ## Format the code and fix what can be fixed automatically
 
 clean:  ## Remove what the quickstarts, the world's configurations and tests wrote; the environment stays
 	@rm -rf data/world{,.partial} data/mined/world.jsonl{,.partial} data/labels/world.jsonl{,.partial} data/feedback/{,words-,choice-}world{,.partial} indexes/world-* indexes/library{,-chunks}{,.partial}
-	rm -rf checkpoints/{drrag,reader,rerag,t5,packed,question-writer,msrag}-world{,.partial} checkpoints/library-weights.json checkpoints/dmqr{,-words,-feedback,-words-feedback,-choice}-world
-	rm -rf reports/{world,hiqa-world,hiqa-world-validation,dmqr-world,dmqr-adaptive-world,msrag-world,msrag-world-validation,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/rerag-world-open.log
+	rm -rf checkpoints/{drrag,reader,rerag,t5,packed,question-writer,msrag,msrag-mixed}-world{,.partial} checkpoints/library-weights.json{,.partial} checkpoints/dmqr{,-words,-feedback,-words-feedback,-choice}-world
+	rm -rf reports/{world,all-world,msrag-mixed-world,hiqa-world,hiqa-world-validation,dmqr-world,dmqr-adaptive-world,msrag-world,msrag-world-validation,msrag-world-segmentation,rerag-world,rerag-world-open}{,.partial} reports/rerag-world-open.log
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis

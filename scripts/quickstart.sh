@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr|msrag|hiqa]
+# One system on the generated world: data, training, evaluation, an answered question.  bash scripts/quickstart.sh [drrag|rerag|dmqr|msrag|hiqa|all]
+# `all` is these five, one after the other, and then all of them and plain retrieval on the same questions.
 # Every stage is a command that works for real data too.  At the end the seconds of each stage are printed, and what they would be
 # on a machine on which MiniLM encodes 55 passages a second, the slowest that the quickstarts are meant for.
 set -euo pipefail
@@ -7,22 +8,23 @@ python=${PYTHON:-python}
 system=${1:-drrag}
 questions=data/world
 world=() # further options of the world
+prefix= # of the names of stages
 began=$SECONDS
 table=()
 trap 'jobs -p | xargs -r kill' EXIT # stop background jobs when a stage fails
 
 stage() {
-  local name=$1 started=$SECONDS
+  local name=$prefix$1 started=$SECONDS
   shift
   printf '\n== %s: %s\n' "$name" "$*"
   "$@"
-  table+=("$(printf '%-14s%6d s' "$name" $((SECONDS - started)))")
+  table+=("$(printf '%-22s%6d s' "$name" $((SECONDS - started)))")
 }
 
 summary() { # the yardstick is measured after the last stage and is no part of the sum
   local all=$((SECONDS - began))
   printf '\n== time\n'
-  printf '%s\n' "${table[@]}" "$(printf '%-14s%6d s' all $all)"
+  printf '%s\n' "${table[@]}" "$(printf '%-22s%6d s' all $all)"
   "$python" -m benchmarks.yardstick --corpus $questions/corpus.jsonl --seconds $all
 }
 
@@ -118,11 +120,37 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
   printf '\nreport in reports/hiqa-world: report.html in a browser, report.md as text\n'
 }
 
+all() { # the indexes hold what all systems search: the corpus, the web corpus and the manuals
+  local each kind configs=()
+  local manuals=(--documents $questions/library/documents --kept_in indexes/library/documents.documents)
+  for each in drrag rerag dmqr msrag hiqa; do
+    prefix="$each "
+    "$each"
+  done
+  prefix="compared "
+  for kind in bm25 keywords dense; do
+    stage "index-$kind" "$python" infer.py index --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" "${manuals[@]}" \
+      --kind $kind --out indexes/world-all/$kind
+  done
+  stage index-web "$python" infer.py index --corpus $questions/web_corpus.jsonl "${manuals[@]}" --kind bm25 --out indexes/world-all/web
+  rm -rf checkpoints/msrag-mixed-world
+  stage fit "$python" infer.py evaluate --config configs/compare/all/msrag.yaml \
+    --strategy.init_args.selector harness.choice.agreement.Agreement --layout flashrag --questions $questions/mixed_validation.jsonl \
+    --study.segmentation false --study.fit checkpoints/msrag-mixed-world/selector.json --out reports/msrag-mixed-world
+  for each in bm25 dense drrag rerag dmqr msrag hiqa; do
+    configs+=(--config configs/compare/all/$each.yaml)
+  done
+  stage evaluate "$python" infer.py evaluate "${configs[@]}" --studies false --layout flashrag \
+    --questions $questions/mixed_test.jsonl --out reports/all-world
+  printf '\nall systems beside each other in reports/all-world: report.html in a browser, report.md as text\n'
+}
+
 case $system in
 drrag | rerag | dmqr | msrag) ;;
 hiqa) world=(--library true) ;;
+all) world=(--library true --mixed 60) ;;
 *)
-  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr, msrag, hiqa.\n' "$system" >&2
+  printf 'quickstart: unknown system %s; allowed: drrag, rerag, dmqr, msrag, hiqa, all.\n' "$system" >&2
   exit 2
   ;;
 esac

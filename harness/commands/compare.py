@@ -88,7 +88,9 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                         judge.keep_in(settings.partial)
                     own = settings_of(settings.partial / name, **shared)
                     taken = _own_options(options["strategy"], options["study"])
-                    study = build_study(options["strategy"], taken, out, options["layout"])
+                    study = (
+                        build_study(options["strategy"], taken, out, options["layout"]) if options["studies"] else None
+                    )
                     (folder / name).mkdir()
                     found = evaluate_into(folder / name, options["strategy"], study, source, limit, own, judge)
                     # the system's report is written: what only it needs may hold all that was retrieved

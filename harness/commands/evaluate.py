@@ -35,6 +35,7 @@ def evaluate(
     seed: int = 0,
     llm: LanguageModel | None = None,
     judge: Judge | None = None,
+    studies: bool = True,
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
@@ -58,6 +59,7 @@ def evaluate(
         seed: Of the bootstrap.
         llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
         judge: A language model that judges answers and passages: --judge.llm with a class or a file, as --llm takes it.
+        studies: Whether to measure what the paper of the system measures; false: only what every system has, and options of studies do nothing.
     """
     read_by(strategy, llm)
     check_evaluate(strategy, questions, out, layout, limit, normalization, ks, study, resamples)
@@ -65,7 +67,7 @@ def evaluate(
     from harness.evaluation.study import build_study
 
     settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
-    own = build_study(strategy, study, out, layout)
+    own = build_study(strategy, study, out, layout) if studies else None
     with OUTPUT.locked(out):
         if judge is not None:
             judge.keep_in(settings.partial)

@@ -1,4 +1,4 @@
-"""Several systems on the same questions: one table with paired differences to the first, one by kind of question, costs, and
+"""Several systems on the same questions: one table with paired differences to the first, tables by kind of question, costs, and
 a plot of quality against cost.
 
 Shape legend: N questions.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from common.files import write_json, write_text
 from common.records import Answer
 from harness.evaluation.answer_scores import known_percent_cells, mean_cost
+from harness.evaluation.by_kind import kind_tables
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.judged import Judged
 from harness.evaluation.page import page
@@ -24,7 +25,8 @@ from harness.evaluation.study import NOT_ASKED, Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
 QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
-KINDS_OF = ("EM", "recall of gold", "has-answer recall")  # also shown by kind of question and in the plot
+KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
+PLOTTED = ("EM", "recall of gold", "has-answer recall")
 COSTS = (
     "retriever_calls", "model_calls", "rewriter_calls", "choice_calls", "fallbacks", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd",
 )  # fmt: skip
@@ -84,7 +86,9 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
     kinds_N = np.array([question.kind or "-" for question in questions])
     for name in KINDS_OF:
         if name in known and len(set(kinds_N)) > 1:
-            tables.append(_by_kind(name, systems, kinds_N))
+            values = {row: measures[name] for row, (_, measures) in systems.items()}
+            own = [shown_name(system, each, each.word) for system, each in measured.items()]
+            tables += kind_tables(name, values, own, kinds_N, settings.bootstrap)
     return [*tables, costs_of({name: answers for name, (answers, _) in systems.items()})]
 
 
@@ -133,17 +137,6 @@ def write_comparison(
     write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
 
 
-def _by_kind(name: str, systems: Mapping[str, tuple[Sequence[Answer], Measures]], kinds_N: NDArray[np.str_]) -> Table:
-    kinds, counts = np.unique(kinds_N, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    rows: dict[str, Cells] = {"questions": [Cell(int(counts[place])) for place in order]}
-    for system, (_, measures) in systems.items():
-        if _is_known(measures[name]):
-            of_kinds = [measures[name][kinds_N == kinds[place]] for place in order]
-            rows[system] = [Cell(100 * float(np.nanmean(values))) if _is_known(values) else None for values in of_kinds]
-    return Table(f"{name} by kind", f"{name} % by kind of question", tuple(str(kinds[place]) for place in order), rows)
-
-
 def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
     """Mean costs per question of every system: calls, tokens, US dollars, and seconds by stage."""
     used = [name for name in COSTS if any(name in answer.costs for answers in systems.values() for answer in answers)]
@@ -175,7 +168,7 @@ def costs_of(systems: Mapping[str, Sequence[Answer]]) -> Table:
 def plot_quality_and_cost(measured: Mapping[str, Measured], path: Path) -> None:
     """Quality against seconds per question, one panel per measure; a system's variants have its colour."""
     systems = all_systems(measured)
-    shown = [name for name in KINDS_OF if any(_is_known(each[name]) for _, each in systems.values())]
+    shown = [name for name in PLOTTED if any(_is_known(each[name]) for _, each in systems.values())]
     figure, panels = axes_of(len(shown))
     colours = {name: f"C{place}" for place, name in enumerate(measured)}
     owner_of = {

@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from common.files import write_atomically
 from common.records import Passage, clean
 
 PASSAGES, OFFSETS = "passages.jsonl", "passages.offsets"
+KEPT = 8192  # passages that were read last, about 2 KB each
 IMAGES = "images"  # folder of the images of documents, in their index
 
 
@@ -129,6 +131,10 @@ class PassageStore(Sequence[Passage]):
             self._offsets.byteswap()
         if len(self._offsets) < 2 or self._offsets[-1] != len(self._bytes):
             raise ArtifactError(f"{self._path} does not match its table of offsets. Build the index again.")
+        parsed = partial(_parsed, self._bytes, self._offsets, self._images)
+        self._kept = lru_cache(maxsize=KEPT)(
+            parsed
+        )  # parsing is most of the time of a search that returns many passages
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -136,10 +142,14 @@ class PassageStore(Sequence[Passage]):
     def __getitem__(self, position: int) -> Passage:  # type: ignore[override]  # no slices
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} of {len(self)} passages")
-        row = json.loads(self._bytes[self._offsets[position] : self._offsets[position + 1]])
-        if self._images is not None and "image" in row.get("metadata", ()):
-            row["metadata"]["image"] = str(self._images / row["metadata"]["image"])
-        return from_row(row)
+        return self._kept(position)
 
     def __iter__(self) -> Iterator[Passage]:
-        return (self[position] for position in range(len(self)))
+        return (_parsed(self._bytes, self._offsets, self._images, position) for position in range(len(self)))
+
+
+def _parsed(data: mmap.mmap, offsets: "array[int]", images: Path | None, position: int) -> Passage:
+    row = json.loads(data[offsets[position] : offsets[position + 1]])
+    if images is not None and "image" in row.get("metadata", ()):
+        row["metadata"]["image"] = str(images / row["metadata"]["image"])
+    return from_row(row)

@@ -28,6 +28,7 @@ RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["dmqr"], 8),
     ("quickstart.sh", ["msrag"], 7),
     ("quickstart.sh", ["hiqa"], 11),
+    ("quickstart.sh", ["all"], 41),
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 16),
     ("rerag_protocols.sh", ["0", "paper released ours ours_unlabelled"], 16),
 ]

@@ -12,7 +12,7 @@ from tests.docs.documents import ROOT, commands_of
 
 WORLD_RUNS = sorted((ROOT / "configs/train").glob("*_world.yaml"))
 WORLD_COMMANDS = sorted((ROOT / "configs/infer").glob("*_world.yaml"))
-SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa")
+SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa", "all")
 KEPT = ["data/feedback/words-hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa", "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
 
 
@@ -23,7 +23,7 @@ def written(place: Path) -> list[str]:
     for system in SYSTEMS:
         (place / system).mkdir(parents=True)
         for command in commands_of("quickstart.sh", [system], place / system):
-            outputs += [value for option, value in pairwise(command) if option in ("--out", "--kept_in", "--study.fit")]
+            outputs += [value for option, value in pairwise(command) if option in ("--out", "--kept_in", "--study.fit", "--study.tune")]
     return [*runs, *outputs, *(f"{out}.partial" for out in outputs)]
 
 

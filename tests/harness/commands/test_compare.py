@@ -203,6 +203,14 @@ def test_variants_of_a_study_are_rows_of_their_system(compared: Path) -> None:
     assert found["differences", "drrag: SM", "recall of gold, points"] == 0
 
 
+def test_without_studies_the_systems_alone_are_compared(place: Path) -> None:
+    ended = evaluate(place, "alone", "bm25", "drrag", more=("--studies", "false"))
+    assert ended.code == 0, ended.err
+    found = cells(place / "alone")
+    assert [row for table, row, column in found if table == "quality" and column == "passages"] == ["bm25", "drrag"]
+    assert not [*(place / "alone/drrag").glob("*.png")]  # the study's
+
+
 def test_two_configs_of_one_name_and_options_typed_for_all(place: Path) -> None:
     """What is typed overrides every config, wherever it stands."""
     write_configs(place / "other", {"bm25": {"strategy": system("retrieve_read.RetrieveRead", k=1)}})
