@@ -24,6 +24,7 @@ SOURCES = {  # kind -> layout and file of the questions
     WEB: ("hotpotqa", "test_web.json"),
     "manuals": ("flashrag", "library_{split}.jsonl"),
 }
+LEFT_OUT = {"multi-hop": SINGLE, "noisy": "overlong"}  # kind -> the source's own kind
 
 
 def mixed_questions(folder: Path, count: int, seed: int) -> dict[str, list[dict]]:
@@ -60,7 +61,7 @@ def mixed_questions(folder: Path, count: int, seed: int) -> dict[str, list[dict]
 def _read(folder: Path, kind: str, split: str) -> Sequence[Question]:
     layout, name = SOURCES[kind]
     found = read_questions(layout, str(folder / name.format(split=split)))
-    return [question for question in found if kind != "multi-hop" or question.kind != SINGLE]
+    return [question for question in found if question.kind != LEFT_OUT.get(kind)]
 
 
 def _row(name: str, kind: str, question: Question) -> dict:

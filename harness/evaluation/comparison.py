@@ -24,7 +24,7 @@ from harness.evaluation.report import REPORT, defined, notes_of, questions_recor
 from harness.evaluation.study import NOT_ASKED, Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
-QUALITY = ("EM", "F1", "Acc", "recall of gold", "has-answer recall", "MRR")
+QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR", "Log-Rank")
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
 PLOTTED = ("EM", "recall of gold", "has-answer recall")
 COSTS = (

@@ -70,11 +70,12 @@ def measure(strategy: Strategy, questions: Sequence[Question], study: Study | No
     answers, seconds_before = _answers(strategy, questions, findings.answers, settings)
     word = word_of(strategy)
     systems = {word: answers, **findings.variants}
-    measures = {name: measures_of(questions, given, settings) for name, given in systems.items()}
+    indexed = indexed_passages(strategy)
+    measures = {name: measures_of(questions, given, settings, indexed) for name, given in systems.items()}
     costs = costs_table(answers)
     tables = [
         *_answer_tables(questions, answers, settings, findings),
-        evidence_table(questions, answers, settings, indexed_passages(strategy)),
+        evidence_table(questions, answers, settings, indexed),
         *([costs] if costs else []),
     ]
     seconds = seconds_before + findings.seconds_before + time.perf_counter() - started
@@ -88,8 +89,12 @@ def indexed_passages(strategy: Strategy) -> int | None:
     return None if passages is None else len(passages)
 
 
-def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> Measures:
+def measures_of(
+    questions: Sequence[Question], answers: Sequence[Answer], settings: Settings, indexed: int | None = None
+) -> Measures:
     """EM, F1 and accuracy by the chosen normalization, and retrieval scores over all of the evidence, per question.
+
+    With the number of `indexed` passages, the Log-Rank Index too.
 
     EM, F1 and accuracy are undefined for questions without gold answers, and for a system without a reader; all are
     undefined for questions that the system was not asked.
@@ -99,10 +104,11 @@ def measures_of(questions: Sequence[Question], answers: Sequence[Answer], settin
     scored = score_answers(texts, questions, settings.normalization, settings.yes_no_rule).stacked()
     measures: Measures = dict(zip(("EM", "F1", "Acc"), np.where(known_N, scored, np.nan), strict=True))
     most = max((len(answer.evidence) for answer in answers), default=0) or 1
-    retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,))
+    retrieved = retrieval_scores(questions, [answer.evidence for answer in answers], (most,), indexed=indexed)
     names = {"recall": "recall of gold", "hit": "hit", "has-answer": "has-answer recall"}
     measures |= {name: retrieved[f"{key}@{most}"] for key, name in names.items()}
     measures["MRR"] = retrieved["MRR"]
+    measures["Log-Rank"] = retrieved.get("Log-Rank", np.full(len(questions), np.nan))
     asked_N = np.array([answer is not NOT_ASKED for answer in answers])
     return {name: np.where(asked_N, values_N, np.nan) for name, values_N in measures.items()}
 

@@ -80,6 +80,7 @@ def test_questions_are_those_of_the_other_files_with_their_gold(
             assert set(question.support) == set(source.support) == {each.id for each in question.passages}
             assert set(question.support) <= (web if question.kind == "web-only" else corpus)
             assert bool(question.support) != bool(question.gold_segments)
+            assert row["metadata"]["source_type"] == source.kind != "overlong"
             if question.kind in ("single", "multi-hop"):
                 assert (len(question.support) == 1) == (question.kind == "single")
 

@@ -107,7 +107,7 @@ def test_measures_are_undefined_where_the_file_lacks_what_they_need(index: Path,
     answered, gold = [False, True, True], [True, False, False]
     assert defined == {
         "EM": answered, "F1": answered, "Acc": answered, "has-answer recall": answered,
-        "recall of gold": gold, "hit": gold, "MRR": gold,
+        "recall of gold": gold, "hit": gold, "MRR": gold, "Log-Rank": gold,
     }  # fmt: skip
     assert values(measured, "answers", "ours, squad")[0] == 0  # of two questions
     assert values(measured, "evidence", "recall of gold passages") == [50, 50]  # of one

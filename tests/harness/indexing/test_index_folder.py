@@ -11,7 +11,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.commands.index import index
-from harness.indexing import index_folder
+from harness.indexing import index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
 from harness.retrievers import bm25
@@ -60,6 +60,18 @@ def test_passages_come_back_unchanged_and_repeated_ones_once(tmp_path) -> None:
     for position in (-1, len(odd)):
         with pytest.raises(IndexError):
             store[position]
+
+
+def test_as_many_passages_as_are_kept_are_read_once(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(passage_store, "KEPT", 2)
+    write_passages(tmp_path, [Passage.of("", f"text {number}") for number in range(4)])
+    store = PassageStore(tmp_path)
+    first = store[0]
+    assert store[1].text == "text 1"
+    assert store[0] is first
+    assert [store[2].text, store[3].text] == ["text 2", "text 3"]
+    assert store[0] == first
+    assert store[0] is not first
 
 
 def test_every_flipped_bit_is_found(folder) -> None:
