@@ -25,6 +25,7 @@ from harness.evaluation.hiqa.table_fields import (
     embed_tables,
     fields_table,
 )
+from harness.evaluation.log_rank import log_rank
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import WORDS, write_encoder
@@ -78,7 +79,8 @@ def test_the_collection_by_hand(dense: DenseRetriever) -> None:
     # of the first section's text, of the table's caption behind it and in its own segment, of the second section, of the cells
     words = 3 + 3 + 3 + 3 + 7
     assert found["words"] == [6 * words, words, words, words]
-    assert found["tokens"][0] > 6 * words  # type: ignore[operator]  # punctuation counts
+    tokens = sum(len(dense.encoder.tokenizer.tokenize(passage.text)) for passage in PASSAGES)
+    assert found["tokens"][0] == tokens > 6 * words  # punctuation counts, too
     assert found["questions"][0] == 7
     assert (found["questions, table"][0], found["questions, -"][0]) == (6, 1)
     assert found["gold segments of a question"] == [7, 1, 1, 1]
@@ -100,12 +102,14 @@ def test_ranks_without_data_fields_are_those_of_the_index(dense: DenseRetriever)
     found = embed_tables(dense, [*QUESTIONS, *OTHERS], 2, 1.0)
     assert found is not None
     assert (len(found.questions_QD), found.tables) == (COUNT, COUNT)  # the question about a text does not count
-    hits = []
+    hits, indexes = [], []
     for number, question in enumerate(QUESTIONS):
         ranking = [hit.passage for hit in dense.search([question.text], len(PASSAGES))[0]]
         gold = next(p for p in ranking if p.title.startswith(WORDS[number]) and "|" in p.text)
         hits.append(100.0 * (ranking.index(gold) < 2))
+        indexes.append(100 * log_rank(ranking.index(gold) + 1, len(PASSAGES)))
     assert found.values[WITHOUT]["hit@2 %"].tolist() == hits
+    assert found.values[WITHOUT]["Log-Rank %"] == pytest.approx(indexes)
     for way in (WITH, WHOLE):
         assert not np.allclose(found.values[way]["inner product"], found.values[WITHOUT]["inner product"], atol=1e-4)
     by_hand = (found.questions_QD * found.gold[WITHOUT]).sum(axis=1)
