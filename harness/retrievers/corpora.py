@@ -1,6 +1,7 @@
 """Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from common.errors import ArtifactError
 from common.records import Passage, Question
@@ -10,8 +11,8 @@ from harness.interfaces import Retriever
 from harness.retrievers.inner import inner
 
 
-def indexes_of(*retrievers: Retriever | None) -> list[Index]:
-    """The indexes that retrievers search, directly or through the retrievers that they combine; none for other retrievers."""
+def indexes_of(*retrievers: object) -> list[Index]:
+    """The indexes that retrievers, or systems, search, directly or through the retrievers that they combine; none for other retrievers."""
     found = (getattr(each, "index", None) for retriever in retrievers for each in inner(retriever))
     return [index for index in found if isinstance(index, Index)]
 
@@ -51,23 +52,23 @@ def check_same_corpus(retrievers: Sequence[Retriever]) -> None:
             )
 
 
-def gold_not_in_index(retriever: Retriever | None, questions: Sequence[Question], count: bool = True) -> int | None:
-    """Number of gold passages that are not in the index; None without an index folder or gold passages.
+def gold_not_in_index(searching: object, questions: Sequence[Question], count: bool = True) -> int | None:
+    """Number of gold passages that are in no index; None without an index folder or gold passages.
 
     Args:
-        retriever: Its first index is read.
+        searching: A retriever or a system; one index of each corpus that it searches is read.
         questions: Their gold passages are looked up.
         count: Whether to count them; otherwise the first one that is found ends the search, which returns 0.
 
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
-    absent = _absent_gold(retriever, questions, all_of_them=count)
+    absent = _absent_gold(searching, questions, all_of_them=count)
     return None if absent is None else len(absent) if count else 0
 
 
 def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> list[Question]:
-    """The questions that have a gold passage in the retriever's first index; without an index folder, all with a gold passage.
+    """The questions that have a gold passage in an index of the retriever; without an index folder, all with a gold passage.
 
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
@@ -76,14 +77,14 @@ def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> l
     return [question for question in questions if set(question.support) - absent]
 
 
-def _absent_gold(retriever: Retriever | None, questions: Sequence[Question], all_of_them: bool) -> set[str] | None:
-    """Ids of the gold passages that are not in the index, or an incomplete set of them; None and errors as `gold_not_in_index`."""
-    indexes = indexes_of(retriever)
+def _absent_gold(searching: object, questions: Sequence[Question], all_of_them: bool) -> set[str] | None:
+    """Ids of the gold passages that are in no index, or an incomplete set of them; None and errors as `gold_not_in_index`."""
+    indexes = indexes_of(searching)
     gold = {id_ for question in questions for id_ in question.support}
     if not indexes or not gold:
         return None
     absent = set(gold)
-    for passage in PassageStore(indexes[0].folder):
+    for passage in chain.from_iterable(PassageStore(each.folder) for each in {i.corpus: i for i in indexes}.values()):
         absent.discard(passage.id)
         if not absent or (not all_of_them and len(absent) < len(gold)):
             break

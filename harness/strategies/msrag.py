@@ -62,11 +62,9 @@ class Msrag:
         self.sources: dict[str, ContextSource] = {
             name: source for name in sources if (source := configured.get(name)) is not None
         }
-        searched = next(
-            (each for source in self.sources.values() if (each := getattr(source, "retriever", None))), None
-        )
-        if searched is not None:  # for reports: the index that holds gold passages
-            self.retriever = searched
+        self.retrievers = [each for source in self.sources.values() if (each := getattr(source, "retriever", None))]
+        if self.retrievers:  # for reports: an index that holds gold passages
+            self.retriever = self.retrievers[0]
 
     @staticmethod
     def check_options(reader: object, web: object, knowledge: object, sources: Sequence[str]) -> None:

@@ -1,0 +1,38 @@
+"""Gold passages that no index holds: of one retriever, and of a system that searches several corpora."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from common.errors import ArtifactError
+from common.records import Passage, Question
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.corpora import gold_not_in_index
+
+TARN, FELL, GILL = (Passage.of(name, f"A {name} is in the hills.") for name in ("tarn", "fell", "gill"))
+ASKED = [
+    Question("1", "?", passages=(TARN, FELL), support=(TARN.id, FELL.id)),
+    Question("2", "?", passages=(GILL,), support=(GILL.id,)),
+]
+
+
+@pytest.fixture
+def retrievers(tmp_path: Path) -> list[Bm25Retriever]:
+    for name, passages in ("one", [TARN]), ("two", [FELL]):
+        build_bm25(passages, tmp_path / name)
+    return [Bm25Retriever(tmp_path / name) for name in ("one", "two")]
+
+
+def test_gold_is_looked_up_in_every_corpus_of_a_system(retrievers: list[Bm25Retriever]) -> None:
+    first, _ = retrievers
+    assert gold_not_in_index(first, ASKED) == 2
+    assert gold_not_in_index(SimpleNamespace(retriever=first), ASKED) == 2
+    assert gold_not_in_index(SimpleNamespace(retrievers=retrievers, retriever=first), ASKED) == 1
+    assert gold_not_in_index(SimpleNamespace(), ASKED) is None
+    assert gold_not_in_index(first, []) is None
+
+
+def test_indexes_that_hold_no_gold_are_of_another_corpus(retrievers: list[Bm25Retriever]) -> None:
+    with pytest.raises(ArtifactError, match="holds none of the 1 gold passages"):
+        gold_not_in_index(SimpleNamespace(retrievers=retrievers), ASKED[1:])
