@@ -25,12 +25,18 @@ def is_relevant(passage: Passage, gold: GoldSegment) -> bool:
         passage: Its metadata names its `document`; a passage without one is not relevant.
         gold: The gold segment.
     """
-    about = passage.metadata or {}
-    copies = about.get("copies")  # documents with the same content
-    if gold.document not in (about.get("document"), *(copies if isinstance(copies, list) else ())):
+    if gold.document not in documents_of(passage):
         return False
     text = _words(passage.text)
     return all(_words(piece) in text for piece in gold.evidence)
+
+
+def documents_of(passage: Passage) -> tuple[str, ...]:
+    """The document that a passage is of, and others with the same content; none for another passage."""
+    about = passage.metadata or {}
+    document, copies = about.get("document"), about.get("copies")
+    others = map(str, copies) if isinstance(copies, list) else ()
+    return (document, *others) if isinstance(document, str) else tuple(others)
 
 
 @lru_cache(maxsize=2**16)  # a study asks for the same passages for every question and every row

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from common.answer_metrics import has_answer
 from common.checks import check_at_least
-from common.gold_segments import is_relevant
+from common.gold_segments import documents_of, is_relevant
 from common.records import Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank_index
 
@@ -77,9 +77,19 @@ def gold_places(question: Question, passages: Sequence[Passage]) -> tuple[list[i
     support = () if question.unshipped_support else tuple(dict.fromkeys(question.support))
     of = {passage.id: place for place, passage in enumerate(passages, start=1)}
     segments = () if support else question.gold_segments
-    held = [[n for n, each in enumerate(passages, start=1) if is_relevant(each, gold)] for gold in segments]
+    of_document = _places_by_document(passages) if segments else {}
+    held = [[n for n in of_document.get(gold.document, ()) if is_relevant(passages[n - 1], gold)] for gold in segments]
     places = [*(of.get(id_) for id_ in support), *(min(each, default=None) for each in held)]
     return places, sorted({*(of[id_] for id_ in support if id_ in of), *(n for each in held for n in each)})
+
+
+def _places_by_document(passages: Sequence[Passage]) -> dict[str, list[int]]:
+    """Places, from 1, of each document's passages: a ranking of a whole index is looked through once, not for every gold segment."""
+    places: dict[str, list[int]] = {}
+    for place, passage in enumerate(passages, start=1):
+        for document in documents_of(passage):
+            places.setdefault(document, []).append(place)
+    return places
 
 
 def _scores(

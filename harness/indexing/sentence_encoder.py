@@ -138,7 +138,7 @@ class SentenceEncoder:
         self.query_prefix = prompts.get("query", "") if query_prefix is None else query_prefix
         passage_prompt = prompts.get("document", prompts.get("passage", ""))
         self.passage_prefix = passage_prompt if passage_prefix is None else passage_prefix
-        self._kept: dict[tuple[bool, str], np.ndarray] = {}  # whether a query, text -> vector
+        self._kept: dict[str, np.ndarray] = {}  # passage -> vector
         self.dimensions: int = self.model.config.hidden_size
         self.size_bytes: int = sum(p.numel() * p.element_size() for p in self.model.parameters())
 
@@ -178,15 +178,14 @@ class SentenceEncoder:
         """Embeddings of passage texts, float32 (N, D), in order."""
         return self._encode([self.passage_prefix + text for text in texts])
 
-    def encode_recurring(self, texts: Sequence[str], queries: bool = False) -> np.ndarray:
-        """As `encode_passages` or `encode_queries`, but vectors are kept and reused: for texts that are asked for again and again."""
-        encode = self.encode_queries if queries else self.encode_passages
-        missing = [text for text in dict.fromkeys(texts) if (queries, text) not in self._kept]
+    def encode_recurring(self, texts: Sequence[str]) -> np.ndarray:
+        """As `encode_passages`, but vectors are kept and reused: for passages that many questions share."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if len(self._kept) + len(missing) > _KEPT_VECTORS:
             self._kept.clear()
             missing = list(dict.fromkeys(texts))
-        self._kept.update(zip(((queries, text) for text in missing), encode(missing), strict=True))
-        return np.stack([self._kept[queries, text] for text in texts]) if texts else encode([])
+        self._kept.update(zip(missing, self.encode_passages(missing), strict=True))
+        return np.stack([self._kept[text] for text in texts]) if texts else self.encode_passages([])
 
     @property
     def dtype(self) -> str:

@@ -9,6 +9,7 @@ Shape legend: Q queries, N passages of the index, C candidates, P parent section
 """
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import get_args
 
@@ -27,6 +28,8 @@ from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.parent_sections import ParentSections
 from harness.retrievers.route_weights import read_weights, weights_of_collection
 from harness.runtime.memory_needs import Memory
+
+_KEPT_SCORES = 4_000_000  # of queries and segments, 24 bytes each: 96 MB
 
 Scores = NDArray[np.float64]
 
@@ -108,17 +111,20 @@ class MultiRouteRetriever:
         self.retrievers: list[Retriever] = [dense, words, *([keywords] if keywords else [])]
         check_same_corpus(self.retrievers)
         self.dense, self.words, self.keywords = dense, words, keywords
-        self.index, self.candidates, self.scaling, self.section_words = dense.index, candidates, scaling, section_words
-        segments = PassageStore(self.index.folder)
-        self.passages: Sequence[Passage] = ParentSections(segments, section_words) if section_words else segments
-        starts = self.passages.starts if isinstance(self.passages, ParentSections) else range(len(segments))
-        self.starts_P = np.fromiter(starts, dtype=np.int64)
+        self.index, self.candidates, self.scaling = dense.index, candidates, scaling
+        self._segments = PassageStore(self.index.folder)
+        self._kept: dict[str, tuple[Scores, Scores, Scores]] = {}  # query -> its scores of all segments
+        self._set_section_words(section_words)
         known = (0.0, 0.0)
         if alpha is None or beta is None:
-            known = weights_of_collection(segments) if weights is None else read_weights(Path(weights))
+            known = weights_of_collection(self._segments) if weights is None else read_weights(Path(weights))
         self.alpha = known[0] if alpha is None else alpha
         self.beta = known[1] if beta is None else beta
-        self.facts = [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {scaling}."]
+
+    @property
+    def facts(self) -> list[str]:
+        """For a report."""
+        return [f"Multi-route retrieval: alpha {self.alpha:.2f}, beta {self.beta:.2f}, scores {self.scaling}."]
 
     @staticmethod
     def check_options(
@@ -135,6 +141,28 @@ class MultiRouteRetriever:
         """Nothing but its retrievers."""
         return Memory()
 
+    def with_options(
+        self, alpha: float | None = None, beta: float | None = None, section_words: int | None = None
+    ) -> "MultiRouteRetriever":
+        """The same retriever with other options, for a study: the indexes and the scores that are kept are shared.  None leaves an option.
+
+        Raises:
+            UserError: If a value is out of range.
+        """
+        self.check_options(alpha, beta, None, self.scaling, section_words or 0)
+        other = copy(self)
+        other.alpha = self.alpha if alpha is None else alpha
+        other.beta = self.beta if beta is None else beta
+        if section_words is not None:
+            other._set_section_words(section_words)
+        return other
+
+    def _set_section_words(self, section_words: int) -> None:
+        self.section_words = section_words
+        parents = ParentSections(self._segments, section_words) if section_words else None
+        self.passages: Sequence[Passage] = self._segments if parents is None else parents
+        self.starts_P = np.array(parents.starts) if parents else np.arange(len(self._segments))
+
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best parent sections of each query, best first; ties in the order of the corpus.
 
@@ -143,19 +171,25 @@ class MultiRouteRetriever:
         """
         check_at_least(1, k=k)
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
-        vectors = dict(zip(asked, self.dense.encoder.encode_recurring(asked, queries=True), strict=True))
+        routes = dict(zip(asked, self._all_route_scores(asked), strict=True))
         read: dict[int, Passage] = {}
-        return [
-            self._best(self._scores(query, vectors[query]), k, read) if query in vectors else [] for query in queries
-        ]
+        return [self._best(routes[query], k, read) if query in routes else [] for query in queries]
 
     def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
-        """Similarity of the vectors, BM25 score and |C| of every passage of the index, (N,) each."""
-        return self._scores(query, self.dense.encoder.encode_recurring([query], queries=True)[0])
+        """Similarity of the vectors, BM25 score and |C| of every segment of the index, (N,) each."""
+        return self._all_route_scores([query])[0]
 
-    def _scores(self, query: str, query_D: NDArray[np.float32]) -> tuple[Scores, Scores, Scores]:
-        vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
-        return vector_N, words_N, self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
+    def _all_route_scores(self, queries: Sequence[str]) -> list[tuple[Scores, Scores, Scores]]:
+        """Of every query; those of the last ones are kept, as a study asks for them again with other weights."""
+        new = [query for query in queries if query not in self._kept]
+        if len(self._kept) + len(new) > _KEPT_SCORES // len(self._segments):
+            self._kept.clear()
+            new = list(queries)
+        for query, query_D in zip(new, self.dense.encode_queries(new), strict=True):
+            vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
+            keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
+            self._kept[query] = vector_N, words_N, keywords_N
+        return [self._kept[query] for query in queries]
 
     def _best(self, routes: tuple[Scores, Scores, Scores], k: int, read: dict[int, Passage]) -> list[Ranked]:
         """The best passages; `read` holds those of earlier queries of the call."""
@@ -173,9 +207,10 @@ class MultiRouteRetriever:
         ]
 
     def _candidates(self, routes: Sequence[Scores]) -> NDArray[np.int64]:
-        """Positions of the candidates, in order: those with the greatest scores of each route."""
+        """Positions of the candidates, in order: those with the greatest scores of each route that has a weight."""
         count = len(routes[0])
         if self.candidates is None or self.candidates >= count:
             return np.arange(count)
-        first = [np.argsort(-scores_N, kind="stable")[: self.candidates] for scores_N in routes]
+        weighed = zip(routes, (self.alpha, 1 - self.alpha, self.beta), strict=True)
+        first = [np.argsort(-scores_N, kind="stable")[: self.candidates] for scores_N, weight in weighed if weight]
         return np.unique(np.concatenate(first))

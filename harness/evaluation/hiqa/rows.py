@@ -1,7 +1,6 @@
 """The rows of HiQA's study: the system's retriever, its routes alone, and the same routes over other indexes of the same documents."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from common.errors import MissingInputError, UserError
@@ -41,19 +40,26 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
         if rows:
             raise UserError("study.rows needs a MultiRouteRetriever, whose weights the further rows share.")
         return {OWN.partition(",")[0]: own}
-    retriever = partial(MultiRouteRetriever, candidates=own.candidates, scaling=own.scaling)
-    joined = partial(retriever, section_words=own.section_words)
     found: dict[str, Retriever] = {
         OWN: own,
-        "vectors only": joined(own.dense, own.words, None, 1.0, 0.0),
-        "BM25 only": joined(own.dense, own.words, None, 0.0, 0.0),
+        "vectors only": own.with_options(alpha=1.0, beta=0.0),
+        "BM25 only": own.with_options(alpha=0.0, beta=0.0),
     }
     if own.keywords is not None:
-        found["without keywords"] = joined(own.dense, own.words, None, own.alpha, 0.0)
+        found["without keywords"] = own.with_options(beta=0.0)
     if own.section_words:
-        found["segments alone"] = retriever(own.dense, own.words, own.keywords, own.alpha, own.beta, section_words=0)
+        found["segments alone"] = own.with_options(section_words=0)
     for name, folder in rows.items():
         dense, words, keywords = (Path(folder) / kind for kind in KINDS)
         vectors = DenseRetriever(dense, str(own.dense.encoder.device), encoder=own.dense.encoder.name)
-        found[name] = joined(vectors, Bm25Retriever(words), KeywordRetriever(keywords), own.alpha, own.beta)
+        found[name] = MultiRouteRetriever(
+            vectors,
+            Bm25Retriever(words),
+            KeywordRetriever(keywords),
+            own.alpha,
+            own.beta,
+            own.candidates,
+            own.scaling,
+            own.section_words,
+        )
     return found

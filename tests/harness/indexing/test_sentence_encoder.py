@@ -116,14 +116,3 @@ def test_recurring_passages_are_encoded_once(encoder_folder: str, monkeypatch: p
     monkeypatch.setattr("harness.indexing.sentence_encoder._KEPT_VECTORS", 3)
     np.testing.assert_allclose(encoder.encode_recurring(["more", *texts]), encode(["more", *texts]), atol=1e-6)
     assert len(encoder._kept) == 4  # what one call needs is kept even beyond the limit
-
-
-def test_a_recurring_query_is_no_recurring_passage(encoder_folder: str) -> None:
-    encoder = SentenceEncoder(encoder_folder, "cpu", query_prefix="who was ", passage_prefix="the city of ")
-    texts = ["name1", "name2"]
-    for _ in range(2):  # the second time from what is kept
-        np.testing.assert_allclose(encoder.encode_recurring(texts), encoder.encode_passages(texts), atol=1e-6)
-        np.testing.assert_allclose(
-            encoder.encode_recurring(texts, queries=True), encoder.encode_queries(texts), atol=1e-6
-        )
-    assert not np.allclose(encoder.encode_queries(texts), encoder.encode_passages(texts), atol=1e-3)
