@@ -7,11 +7,13 @@ joined, so that a parent section keeps at least one heading.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 
 from common.documents import PATH_SEPARATOR
 from common.records import Passage
 from harness.documents.segments.splitting import word_count
+from harness.indexing.passage_store import KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,21 @@ class ParentSections(Sequence[Passage]):
             self.starts.append(start)
             start += size
         self._ends = [*self.starts[1:], len(passages)]
+        self._kept = lru_cache(maxsize=KEPT)(
+            self._joined
+        )  # joining is much of the time of a search that returns many of them
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, place: int) -> Passage:  # type: ignore[override]  # no slices
-        return as_one([self._passages[position] for position in range(self.starts[place], self._ends[place])])
+        return self._kept(place)
 
     def __iter__(self) -> Iterator[Passage]:
-        return (self[place] for place in range(len(self)))
+        return (self._joined(place) for place in range(len(self)))
+
+    def _joined(self, place: int) -> Passage:
+        return as_one([self._passages[position] for position in range(self.starts[place], self._ends[place])])
 
 
 def sizes(places: Sequence[_Place], most_words: int) -> Iterator[int]:
