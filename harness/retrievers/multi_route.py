@@ -172,8 +172,7 @@ class MultiRouteRetriever:
         check_at_least(1, k=k)
         asked = [query for query in dict.fromkeys(queries) if query.strip()]
         routes = dict(zip(asked, self._all_route_scores(asked), strict=True))
-        read: dict[int, Passage] = {}
-        return [self._best(routes[query], k, read) if query in routes else [] for query in queries]
+        return [self._best(routes[query], k) if query in routes else [] for query in queries]
 
     def route_scores(self, query: str) -> tuple[Scores, Scores, Scores]:
         """Similarity of the vectors, BM25 score and |C| of every segment of the index, (N,) each."""
@@ -181,30 +180,28 @@ class MultiRouteRetriever:
 
     def _all_route_scores(self, queries: Sequence[str]) -> list[tuple[Scores, Scores, Scores]]:
         """Of every query; those of the last ones are kept, as a study asks for them again with other weights."""
-        new = [query for query in queries if query not in self._kept]
-        if len(self._kept) + len(new) > _KEPT_SCORES // len(self._segments):
-            self._kept.clear()
-            new = list(queries)
+        known = {query: self._kept.get(query) for query in queries}
+        new = [query for query, scores in known.items() if scores is None]
+        found = {
+            query: scores for query, scores in known.items() if scores is not None
+        }  # whatever another thread clears
         for query, query_D in zip(new, self.dense.encode_queries(new), strict=True):
             vector_N, words_N = self.dense.similarities(query_D), self.words.scores(query)
             keywords_N = self.keywords.scores(query) if self.keywords else np.zeros_like(words_N)
-            self._kept[query] = vector_N, words_N, keywords_N
-        return [self._kept[query] for query in queries]
+            found[query] = vector_N, words_N, keywords_N
+        if len(self._kept) + len(new) > _KEPT_SCORES // len(self._segments):
+            self._kept.clear()
+        self._kept.update((query, found[query]) for query in new)
+        return [found[query] for query in queries]
 
-    def _best(self, routes: tuple[Scores, Scores, Scores], k: int, read: dict[int, Passage]) -> list[Ranked]:
-        """The best passages; `read` holds those of earlier queries of the call."""
+    def _best(self, routes: tuple[Scores, Scores, Scores], k: int) -> list[Ranked]:
         places_C = self._candidates(routes)
         vector_C, words_C, keywords_C = (scores_N[places_C] for scores_N in routes)
         scores_C = combined(vector_C, words_C, keywords_C, self.alpha, self.beta, self.scaling)
         found_F, scores_F = best_of_parents(scores_C, places_C, self.starts_P)
         order_K = np.lexsort((found_F, -scores_F))[:k]
-        for place in found_F[order_K].tolist():
-            if place not in read:
-                read[place] = self.passages[place]
-        return [
-            Ranked(read[place], score)
-            for place, score in zip(found_F[order_K].tolist(), scores_F[order_K].tolist(), strict=True)
-        ]
+        best = zip(found_F[order_K].tolist(), scores_F[order_K].tolist(), strict=True)
+        return [Ranked(self.passages[place], score) for place, score in best]
 
     def _candidates(self, routes: Sequence[Scores]) -> NDArray[np.int64]:
         """Positions of the candidates, in order: those with the greatest scores of each route that has a weight."""

@@ -173,6 +173,16 @@ def test_scores_are_kept_within_a_bound(routes, monkeypatch: pytest.MonkeyPatch)
     )  # what one call needs is kept even beyond the bound
 
 
+def test_another_thread_may_clear_what_is_kept(routes, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = MultiRouteRetriever(*routes, 0.5, 0.1)
+    queries = ["alto 300", "weighs six"]
+    expected = own.search(queries, 4)
+    own._kept.pop("weighs six")
+    encode = routes[0].encode_queries
+    monkeypatch.setattr(routes[0], "encode_queries", lambda texts: own._kept.clear() or encode(texts))
+    assert own.search(queries, 4) == expected
+
+
 def test_a_route_without_weight_brings_no_candidates(routes) -> None:
     (found,) = MultiRouteRetriever(*routes, 1.0, 0.0, candidates=1).search(["alto 500 weighs"], 4)
     assert len(found) == 1
