@@ -17,8 +17,9 @@ from torch import Tensor
 from common.checks import check_at_least, check_choice
 from common.errors import DataError, UserError
 from common.feedback import RewriteFeedback
+from common.held_out import validation_share
 from common.records import Question, clean
-from datamodules.examples.splits import Source, check_split, validation_share
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, TokenBatch, plan_steps
 from datamodules.formats.feedback import REWRITE, ROWS, read_manifest, read_rewrite_feedback
 from models.length_batching import length_batches

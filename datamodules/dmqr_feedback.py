@@ -17,13 +17,14 @@ import torch
 from common.checks import check_at_least
 from common.errors import DataError, UserError
 from common.feedback import Reward, RewriteFeedback
+from common.held_out import validation_share
 from common.progress import track
 from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
-from datamodules.examples.splits import Source, check_split, validation_share
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.feedback import MANIFEST, REWRITE, ROWS, read_manifest, read_rewrite_feedback
 from models.dmqr.candidates import candidate_batch

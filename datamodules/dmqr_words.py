@@ -14,9 +14,10 @@ from torch import Tensor
 
 from common.checks import check_above, check_at_least, check_share
 from common.errors import DataError, UserError
+from common.held_out import validation_share
 from common.progress import track
 from common.records import Passage, Question, clean
-from datamodules.examples.splits import Source, check_split, validation_share
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, TokenBatch, plan_steps
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS

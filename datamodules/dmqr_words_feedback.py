@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
 from common.feedback import Reward, WordFeedback
+from common.held_out import validation_share
 from common.progress import track
 from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
-from datamodules.examples.splits import Source, check_split, validation_share
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.word_feedback import WordFeedbackBatch, WordGroup, feedback_batch, word_group
 from datamodules.formats.feedback import MANIFEST, ROWS, WORD, read_manifest, read_word_feedback

@@ -1,11 +1,11 @@
 """Training and validation split of the questions of official files."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
+from common.held_out import validation_share
 from common.progress import track
 from common.records import Question, clean
 from datamodules.formats.reading import read_questions
@@ -69,12 +69,6 @@ def split_questions(
         [question for question, share in zip(questions, shares, strict=True) if share >= fraction],
         [question for question, share in zip(questions, shares, strict=True) if share < fraction],
     )
-
-
-def validation_share(question: Question) -> float:
-    """Hash of the question's text as a number in [0, 1); questions below the validation fraction are held out."""
-    digest = hashlib.sha256(clean(question.text).encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def distinct_questions(sources: Sequence[Source]) -> Iterator[Question]:

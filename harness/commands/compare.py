@@ -71,7 +71,8 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
     from harness.evaluation.study import build_study
 
     shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
-    out, source, limit = Path(given[0]["out"]), given[0]["questions"], given[0]["limit"]
+    out, source = Path(given[0]["out"]), given[0]["questions"]
+    limit, held_out = given[0]["limit"], given[0]["held_out"]
     settings = settings_of(out, **shared)
     measured: dict[str, Measured] = {}
     judge: Judge | None = None
@@ -92,7 +93,9 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                         build_study(options["strategy"], taken, out, options["layout"]) if options["studies"] else None
                     )
                     (folder / name).mkdir()
-                    found = evaluate_into(folder / name, options["strategy"], study, source, limit, own, judge)
+                    found = evaluate_into(
+                        folder / name, options["strategy"], study, source, limit, held_out, own, judge
+                    )
                     # the system's report is written: what only it needs may hold all that was retrieved
                     found.findings.plots, found.findings.records = {}, ()
                     return found

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import NORMALIZATIONS, Normalization
-from common.checks import check_at_least, check_choice
+from common.checks import check_at_least, check_between_0_and_1, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say, track
@@ -27,6 +28,7 @@ def evaluate(
     out: Path,
     layout: str = "hotpotqa",
     limit: int | None = None,
+    held_out: float | None = None,
     normalization: Normalization = "squad",
     paper: Paper | None = None,
     ks: tuple[int, ...] = (1, 5, 10, 20),
@@ -51,6 +53,7 @@ def evaluate(
         out: Folder for the report; an earlier report there is replaced.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Use only this many questions, from the beginning.
+        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction this is; for choosing options.
         normalization: How answers are normalized before they are compared; the table of answers has all three.
         paper: Print the paper's published results for this data set beside ours.
         ks: The k of recall@k.
@@ -62,7 +65,7 @@ def evaluate(
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and options of studies do nothing.
     """
     read_by(strategy, llm)
-    check_evaluate(strategy, questions, out, layout, limit, normalization, ks, study, resamples)
+    check_evaluate(strategy, questions, out, layout, limit, held_out, normalization, ks, study, resamples)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
@@ -72,7 +75,7 @@ def evaluate(
         if judge is not None:
             judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            evaluate_into(folder, strategy, own, questions, limit, settings, judge)
+            evaluate_into(folder, strategy, own, questions, limit, held_out, settings, judge)
         remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
@@ -84,6 +87,7 @@ def check_evaluate(
     out: Path,
     layout: str,
     limit: int | None,
+    held_out: float | None,
     normalization: str,
     ks: Sequence[int],
     study: dict[str, Any] | None,
@@ -97,6 +101,7 @@ def check_evaluate(
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     check_at_least(1, resamples=resamples)
+    check_between_0_and_1(held_out=held_out)
     check_choice(NORMALIZATIONS, normalization=normalization)
     check_questions(layout, [questions], limit)
     build_study(strategy, study, out, layout)
@@ -126,6 +131,7 @@ def evaluate_into(
     study: "Study | None",
     source: str,
     limit: int | None,
+    held_out: float | None,
     settings: "Settings",
     judge: Judge | None = None,
 ) -> "Measured":
@@ -137,15 +143,21 @@ def evaluate_into(
         study: The system's own; None if it has none.
         source: The questions file or data set.
         limit: Use only this many questions.
+        held_out: Use only the questions that a training holds out whose `validation_fraction` this is; None: all.
         settings: Of the evaluation; resumable results are kept in its folder.
         judge: Judges the answers and passages; None for none.
     """
+    from common.held_out import validation_share
     from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
     from harness.evaluation.judging.system import judge_measured
     from harness.evaluation.report import index_facts, model_facts, write_report
 
-    loaded = list(track(read_questions(settings.layout, source, limit=limit), None, "reading questions"))
+    read = track(read_questions(settings.layout, source), None, "reading questions")
+    asked = (each for each in read if held_out is None or validation_share(each) < held_out)
+    loaded = list(islice(asked, limit))
+    if held_out is not None and not loaded:
+        raise UserError(f"A training with validation_fraction {held_out:g} holds out none of {source}: raise held_out.")
     # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
     usable = [
         each for each in loaded if each.answers or each.gold_segments or (each.support and not each.unshipped_support)
@@ -157,8 +169,9 @@ def evaluate_into(
         )
     skipped = len(loaded) - len(usable)
     absent, gold_facts = _gold_in_index(strategy, study, usable)
+    part = "" if held_out is None else f", of which training holds out the share {held_out:g}"
     facts = [
-        f"questions: {Path(source).name} ({settings.layout}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
+        f"questions: {Path(source).name} ({settings.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
         "gold passages)",
         *gold_facts,
     ]

@@ -1,0 +1,55 @@
+"""`infer.py evaluate --held_out`: only the questions that a training holds out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datamodules.examples.splits import Source, split_questions
+from datamodules.formats.reading import read_passages
+from harness.retrievers.bm25 import build_bm25
+from tests.conftest import hotpot_rows
+from tests.helpers.commands import Ended, command, refused
+
+ROWS = 24
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("held_out")
+    (folder / "train.json").write_text(json.dumps(hotpot_rows(ROWS)))
+    build_bm25(read_passages("hotpotqa", [str(folder / "train.json")]), folder / "index")
+    return folder
+
+
+def measure(folder: Path, *more: str) -> Ended:
+    return command(
+        folder, "infer.py", "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead",
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index",
+        "--questions", "train.json", "--resamples", "20", "--out", "report", *more,
+    )  # fmt: skip
+
+
+def asked(folder: Path) -> list[str]:
+    rows = (folder / "report" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(row)["id"] for row in rows]
+
+
+def test_asks_what_a_training_holds_out(place: Path) -> None:
+    kept, held_out = split_questions([Source("hotpotqa", str(place / "train.json"))], [], 0.4)
+    assert min(len(held_out), len(kept)) >= 3
+    ended = measure(place, "--held_out", "0.4")
+    assert ended.code == 0, ended.err
+    assert asked(place) == [question.id for question in held_out]
+    assert "of which training holds out the share 0.4" in (place / "report" / "report.md").read_text(encoding="utf-8")
+
+    assert measure(place, "--held_out", "0.4", "--limit", "2").code == 0
+    assert asked(place) == [question.id for question in held_out][:2]
+
+
+@pytest.mark.parametrize(
+    ("share", "message"), [("1.5", "held_out must lie in (0, 1), got 1.5."), ("0.000001", "holds out none")]
+)
+def test_refuses_what_leaves_no_question(place: Path, share: str, message: str) -> None:
+    refused(measure(place, "--held_out", share, "--out", "refused"), 2, message)
+    assert not (place / "refused").exists()
