@@ -2,7 +2,7 @@
 (Section 2.2.1, Eq. 1).  One batched call per stage."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from common.records import Passage, Ranked
@@ -45,13 +45,25 @@ class Retrieval:
     concatenations: int  # number of queries q*_i, over all questions
 
 
-def concatenate(question: str, passage: Passage) -> str:
-    """q*_i, the question first: encoders truncate at the end."""
-    return f"{question} {indexed_text(passage)}"
+def concatenate(question: str, passage: Passage, question_weight: int = 1) -> str:
+    """q*_i, the question first: encoders truncate at the end.
+
+    Args:
+        question: Its text.
+        passage: d_i.
+        question_weight: How often the question stands before d_i; 1 in the paper.  More keep the second search nearer to
+            the question, which a long d_i would outweigh.
+    """
+    return " ".join([*[question] * question_weight, indexed_text(passage)])
 
 
 def search_twice(
-    retriever: Retriever, questions: Sequence[str], ranking_size: int, concatenations: int, concatenated_size: int
+    retriever: Retriever,
+    questions: Sequence[str],
+    ranking_size: int,
+    concatenations: int,
+    concatenated_size: int,
+    question_weight: int = 1,
 ) -> Retrieval:
     """Retrieve for every question, then for every question concatenated with each of its best documents.
 
@@ -61,23 +73,45 @@ def search_twice(
         ranking_size: Documents per question.
         concatenations: Number of best documents to concatenate each question with; 0 skips the second stage.
         concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
+        question_weight: See `concatenate`.
+    """
+    second = {question_weight: (concatenations, concatenated_size)}
+    return search_by_weight(retriever, questions, ranking_size, second)[question_weight]
+
+
+def search_by_weight(
+    retriever: Retriever, questions: Sequence[str], ranking_size: int, second: Mapping[int, tuple[int, int]]
+) -> dict[int, Retrieval]:
+    """As `search_twice`, for several weights of the question in q*_i: the first stage is searched once.
+
+    Args:
+        retriever: Used for both stages.
+        questions: Their texts.
+        ranking_size: Documents per question.
+        second: `concatenations` and `concatenated_size` by question weight.
+
+    Returns:
+        Both stages' results by question weight; each has the time of the first stage.
     """
     started = time.perf_counter()
     rankings = retriever.search(questions, ranking_size) if questions else []
-    middle = time.perf_counter()
-    queries = [
-        (question, concatenate(questions[question], hit.passage))
-        for question, ranking in enumerate(rankings)
-        for hit in ranking[:concatenations]
-    ]
-    lists = retriever.search([text for _, text in queries], concatenated_size) if queries else []
-    ended = time.perf_counter()
-
-    per_question: list[list[list[Ranked]]] = [[] for _ in questions]
-    for (question, _), ranked in zip(queries, lists, strict=True):
-        per_question[question].append(ranked)
-    results = [_stage_results(first, second) for first, second in zip(rankings, per_question, strict=True)]
-    return Retrieval(results, middle - started, ended - middle, len(queries))
+    first_seconds = time.perf_counter() - started
+    found = {}
+    for question_weight, (concatenations, concatenated_size) in second.items():
+        started = time.perf_counter()
+        queries = [
+            (question, concatenate(questions[question], hit.passage, question_weight))
+            for question, ranking in enumerate(rankings)
+            for hit in ranking[:concatenations]
+        ]
+        lists = retriever.search([text for _, text in queries], concatenated_size) if queries else []
+        seconds = time.perf_counter() - started
+        per_question: list[list[list[Ranked]]] = [[] for _ in questions]
+        for (question, _), ranked in zip(queries, lists, strict=True):
+            per_question[question].append(ranked)
+        results = [_stage_results(first, lists) for first, lists in zip(rankings, per_question, strict=True)]
+        found[question_weight] = Retrieval(results, first_seconds, seconds, len(queries))
+    return found
 
 
 def _stage_results(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> StageResults:

@@ -154,9 +154,7 @@ def ranked(
     pair_score: dict[tuple[str, str], float] = {}
     for position, (d_i, pool) in enumerate(zip(first, pools, strict=True)):
         for other in [*first[position + 1 :], *pool]:
-            log_odds = _logit(score(d_i, other))
-            if symmetric:
-                log_odds = (log_odds + _logit(score(other, d_i))) / 2
+            log_odds = mean_log_odds(score, d_i, other) if symmetric else log_odds_of(score(d_i, other))
             prior = reciprocal.get(d_i, 0.0) + reciprocal.get(other, 0.0)
             pair_score[d_i, other] = log_odds + prior_weight * prior
     best_pairs = sorted(pair_score, key=lambda pair: -pair_score[pair])  # stable: ties in order of retrieval
@@ -170,7 +168,12 @@ def oracle(first: Sequence[str], pools: Sequence[Sequence[str]], k: int, gold: C
     return [d for d in available if d in gold][:k]
 
 
-def _logit(probability: float) -> float:
+def mean_log_odds(score: PairScore, d1: str, d2: str) -> float:
+    """Mean over both orders of a pair, nats."""
+    return (log_odds_of(score(d1, d2)) + log_odds_of(score(d2, d1))) / 2
+
+
+def log_odds_of(probability: float) -> float:
     """Log-odds, nats; probabilities rounded to 0 or 1 are clipped."""
     bounded = min(max(probability, 1e-12), 1 - 1e-12)
     return math.log(bounded / (1 - bounded))

@@ -59,7 +59,8 @@ class _ScoreLookup:
     """Returns known scores and records the missing pairs.
 
     A missing pair gets a provisional 0 (negative), so that the selection goes on to the next candidate; from the
-    `lookahead`-th missing pair of the same d1 on it gets 1 (positive), so that the selection stops there.
+    `lookahead`-th missing pair of the same d1 on it gets 1 (positive), so that the selection stops there.  The other order of
+    a missing pair gets what the first one got.
     """
 
     def __init__(self, known: dict[Pair, float], lookahead: int) -> None:
@@ -70,6 +71,9 @@ class _ScoreLookup:
     def __call__(self, d1: str, d2: str) -> float:
         if (d1, d2) in self.known:
             return self.known[d1, d2]
+        if (d2, d1) in self.missing:
+            self.missing[d1, d2] = None
+            return float(self.missing_of_d1[d2] >= self.lookahead)
         if (d1, d2) not in self.missing:
             self.missing[d1, d2] = None
             self.missing_of_d1[d1] += 1

@@ -28,12 +28,14 @@ class SelectionOptions:
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
         fill: For `cis` and `cfs`: fill up to k documents from the first stage's ranking.
         second_stage: Source of candidates for `cis` and `cfs`: `qdc`, or `ranking` (Table 4's "w/o QDC").
+        question_weight: How often the question stands before d_i in q*_i = Concat(q, d_i); 1 when None, as in the paper.
         anchors: For `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
         pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
         keep_first: For `ranked`: number of top first-stage documents that are always chosen.
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
-        symmetric: For `ranked`: average the scores of both orders of a pair.
+        symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored pairs;
+            off when None.
 
     Raises:
         UserError: If a value is not allowed.
@@ -48,12 +50,13 @@ class SelectionOptions:
     scope: Scope = "second"
     fill: bool = False
     second_stage: Literal["qdc", "ranking"] = "qdc"
+    question_weight: int | None = None
     anchors: int | None = None
     anchor_depth: int = 12
     pool: Source = "qdc"
     keep_first: int = 1
     prior_weight: float = 0.0
-    symmetric: bool = False
+    symmetric: bool | None = None
 
     def __post_init__(self) -> None:
         check_choice(get_args(Method), method=self.method)
@@ -62,6 +65,7 @@ class SelectionOptions:
         check_choice(("qdc", "ranking"), second_stage=self.second_stage)
         check_choice(get_args(Source), pool=self.pool)
         check_at_least(1, k=self.k, k1=self.k1, depth=self.depth, anchors=self.anchors, anchor_depth=self.anchor_depth)
+        check_at_least(1, question_weight=self.question_weight)
         check_at_least(0, prior_weight=self.prior_weight)
         check_share(threshold=self.threshold)
         if self.k1 is not None and self.k1 > self.k:
@@ -80,6 +84,11 @@ class SelectionOptions:
     def pool_depth(self) -> int:
         """Candidates per d_i."""
         return self.anchor_depth if self.method == "ranked" else self.depth or 2 * self.k
+
+    @property
+    def question_copies(self) -> int:
+        """How often the question stands in q*_i."""
+        return self.question_weight or 1
 
     @property
     def source(self) -> Source:
@@ -113,7 +122,7 @@ class SelectionOptions:
     def most_pairs(self) -> int:
         """The most pairs of one question that are scored; a selection may need fewer."""
         partners = self.pool_depth * (1 + (self.source == "both")) + self.first_size * (self.method == "ranked")
-        orders = 1 + (self.method == "ranked" and self.symmetric)
+        orders = 1 + (self.method in ("cfs", "ranked") and bool(self.symmetric))
         return self.first_size * partners * orders if self.needs_classifier else 0
 
     def stages(self, rankings: Rankings) -> tuple[list[str], list[list[str]]]:
@@ -133,6 +142,9 @@ class SelectionOptions:
         def positive(d1: str, d2: str) -> bool:
             return score(d1, d2) >= threshold
 
+        def positive_in_both(d1: str, d2: str) -> bool:
+            return algorithms.mean_log_odds(score, d1, d2) >= algorithms.log_odds_of(threshold)
+
         if self.method == "sm":
             return list(rankings.ranking[: self.k])
         first, pools = self.stages(rankings)
@@ -145,10 +157,11 @@ class SelectionOptions:
                 score,
                 self.keep_first,
                 self.prior_weight,
-                self.symmetric,
+                bool(self.symmetric),
             )
         if self.method == "cfs":
-            chosen, rejected = algorithms.cfs(first, pools, self.k, positive, self.take), set()
+            test = positive_in_both if self.symmetric else positive
+            chosen, rejected = algorithms.cfs(first, pools, self.k, test, self.take), set()
         else:
             concatenated = algorithms.qdc(first, pools, self.k)
             chosen = algorithms.cis(concatenated, first, positive, self.scope) if self.method == "cis" else concatenated

@@ -115,6 +115,7 @@ class DrRag:
             options.ranking_size,
             options.concatenations,
             options.concatenated_size,
+            options.question_copies,
         )
         started, tokens = time.perf_counter(), tokens_read(self.scorer)
         decisions = self._decide(questions, retrieval.results)

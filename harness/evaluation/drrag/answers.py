@@ -49,7 +49,8 @@ def selected_answers(
             answer = Answer(question.id, "", tuple(outcome.retrieved[number]), costs=costs)
         else:
             decision = Decision(list(outcome.documents[number]), outcome.scores[number])
-            answer = selected_answer(outcome.options, question, evaluation.results[number], decision, shared)
+            found = evaluation.results[outcome.options.question_copies][number]
+            answer = selected_answer(outcome.options, question, found, decision, shared)
         if read is not None:
             own = read[number]
             costs = {**sum_costs(answer.costs, own.costs), "seconds/reading": reading_seconds}

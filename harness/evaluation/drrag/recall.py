@@ -6,7 +6,7 @@ Shape legend: N questions, R rows.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from common.records import Passage, Question, Ranked
 from harness.evaluation.bootstrap import paired_intervals
 from harness.interfaces import Retriever
-from harness.retrievers.two_stage import StageResults, search_twice
+from harness.retrievers.two_stage import StageResults, search_by_weight
 from harness.selection.algorithms import oracle
 from harness.selection.lazy_scoring import Pair, decide
 from harness.selection.options import SelectionOptions
@@ -83,13 +83,16 @@ class Evaluation:
     outcomes: list[Outcome]
     passages: dict[str, Passage]
     seconds: dict[str, float]  # per stage, all questions together
-    results: list[StageResults] = field(default_factory=list)  # of both retrieval stages, one per question
+    results: dict[int, list[StageResults]] = field(
+        default_factory=dict
+    )  # of both stages, by question weight and question
     own: Outcome | None = None  # of the strategy's own selection; one of `outcomes` or a further one
 
     def subset(self, places: Sequence[int]) -> "Evaluation":
         """The same for some of the questions, without the strategy's own selection."""
         outcomes = [outcome.subset(places) for outcome in self.outcomes]
-        questions, results = _at(self.questions, places), _at(self.results, places)
+        questions = _at(self.questions, places)
+        results = {weight: _at(each, places) for weight, each in self.results.items()}
         return Evaluation(questions, outcomes, self.passages, self.seconds, results)
 
     def recall(self, outcome: Outcome) -> NDArray[np.float64]:
@@ -150,17 +153,14 @@ def run(
     own_key = next((key for key, options in variants.items() if options == own), (OWN, 0))
     if own is not None:
         variants.setdefault(own_key, own)
-    retrieval = search_twice(
-        retriever,
-        texts,
-        max(options.ranking_size for options in variants.values()),
-        max(options.concatenations for options in variants.values()),
-        max(options.concatenated_size for options in variants.values()),
+    retrievals = search_by_weight(
+        retriever, texts, max(options.ranking_size for options in variants.values()), searches_of(variants.values())
     )
-    passages = {id_: passage for results in retrieval.results for id_, passage in results.passages.items()}
+    results = {weight: retrieval.results for weight, retrieval in retrievals.items()}
+    passages = {id_: passage for of in results.values() for each in of for id_, passage in each.passages.items()}
     passages |= {hit.passage.id: hit.passage for rankings in retrieved.values() for row in rankings for hit in row}
 
-    jobs = [(options, results.rankings) for options in variants.values() for results in retrieval.results]
+    jobs = [(options, each.rankings) for options in variants.values() for each in results[options.question_copies]]
 
     def score_batch(requested: list[tuple[int, Pair]]) -> list[float]:
         assert cache is not None  # given if a selection needs pair scores
@@ -169,8 +169,10 @@ def run(
 
     decisions = decide(jobs, score_batch, lookahead)
 
-    first = retrieval.first_seconds / len(questions)
-    each_concatenation = retrieval.second_seconds / max(1, retrieval.concatenations)
+    first_seconds = next(iter(retrievals.values())).first_seconds
+    second_seconds = sum(each.second_seconds for each in retrievals.values())
+    first = first_seconds / len(questions)
+    each_concatenation = second_seconds / max(1, sum(each.concatenations for each in retrievals.values()))
     by_row: dict[tuple[str, int], Outcome] = {}
     for position, ((name, k), options) in enumerate(variants.items()):
         decided = decisions[position * len(questions) : (position + 1) * len(questions)]
@@ -193,7 +195,8 @@ def run(
         outcomes += [by_row[name, k] for name in selections]
         for name, source in ORACLES.items():
             if source in selections:
-                stages = [variants[source, k].stages(results.rankings) for results in retrieval.results]
+                options = variants[source, k]
+                stages = [options.stages(each.rankings) for each in results[options.question_copies]]
                 documents = [
                     tuple(oracle(*stage, k, question.support))
                     for stage, question in zip(stages, questions, strict=True)
@@ -201,8 +204,8 @@ def run(
                 outcomes.append(Outcome(name, k, documents, None))
     stage_seconds = {
         **{f"baseline {name}": value for name, value in baseline_seconds.items()},
-        "first stage": retrieval.first_seconds,
-        "second stage": retrieval.second_seconds,
+        "first stage": first_seconds,
+        "second stage": second_seconds,
         "scoring": cache.seconds if cache is not None else 0.0,
     }
     return Evaluation(
@@ -210,9 +213,19 @@ def run(
         outcomes,
         passages,
         stage_seconds,
-        list(retrieval.results),
+        results,
         by_row.get(own_key) if own else None,
     )
+
+
+def searches_of(variants: Iterable[SelectionOptions]) -> dict[int, tuple[int, int]]:
+    """The second searches that all selections need: number and size by question weight, for `search_by_weight`."""
+    searches: dict[int, tuple[int, int]] = {}
+    for options in variants:
+        number, size = searches.get(options.question_copies, (0, 0))
+        needed = max(number, options.concatenations), max(size, options.concatenated_size)
+        searches[options.question_copies] = needed
+    return searches
 
 
 def measure(evaluation: Evaluation, resamples: int = 10_000, seed: int = 0) -> list[Metrics]:

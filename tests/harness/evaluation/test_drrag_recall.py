@@ -11,6 +11,7 @@ from common.errors import ArtifactError, UserError
 from common.records import Passage, Question
 from harness.commands.evaluate import evaluate
 from harness.evaluation.drrag import recall
+from harness.evaluation.drrag.answers import selected_answers
 from harness.evaluation.paper_figures import dr_rag_table_5
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
@@ -152,6 +153,37 @@ def test_every_row_equals_the_strategy_run_alone(index):
         assert [answer.costs["model_calls"] for answer in alone] == [len(scores) for scores in outcome.scores]
         compared += 1
     assert compared == 4 * len(selections)
+
+
+def test_rows_of_different_question_weights_share_the_first_search(index):
+    class Counted:
+        def __init__(self):
+            self.inner, self.asked = Bm25Retriever(index), []
+
+        def search(self, queries, k):
+            self.asked.append(list(queries))
+            return self.inner.search(queries, k)
+
+    questions = [Question(id_, text, support=("x",)) for id_, text, *_ in QUESTIONS]
+    selections = {
+        "SM": SelectionOptions("sm"),
+        "CFS": SelectionOptions("cfs"),
+        "CFS, q q": SelectionOptions("cfs", question_weight=2),
+    }
+    retriever = Counted()
+    whole = recall.run(questions, retriever, {}, selections, (3,), ScoreCache(Digest()))
+    first, once, twice = retriever.asked
+    texts = [question.text for question in questions]
+    assert first == texts
+    assert [text.count("alba river") for text in (once[0], twice[0])] == [2, 3]  # the passage says it once
+    for outcome in whole.outcomes[1:3]:
+        alone = DrRag(retriever.inner, scorer=Digest(), selection=outcome.options).answer(questions)
+        assert [tuple(hit.passage.id for hit in answer.evidence) for answer in alone] == outcome.documents
+        shared = selected_answers(whole, outcome, None, 0.0)
+        assert [answer.notes for answer in shared] == [answer.notes for answer in alone]
+        assert [[hit.score for hit in answer.evidence] for answer in shared] == [
+            [hit.score for hit in answer.evidence] for answer in alone
+        ]
 
 
 def test_each_pair_is_scored_once_for_all_rows(strategy, tmp_path):

@@ -125,6 +125,33 @@ def test_ranked_symmetric_averages_the_log_odds_of_both_orders():
     assert algorithms.ranked(["a"], ["a"], [["x", "y"]], 2, score, symmetric=True) == ["a", "y"]
 
 
+def test_cfs_symmetric_tests_the_mean_log_odds_of_both_orders_and_scores_both():
+    table = {("a", "x"): 0.9, ("x", "a"): 0.05, ("a", "y"): 0.6, ("y", "a"): 0.6}
+    rankings, options = Rankings(("a",), (("x", "y"),)), SelectionOptions("cfs", k=2, threshold=0.5)
+    assert options.choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "x"]
+    both = replace(options, symmetric=True)
+    for lookahead in (1, 8):
+        (decision,) = decide([(both, rankings)], lambda pairs: [table[pair] for _, pair in pairs], lookahead)
+        assert decision.documents == ["a", "y"]
+        assert set(decision.scores) == set(table)
+    # ln(.9/.1) + ln(.05/.95) = -0.75: half of it is the log-odds of 0.407
+    assert replace(both, threshold=0.4).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "x"]
+    assert replace(both, threshold=0.41).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "y"]
+    assert both.most_pairs == 2 * options.most_pairs
+
+
+def test_cfs_symmetric_stops_its_rounds_as_one_order_does():
+    options = SelectionOptions(method="cfs", k=2, depth=8, symmetric=True)
+    sizes = []
+
+    def batch(pairs):
+        sizes.append(len(pairs))
+        return [float("d4" in pair) for _, pair in pairs]
+
+    decide([(options, Rankings(("a",), (("a", *IDS),)))], batch, lookahead=4)
+    assert sizes == [8, 8]
+
+
 def test_ranked_tells_saturated_probabilities_apart_from_the_rest():
     table = {("a", "x"): 1.0, ("a", "y"): 0.999, ("a", "z"): 0.0}
     assert algorithms.ranked(["a"], ["a"], [["z", "y", "x"]], 3, lambda d1, d2: table[d1, d2]) == ["a", "x", "y"]
@@ -158,7 +185,7 @@ def problems(draw):
         pool=draw(st.sampled_from(["qdc", "ranking", "both"])),
         keep_first=draw(st.integers(0, k)),
         prior_weight=draw(st.sampled_from([0.0, 0.5])),
-        symmetric=draw(st.booleans()),
+        symmetric=draw(st.none() | st.booleans()),
     )
     random = Random(draw(st.integers(0, 1000)))
     scores = {pair: random.random() for pair in itertools.permutations(IDS, 2)}
@@ -250,6 +277,7 @@ def test_all_jobs_share_a_round():
         ({"take": "some"}, "take 'some' is unknown; allowed: first, all."),
         ({"k": 0}, "k must be at least 1, got 0."),
         ({"depth": 0}, "depth must be at least 1, got 0."),
+        ({"question_weight": 0}, "question_weight must be at least 1, got 0."),
         ({"k": 2, "k1": 3}, "k1 is 3, above the budget k = 2: lower k1 or raise k."),
         ({"keep_first": 5}, "keep_first is 5; allowed: 0 to k = 4."),
         ({"threshold": 1.5}, "threshold must lie in [0, 1], got 1.5."),

@@ -97,6 +97,14 @@ def test_two_batched_searches_and_few_scoring_calls_for_all_questions(retriever)
     }
 
 
+def test_the_question_stands_as_often_as_its_weight_says_in_the_second_search(retriever):
+    counted = Counted(retriever)
+    selection = SelectionOptions("cfs", k=4, question_weight=3)
+    DrRag(counted, scorer=gold_scorer(), selection=selection).answer(ASKED[:1])
+    assert counted.calls[0][0] == ["alba river"]
+    assert counted.calls[1][0][0] == "alba river alba river alba river Alba alba river joins brune"
+
+
 def test_a_text_is_answered_as_its_question(retriever):
     strategy = DrRag(retriever, scorer=gold_scorer())
     (record,) = strategy.answer(ASKED[:1])
