@@ -9,13 +9,13 @@ import torch
 from common.checks import check_at_least
 from common.errors import DataError
 from common.progress import Progress
-from common.records import Question, passage_text
+from common.records import Question
 from datamodules.examples.audit import audit
 from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
-from models.drrag.triple_tokenizer import SPECIAL_TOKENS, TripleEncoder
+from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
@@ -104,7 +104,12 @@ class DrRagData(StepData):
         self.steps_per_epoch = max(1, min(len(first), math.ceil(sum(lengths) / self.tokens_per_step)))
         self.units_per_step = len(first) / self.steps_per_epoch
         report = audit(
-            self.questions, first, self.mined, lengths, self.encode.max_tokens, [self._untruncated(t) for t in first]
+            self.questions,
+            first,
+            self.mined,
+            lengths,
+            self.encode.max_tokens,
+            [self.encode.untruncated(*t.texts) for t in first],
         )
         self.audit = report | {
             "validation_questions": len(held_out),
@@ -149,10 +154,6 @@ class DrRagData(StepData):
     def _lengths(self, triples: list[Triple]) -> list[int]:
         self.encode.remember_triples(t.texts for t in triples)
         return [self.encode.length(*t.texts) for t in triples]
-
-    def _untruncated(self, triple: Triple) -> int:
-        texts = (triple.question.text, passage_text(triple.first), passage_text(triple.second))
-        return SPECIAL_TOKENS + sum(len(self.encode.text_ids(text)) for text in texts)
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> TripleBatch:
         return self._batch(self._epoch(epoch), rows or step[:1], len(step), weight=float(bool(rows)))

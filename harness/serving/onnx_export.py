@@ -12,10 +12,9 @@ from common.files import whole_folder
 from common.progress import Progress
 from common.records import Passage
 from common.unwanted import unwanted_hidden
-from models.drrag.triple_classifier import KIND, TripleClassifier
-from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.drrag.triple_classifier import KIND, TripleClassifier, read_classifier_manifest
 from models.pair_export import log_odds_of
-from models.serving_manifest import read_manifest, write_manifest
+from models.serving_manifest import write_manifest
 
 if TYPE_CHECKING:
     from models.drrag.triple_tokenizer import TripleEncoder
@@ -64,7 +63,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
         import onnxscript  # noqa: F401  (torch.onnx needs it; fail before minutes of tracing)
     except ImportError as error:
         raise MissingInputError(f"{error.name} is not installed: pip install onnx onnxscript onnxruntime") from error
-    manifest = read_manifest(serving, KIND, TEXT_FORMAT)
+    manifest = read_classifier_manifest(serving)
     classifier = TripleClassifier.load(serving, device="cpu", attention="full")
     if classifier.network.config.model_type != "big_bird" or manifest["max_tokens"] > 1024:
         raise UserError("ONNX export supports BigBird classifiers of up to 1,024 tokens (full attention) only.")
@@ -91,9 +90,11 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
                 f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
             )
         copied = {
-            key: manifest[key] for key in ("threshold", "validation", "data", "versions", "commit") if key in manifest
+            key: manifest[key]
+            for key in ("threshold", "most_documents", "validation", "data", "versions", "commit")
+            if key in manifest
         }
-        write_manifest(folder, f"{KIND}_onnx", TEXT_FORMAT, manifest["max_tokens"], **copied)
+        write_manifest(folder, f"{KIND}_onnx", manifest["text_format"], manifest["max_tokens"], **copied)
     print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")
     return difference
 

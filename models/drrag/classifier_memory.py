@@ -4,14 +4,19 @@ from pathlib import Path
 
 from transformers import AutoModelForSequenceClassification
 
-from models.drrag.triple_classifier import FIELDS, KIND, PART, TOKENS_PER_BATCH, TripleClassifier, attention_options
-from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
+from models.drrag.triple_classifier import (
+    PART,
+    TOKENS_PER_BATCH,
+    TripleClassifier,
+    attention_options,
+    read_classifier_manifest,
+)
+from models.drrag.triple_tokenizer import TripleEncoder
 from models.live_memory import Compute, PartMemory, batch_size, empty_network, forward_memory
-from models.serving_manifest import read_manifest
 
 
 def classifier_memory(serving: Path, triples: int, compute: Compute) -> PartMemory:
-    """Memory of scoring triples of the maximum length.
+    """Memory of scoring triples or chains of the maximum length.
 
     Args:
         serving: Folder that training exported; no weights are read.
@@ -22,7 +27,7 @@ def classifier_memory(serving: Path, triples: int, compute: Compute) -> PartMemo
         MissingInputError: If the folder does not exist.
         ArtifactError: If its manifest is corrupt or of another kind or text format, or a file is missing.
     """
-    manifest = read_manifest(serving, KIND, TEXT_FORMAT, FIELDS, check_files=False)
+    manifest = read_classifier_manifest(serving, check_files=False)
     folder, kind, max_tokens = serving / PART, manifest["attention"], manifest["max_tokens"]
     network, weights = empty_network(
         AutoModelForSequenceClassification, folder, **attention_options(folder, kind, max_tokens)

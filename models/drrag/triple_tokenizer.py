@@ -1,10 +1,11 @@
-"""Input format of DR-RAG's classifier: tokenizes a question and two passages, in training, evaluation and serving.
+"""Input format of DR-RAG's classifier: tokenizes a question and a chain of passages, in training, evaluation and serving.
 
-    [CLS] question [SEP] title. text [SEP] title. text [SEP]
+    [CLS] question [SEP] title. text [SEP] title. text [SEP]                 a triple: two passages
+    [CLS] question [SEP] title. text [SEP] ... [SEP] title. text [SEP]       a chain: one to `MOST_DOCUMENTS` passages
 
 (class and separator tokens of the tokenizer).  Passages are truncated, never the question: the remaining room is shared
-evenly, and what a short passage does not use goes to the other.  Token ids of a text are cached and reused by all
-triples.
+evenly, and what a short passage does not use goes to the others.  Token ids of a text are cached and reused by all
+chains.  `END` in the place of a further passage asks whether the chain before it is complete.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,16 +20,26 @@ from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
-SPECIAL_TOKENS = 4
-MIN_TOKENS = 16  # smallest allowed maximum length of a triple
+CHAIN_FORMAT = "cls question sep, then title. text sep of each of 1 to 4 documents, the last may be the end; nfkc, single blanks; v2"
+TEXT_FORMATS = (TEXT_FORMAT, CHAIN_FORMAT)  # two documents read the same in both
+MOST_DOCUMENTS = 4  # of a chain
+END = Passage.of("", "no further document is needed")  # as the last one of a chain
+MIN_TOKENS = 16  # smallest allowed maximum length of a triple or a chain
+
+Chain = tuple[str, *tuple[Passage, ...]]  # a question and its passages in order; of a triple, two
+
+
+def special_tokens(passages: int) -> int:
+    """Class and separator tokens of a chain of this many passages."""
+    return 2 + passages
 
 
 class TripleEncoder:
-    """Tokenizes (question, passage, passage) triples.
+    """Tokenizes (question, passage, passage) triples and chains of another length.
 
     Args:
         tokenizer: Folder of a tokenizer, or one already loaded.
-        max_tokens: Maximum length of a triple, in tokens, special tokens included.
+        max_tokens: Maximum length of a triple or chain, in tokens, special tokens included.
         cached_texts: Size of the token-id cache, in texts; it is cleared when full.  Unlimited when None.
 
     Raises:
@@ -65,35 +76,37 @@ class TripleEncoder:
             self.remember([text])
         return self._ids[text]
 
-    def remember_triples(self, triples: Iterable[tuple[str, Passage, Passage]]) -> None:
-        """Tokenize all texts of the triples into the cache."""
-        self.remember(
-            text
-            for question, first, second in triples
-            for text in (question, passage_text(first), passage_text(second))
-        )
+    def remember_triples(self, triples: Iterable[Chain]) -> None:
+        """Tokenize all texts of triples or chains into the cache."""
+        self.remember(text for question, *passages in triples for text in (question, *map(passage_text, passages)))
 
-    def length(self, question: str, first: Passage, second: Passage) -> int:
+    def length(self, question: str, *passages: Passage) -> int:
         """Number of tokens that `__call__` would return."""
-        used = len(self.text_ids(question)) + SPECIAL_TOKENS
-        return min(self.max_tokens, used + sum(len(self.text_ids(passage_text(p))) for p in (first, second)))
+        return min(self.max_tokens, self.untruncated(question, *passages))
 
-    def __call__(self, question: str, first: Passage, second: Passage) -> list[int]:
-        """Token ids of one triple, at most `max_tokens`.
+    def untruncated(self, question: str, *passages: Passage) -> int:
+        """Number of tokens before truncation; a single text counts with at most `max_tokens`."""
+        used = special_tokens(len(passages)) + len(self.text_ids(question))
+        return used + sum(len(self.text_ids(passage_text(passage))) for passage in passages)
+
+    def __call__(self, question: str, *passages: Passage) -> list[int]:
+        """Token ids of one triple or chain, at most `max_tokens`.
 
         Raises:
-            UserError: If the question leaves no room for two passages.
+            UserError: If the question leaves no room for the passages.
         """
         question_ids = self.text_ids(question)
-        ids = [self.text_ids(passage_text(passage)) for passage in (first, second)]
-        budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
-        if budget < 2:
+        ids = [self.text_ids(passage_text(passage)) for passage in passages]
+        budget = self.max_tokens - special_tokens(len(passages)) - len(question_ids)
+        if budget < len(passages):
             raise UserError(
                 f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise max_tokens."
             )
-        kept_first, kept_second = fair_shares([len(ids[0]), len(ids[1])], budget)
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        return [cls, *question_ids, sep, *ids[0][:kept_first], sep, *ids[1][:kept_second], sep]
+        joined = [cls, *question_ids, sep]
+        for of_passage, kept in zip(ids, fair_shares([len(each) for each in ids], budget), strict=True):
+            joined += [*of_passage[:kept], sep]
+        return joined
 
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask, both (P, T) int64; T as in `models.length_batching.pad`."""
