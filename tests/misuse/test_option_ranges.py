@@ -38,12 +38,14 @@ from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.prompted import PromptRewriter
+from harness.selection.beam import BeamOptions
 from harness.selection.options import SelectionOptions
 from harness.sources.facts import IndexedFacts
 from harness.sources.generated import GeneratedContext
 from harness.sources.web import WebContext
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
+from harness.strategies.drrag_beam import DrRagBeam
 from harness.strategies.hiqa import HiQa
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
@@ -79,6 +81,8 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     Sizes: {},
     SelectionOptions: {},
     DrRag: {"retriever": None, "serving": NOWHERE},
+    BeamOptions: {},
+    DrRagBeam: {"retriever": None, "serving": NOWHERE},
     ReRag: {"serving": NOWHERE},
     RetrieveRead: {},
     HiQa: {"retriever": None},

@@ -1,0 +1,201 @@
+"""Beam search over chains of documents: each hop retrieves with the question and a chain, and a classifier scores the chain with
+each candidate (Beam Retrieval, arXiv 2308.08973, on an open corpus).  No retriever, no model; standard library only.
+
+A chain is a question's documents in the order in which they were found.  It competes for the beam's places as it is, extended by
+a candidate, and as complete: "no further document is needed" is scored like a candidate, so that chains of different length
+compete by a learned score.  Two chains of the same documents in another order are one; the better order is kept.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from common.checks import check_at_least, check_choice
+from common.errors import UserError
+
+Ids = tuple[str, ...]
+Scoring = Literal["last", "sum", "softmax"]
+Retrieve = Callable[[list[tuple[int, Ids]]], Sequence[Sequence[str]]]  # (question, chain) -> candidates, best first
+Score = Callable[[list[tuple[int, Ids, bool]]], Sequence[float]]  # (question, chain, is it complete?) -> log-odds, nats
+MOST_HOPS = 4  # as many as the classifier's text format has documents
+
+
+@dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
+class BeamOptions:
+    """How the beam searches.
+
+    Args:
+        k: Document budget: the most documents to choose.
+        width: Number of chains that are kept after each hop.
+        most_hops: Most documents of a chain; never more than k.
+        depth: Candidates of each chain.
+        again: The question's own first candidates that every hop considers besides, 0 for none.
+        scoring: A chain's score: `last`, the classifier's log-odds of the whole chain, as binary cross-entropy trains it;
+            `softmax`, the sum over hops of the log-probability of the step among all of its chain's candidates, the end and
+            "none of these", as the listwise loss trains it; or `sum`, the sum over hops of log P(chain so far).
+
+    Raises:
+        UserError: If a value is not allowed.
+    """
+
+    k: int = 4
+    width: int = 4
+    most_hops: int = MOST_HOPS
+    depth: int = 12
+    again: int = 0
+    scoring: Scoring = "last"
+
+    def __post_init__(self) -> None:
+        check_at_least(1, k=self.k, width=self.width, most_hops=self.most_hops, depth=self.depth)
+        check_at_least(0, again=self.again)
+        check_choice(get_args(Scoring), scoring=self.scoring)
+        if self.most_hops > MOST_HOPS:
+            raise UserError(f"most_hops is {self.most_hops}; allowed: 1 to {MOST_HOPS}.")
+
+    @property
+    def hops(self) -> int:
+        """Most documents of a chain."""
+        return min(self.most_hops, self.k)
+
+    @property
+    def ranking_size(self) -> int:
+        """Number of documents needed from Retriever(q)."""
+        return max(self.k, self.depth, self.again + self.hops)
+
+    @property
+    def most_searches(self) -> int:
+        """The most searches of one question."""
+        return 1 + self.width * (self.hops - 1)
+
+    @property
+    def most_scored(self) -> int:
+        """The most chains of one question that are scored, complete ones included."""
+        return max(self.depth, self.again) + self.width * (self.hops - 1) * (self.depth + self.again + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredChain:
+    """A chain with its score, nats, and the classifier's log-odds of every step: one per document, and that of its end."""
+
+    documents: Ids = ()
+    score: float = 0.0
+    log_odds: tuple[float, ...] = ()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was scored as complete."""
+        return len(self.log_odds) > len(self.documents)
+
+
+@dataclass(slots=True)
+class BeamResult:
+    """What the search found for one question."""
+
+    ranking: Sequence[str] = ()  # Retriever(q), best first
+    chains: list[ScoredChain] = field(default_factory=list)  # the last beam, best first
+    passed_over: dict[frozenset[str], ScoredChain] = field(default_factory=dict)  # the best order of each other chain
+    searches: int = 0
+    scored: int = 0
+
+    def documents(self, k: int) -> dict[str, ScoredChain | None]:
+        """At most k documents, best first, each with its best chain: those of the beam's chains, of the chains that found no
+        place in it, and of Retriever(q), with None."""
+        others = sorted(self.passed_over.values(), key=lambda chain: -chain.score)
+        found: dict[str, ScoredChain | None] = {}
+        for chain in [*self.chains, *others]:
+            for document in chain.documents:
+                found.setdefault(document, chain)
+        for document in self.ranking:
+            found.setdefault(document, None)
+        return dict(list(found.items())[:k])
+
+
+def beam_search(questions: int, options: BeamOptions, retrieve: Retrieve, score: Score) -> list[BeamResult]:
+    """Search chains for all questions, with one batch of searches and one of scores per hop.
+
+    Args:
+        questions: Their number.
+        options: Width, depth, hops, scoring.
+        retrieve: Candidates of several chains, best first; of the empty chain those of the question.  They may hold documents of
+            the chain.
+        score: Log-odds of several chains, of each question distinct ones.
+
+    Returns:
+        One result per question.
+    """
+    results = [BeamResult(chains=[ScoredChain()]) for _ in range(questions)]
+    for hop in range(1, options.hops + 1):
+        open_chains = [
+            (question, chain)
+            for question, result in enumerate(results)
+            for chain in result.chains
+            if len(chain.documents) == hop - 1 and not chain.ended
+        ]
+        if not open_chains:
+            break
+        found = retrieve([(question, chain.documents) for question, chain in open_chains])
+        steps: list[list[tuple[int, Ids, bool]]] = []
+        for (question, chain), candidates in zip(open_chains, found, strict=True):
+            result = results[question]
+            result.searches += 1
+            if hop == 1:
+                result.ranking = candidates
+            further = [(question, (*chain.documents, d), False) for d in _further(chain, candidates, result, options)]
+            steps.append([*further, *([(question, chain.documents, True)] if hop > 1 else [])])
+        log_odds = iter(score([step for of_chain in steps for step in of_chain]))
+        grown: list[list[ScoredChain]] = [[] for _ in results]
+        for (question, chain), of_chain in zip(open_chains, steps, strict=True):
+            results[question].scored += len(of_chain)
+            grown[question] += _grown(chain, of_chain, [next(log_odds) for _ in of_chain], options.scoring)
+        for result, chains in zip(results, grown, strict=True):
+            _keep_best(result, chains, options.width, hop - 1)
+    return results
+
+
+def _further(chain: ScoredChain, candidates: Sequence[str], result: BeamResult, options: BeamOptions) -> Iterable[str]:
+    """The documents that may follow a chain: the first ones of its search, then of the question's, without its own."""
+    own = [d for d in candidates if d not in chain.documents][: options.depth]
+    first = [d for d in result.ranking if d not in chain.documents][: options.again]
+    return dict.fromkeys([*own, *first])
+
+
+def _grown(
+    chain: ScoredChain, steps: Sequence[tuple[int, Ids, bool]], log_odds: Sequence[float], scoring: Scoring
+) -> Iterator[ScoredChain]:
+    """The chain after each of its possible steps."""
+    everything = _log_sum_exp([0.0, *log_odds])  # "none of these" has log-odds 0
+    for (_, documents, _), step in zip(steps, log_odds, strict=True):
+        if scoring == "last":
+            score = step
+        elif scoring == "sum":
+            score = chain.score - _log_sum_exp([0.0, -step])  # log σ(step)
+        else:
+            score = chain.score + step - everything
+        yield ScoredChain(documents, score, (*chain.log_odds, step))
+
+
+def _keep_best(result: BeamResult, grown: Iterable[ScoredChain], width: int, extended: int) -> None:
+    """Fill the beam's places with the best of its finished chains and the grown ones; ties in the order of retrieval.
+
+    Args:
+        result: Its `chains` and `passed_over` are replaced and extended.
+        grown: The extended chains after their possible steps.
+        width: Number of places.
+        extended: Number of documents of the chains that were extended, which have left the beam.
+    """
+    best: dict[tuple[frozenset[str], bool], ScoredChain] = {}
+    for chain in [*(each for each in result.chains if each.ended or len(each.documents) != extended), *grown]:
+        key = (frozenset(chain.documents), chain.ended)
+        if key not in best or chain.score > best[key].score:
+            best[key] = chain
+    order = sorted(best.values(), key=lambda chain: -chain.score)
+    result.chains = order[:width]
+    for chain in order[width:]:
+        if not chain.ended:
+            result.passed_over[frozenset(chain.documents)] = chain
+
+
+def _log_sum_exp(values: Sequence[float]) -> float:
+    most = max(values)
+    return most + math.log(sum(math.exp(value - most) for value in values))

@@ -1,0 +1,204 @@
+"""DR-RAG over more than two hops: a beam search over chains of documents, one reader call (not in the paper).
+
+q -> d_1 -> Concat(q, d_1) -> d_2 -> ... ; C(q, d_1 .. d_h) scores each chain and its end -> at most k documents -> answer
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.checks import Precision
+from common.errors import UserError
+from common.records import Answer, Asked, Passage, Question, Ranked, as_questions
+from harness.interfaces import ChainScorer, Reader, Retriever
+from harness.readers.read_answers import read_answers
+from harness.retrievers.two_stage import concatenate
+from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.selection.beam import BeamOptions, BeamResult, Ids, ScoredChain, beam_search
+from models.token_count import tokens_read
+
+if TYPE_CHECKING:
+    from models.drrag.triple_tokenizer import Chain
+
+
+class DrRagBeam:
+    """Searches chains of documents with a classifier trained on chains, and generates an answer from at most k documents.
+
+    The evidence comes by its best chains, best first, with the scores of the search that found each document first, which do not
+    compare between hops.  The answer's notes say of each document (`documents`) its `rank` in Retriever(q) (None if only a later
+    search found it), and of its best chain: the titles (`chain`), the document's place in it (`hop`), the chain's `score` (nats),
+    the `probability` that all of it up to the document belongs to the answer, and where it was asked, that it is `complete`.
+
+    Args:
+        retriever: Used for every hop.
+        serving: Folder that training on chains exported, e.g. checkpoints/drrag-beam-multihop/serving.
+        beam: The budget k, width and depth of the search, and how chains are scored.
+        scorer: A loaded classifier, instead of `serving`.
+        reader: Generates the answer; without a reader only the evidence is returned.
+        device: Device of the classifier: auto, cpu or cuda.
+        precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
+
+    Raises:
+        UserError: If a value is not allowed, or the classifier reads fewer documents than the beam has hops.
+        MissingInputError: If the serving folder is missing.
+        ArtifactError: If the serving folder is corrupt or of another text format.
+    """
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        serving: Path | None = None,
+        beam: BeamOptions = BeamOptions(),  # noqa: B008 (frozen; these are the defaults that --help shows)
+        scorer: ChainScorer | None = None,
+        reader: Reader | None = None,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        self.check_options(serving, scorer)
+        self.retriever, self.reader, self.serving, self.beam = retriever, reader, serving, beam
+        if serving is not None:
+            from models.drrag.triple_classifier import TripleClassifier
+
+            scorer = TripleClassifier.load(Path(serving), device, precision=precision)
+        assert scorer is not None  # checked above
+        self.scorer = scorer
+        if beam.hops > 1 and scorer.most_documents <= 2:
+            raise UserError(
+                f"the classifier in {serving} was trained on pairs of documents, a beam scores chains of 1 to {beam.hops}: train one "
+                "with data.chains (configs/train/drrag_beam_multihop.yaml), or use harness.strategies.drrag.DrRag."
+            )
+        if beam.hops > scorer.most_documents:
+            raise UserError(
+                f"the classifier in {serving} was trained on chains of at most {scorer.most_documents} documents: set "
+                f"beam.most_hops to {scorer.most_documents}, or train with data.chains.most_documents {beam.hops}."
+            )
+
+    @staticmethod
+    def check_options(serving: Path | None, scorer: ChainScorer | None) -> None:
+        """Raise UserError if the classifier is given twice or not at all."""
+        if (serving is None) == (scorer is None):
+            given = "Both serving and scorer are given" if serving is not None else "The beam needs a classifier"
+            raise UserError(
+                f"{given}: name the folder of one trained on chains with serving (checkpoints/<name>/serving)."
+            )
+
+    @staticmethod
+    def memory(
+        machine: Machine, load: Load, serving: Path | None, beam: BeamOptions, device: str, precision: Precision
+    ) -> Memory:
+        """The classifier; its retriever searches with the chains of a hop."""
+        parts = Load(load.questions, load.questions * beam.width, beam.k)
+        if serving is None:
+            return Memory(parts=parts)
+        from models.drrag.classifier_memory import classifier_memory
+
+        folder = serving
+        needs = machine.networks(
+            folder, device, precision,
+            lambda compute: {"classifier": classifier_memory(folder, load.questions * beam.most_scored, compute)},
+        )  # fmt: skip
+        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
+
+    def answer(self, questions: Asked) -> list[Answer]:
+        """One answer per question: per hop one batched search and one batch of scores, then one reader call.
+
+        Args:
+            questions: One text, several texts, or `Question` records.
+        """
+        questions = as_questions(questions)
+        place_of = {text: n for n, text in enumerate(dict.fromkeys(question.text for question in questions))}
+        texts = list(place_of)  # a question that is asked twice is searched once
+        work = _Work(self.retriever, self.scorer, self.beam, texts)
+        tokens = tokens_read(self.scorer)
+        results = beam_search(len(texts), self.beam, work.retrieve, work.score)
+        shared = {"tokens": float(tokens_read(self.scorer) - tokens), **work.seconds}
+        costs = {name: value / max(1, len(questions)) for name, value in shared.items()}
+        answers = []
+        for question in questions:
+            place = place_of[question.text]
+            answers.append(self._answer(question, results[place], work.found[place], costs))
+        return read_answers(self.reader, questions, answers)
+
+    def _answer(
+        self, question: Question, result: BeamResult, found: dict[str, Ranked], shared: dict[str, float]
+    ) -> Answer:
+        """The evidence of one question, with notes and costs, without a text."""
+        chosen = result.documents(self.beam.k)
+        ranks = {document: rank for rank, document in enumerate(result.ranking, start=1)}
+        notes = []
+        for document, chain in chosen.items():
+            why = {} if chain is None else _why(document, chain, found)
+            notes.append({"id": document, "rank": ranks.get(document), **why})
+        chains = [
+            {"documents": list(chain.documents), "score": chain.score, "log_odds": list(chain.log_odds)}
+            for chain in result.chains
+        ]
+        return Answer(
+            question_id=question.id,
+            text="",
+            evidence=tuple(found[document] for document in chosen),
+            costs={"retriever_calls": float(result.searches), "model_calls": float(result.scored), **shared},
+            notes={"selection": "beam", "documents": notes, "chains": chains},
+        )
+
+
+class _Work:
+    """Retrieves and scores for the beam, and remembers the passages found and the seconds spent."""
+
+    def __init__(self, retriever: Retriever, scorer: ChainScorer, options: BeamOptions, texts: Sequence[str]) -> None:
+        self.retriever, self.scorer, self.options, self.texts = retriever, scorer, options, texts
+        self.found: list[dict[str, Ranked]] = [{} for _ in texts]  # of each question, a document's first hit
+        self.seconds = dict.fromkeys(("seconds/first_stage", "seconds/later_stages", "seconds/scoring"), 0.0)
+
+    def retrieve(self, chains: list[tuple[int, Ids]]) -> list[list[str]]:
+        """Candidates of the chains, in one search."""
+        started = time.perf_counter()
+        hop = len(chains[0][1])  # the chains of one hop are equally long
+        size = self.options.depth + hop if hop else self.options.ranking_size
+        queries = [concatenate_chain(self.texts[n], self._passages(n, chain)) for n, chain in chains]
+        lists = self.retriever.search(queries, size)
+        for (question, _), hits in zip(chains, lists, strict=True):
+            for hit in hits:
+                self.found[question].setdefault(hit.passage.id, hit)
+        stage = "seconds/later_stages" if hop else "seconds/first_stage"
+        self.seconds[stage] += time.perf_counter() - started
+        return [[hit.passage.id for hit in hits] for hits in lists]
+
+    def score(self, steps: list[tuple[int, Ids, bool]]) -> list[float]:
+        """Log-odds of the chains, in one batch."""
+        from models.drrag.triple_tokenizer import END
+
+        started = time.perf_counter()
+        chains: list[Chain] = [
+            (self.texts[n], *self._passages(n, documents), *([END] * ended)) for n, documents, ended in steps
+        ]
+        log_odds = self.scorer.chain_log_odds(chains)
+        self.seconds["seconds/scoring"] += time.perf_counter() - started
+        return log_odds
+
+    def _passages(self, question: int, chain: Ids) -> list[Passage]:
+        return [self.found[question][document].passage for document in chain]
+
+
+def concatenate_chain(question: str, chain: Sequence[Passage]) -> str:
+    """Concat(q, d_1 .. d_h), the latest document first after the question: encoders truncate at the end."""
+    return reduce(concatenate, reversed(chain), question)
+
+
+def _why(document: str, chain: ScoredChain, found: dict[str, Ranked]) -> dict[str, object]:
+    """What a document's note says of its chain."""
+    place = chain.documents.index(document)
+    note: dict[str, object] = {
+        "hop": place + 1,
+        "chain": " -> ".join(found[each].passage.title or each for each in chain.documents),
+        "score": chain.score,
+        "probability": _probability(chain.log_odds[place]),
+    }
+    return {**note, "complete": _probability(chain.log_odds[-1])} if chain.ended else note
+
+
+def _probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > -700 else 0.0
