@@ -31,6 +31,7 @@ class BeamOptions:
         most_hops: Most documents of a chain; never more than k.
         depth: Candidates of each chain.
         again: The question's own first candidates that every hop considers besides, 0 for none.
+        question_weight: How often the question stands in Concat(q, chain).
         scoring: A chain's score: `last`, the classifier's log-odds of the whole chain, as binary cross-entropy trains it;
             `softmax`, the sum over hops of the log-probability of the step among all of its chain's candidates, the end and
             "none of these", as the listwise loss trains it; or `sum`, the sum over hops of log P(chain so far).
@@ -44,10 +45,12 @@ class BeamOptions:
     most_hops: int = MOST_HOPS
     depth: int = 12
     again: int = 0
+    question_weight: int = 1
     scoring: Scoring = "last"
 
     def __post_init__(self) -> None:
         check_at_least(1, k=self.k, width=self.width, most_hops=self.most_hops, depth=self.depth)
+        check_at_least(1, question_weight=self.question_weight)
         check_at_least(0, again=self.again)
         check_choice(get_args(Scoring), scoring=self.scoring)
         if self.most_hops > MOST_HOPS:

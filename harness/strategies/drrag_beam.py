@@ -158,7 +158,8 @@ class _Work:
         started = time.perf_counter()
         hop = len(chains[0][1])  # the chains of one hop are equally long
         size = self.options.depth + hop if hop else self.options.ranking_size
-        queries = [concatenate_chain(self.texts[n], self._passages(n, chain)) for n, chain in chains]
+        weight = self.options.question_weight
+        queries = [concatenate_chain(self.texts[n], self._passages(n, chain), weight) for n, chain in chains]
         lists = self.retriever.search(queries, size)
         for (question, _), hits in zip(chains, lists, strict=True):
             for hit in hits:
@@ -172,9 +173,10 @@ class _Work:
         from models.drrag.triple_tokenizer import END
 
         started = time.perf_counter()
-        chains: list[Chain] = [
-            (self.texts[n], *self._passages(n, documents), *([END] * ended)) for n, documents, ended in steps
-        ]
+        chains: list[Chain] = []
+        for question, documents, ended in steps:
+            passages = self._passages(question, documents) + [END] * ended
+            chains.append((self.texts[question], *passages))
         log_odds = self.scorer.chain_log_odds(chains)
         self.seconds["seconds/scoring"] += time.perf_counter() - started
         return log_odds
@@ -183,9 +185,16 @@ class _Work:
         return [self.found[question][document].passage for document in chain]
 
 
-def concatenate_chain(question: str, chain: Sequence[Passage]) -> str:
-    """Concat(q, d_1 .. d_h), the latest document first after the question: encoders truncate at the end."""
-    return reduce(concatenate, reversed(chain), question)
+def concatenate_chain(question: str, chain: Sequence[Passage], question_weight: int = 1) -> str:
+    """Concat(q, d_1 .. d_h), the latest document first after the question: encoders truncate at the end.
+
+    Args:
+        question: Its text.
+        chain: The documents found so far, in order.
+        question_weight: As in `concatenate`; the question alone stands once.
+    """
+    asked = " ".join([question] * question_weight) if chain else question
+    return reduce(concatenate, reversed(chain), asked)
 
 
 def _why(document: str, chain: ScoredChain, found: dict[str, Ranked]) -> dict[str, object]:

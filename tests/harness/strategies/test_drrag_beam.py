@@ -115,7 +115,8 @@ def test_batching_does_not_change_answers_and_k_bounds_them(retriever: Bm25Retri
 
 def test_concatenation_puts_the_latest_document_first() -> None:
     chain = [PASSAGES["Alba"], PASSAGES["Brune"]]
-    assert concatenate_chain("where", []) == "where"
+    assert concatenate_chain("where", []) == concatenate_chain("where", [], 3) == "where"
+    assert concatenate_chain("where", chain[:1], 2) == "where where Alba alba river joins brune"
     assert concatenate_chain("where", chain) == "where Brune brune ends ocean Alba alba river joins brune"
 
 
