@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def index(
     out: Path,
     corpus: list[str] | str | None = None,
-    kind: Literal["dense", "bm25", "keywords"] = "dense",
+    kind: Literal["dense", "bm25", "keywords", "links"] = "dense",
     layout: str | None = None,
     documents: Path | None = None,
     engine: Engine = "auto",
@@ -70,7 +70,8 @@ def index(
     Args:
         out: The index folder to write.
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
-        kind: `dense` (vectors), `bm25` (words) or `keywords` (names, part numbers and acronyms).
+        kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and which passages mention
+            them).
         layout: Corpus: layout of the files, e.g. hotpotqa, musique; jsonl when omitted.
         documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index, after its passages.
         engine: Documents: what reads them: auto or docling.
@@ -168,6 +169,13 @@ def index(
             from harness.retrievers.keywords import build_keywords
 
             build_keywords(passages, out, most_share, keywords, overwrite=overwrite, documents=of)
+            return
+        if kind == "links":
+            if not first:
+                return
+            from harness.retrievers.links import build_links
+
+            build_links(passages, out, overwrite, of)
             return
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.retrievers.dense import build_dense

@@ -2,7 +2,7 @@
 
     index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own sha256
     passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
-    vectors.*, bm25/ or keywords.jsonl   what `harness.retrievers.dense`, `.bm25` or `.keywords` searches
+    vectors.*, bm25/, keywords.jsonl or links/   what `harness.retrievers.dense`, `.bm25`, `.keywords` or `.links` searches
     images/              of an index of documents: their images
 
 The recipe identifies an index: it holds everything that determines the content (kind, corpus, text format, encoder or
@@ -30,7 +30,10 @@ FORMAT = 1  # version of the folder format; increase it when older code could no
 INDEX = OutputFolder(
     "`infer.py index`",
     "an index",
-    known_files(MANIFEST, PASSAGES, OFFSETS, "vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl", f"{IMAGES}/*"),
+    known_files(
+        *(MANIFEST, PASSAGES, OFFSETS, f"{IMAGES}/*"),
+        *("vectors.npy", "vectors.faiss", "bm25/*", "keywords.jsonl", "links/*"),
+    ),
 )
 
 Verify = Literal["full", "size", "off"]
@@ -72,7 +75,7 @@ def recipe_of(kind: str, corpus: Corpus, documents: Documents | None = None, **p
     """The recipe of an index.
 
     Args:
-        kind: `bm25`, `dense` or `keywords`.
+        kind: `bm25`, `dense`, `keywords` or `links`.
         corpus: The corpus as it was written; a corpus without own ids and metadata adds nothing but its fingerprint.
         documents: The documents that it comes from, if it does.
         parts: Everything else that determines the content, JSON types only.
@@ -206,7 +209,7 @@ def open_index(
 
     Args:
         folder: The index folder.
-        kind: Required kind, `bm25`, `dense` or `keywords`; None accepts all.
+        kind: Required kind, `bm25`, `dense`, `keywords` or `links`; None accepts all.
         verify_files: `full` checks every file's sha256 (about 1 GB/s), `size` only its size, `off` nothing.
         expect_corpus: Required corpus fingerprint; None accepts any.
 

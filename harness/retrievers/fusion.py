@@ -18,7 +18,7 @@ Scaling = Literal["min_max", "raw"]
 
 
 def weighted_score_fusion(
-    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], scaling: Scaling = "min_max"
+    lists: Sequence[Sequence[Ranked]], weights: Sequence[float], scaling: Scaling | Sequence[Scaling] = "min_max"
 ) -> list[Ranked]:
     """Fuse ranked lists by their scores.
 
@@ -27,15 +27,16 @@ def weighted_score_fusion(
     Args:
         lists: One ranked list per retriever, best first.
         weights: One per list.
-        scaling: `min_max` scales each list's scores to [0, 1] (all to 1 if they are equal); `raw` does not scale.
+        scaling: `min_max` scales each list's scores to [0, 1] (all to 1 if they are equal); `raw` does not scale.  One for all lists, or
+            one per list.
 
     Returns:
         As `reciprocal_rank_fusion`.
     """
-    scale = _min_max if scaling == "min_max" else list
+    scalings = [scaling] * len(lists) if isinstance(scaling, str) else scaling
     scores = [
-        [weight * score for score in scale([hit.score for hit in ranked])]
-        for weight, ranked in zip(weights, lists, strict=True)
+        [weight * score for score in (_min_max if each == "min_max" else list)([hit.score for hit in ranked])]
+        for weight, each, ranked in zip(weights, scalings, lists, strict=True)
     ]
     return sum_of_scores(lists, scores)
 
@@ -54,7 +55,9 @@ class FusedRetriever:
         method: `reciprocal_rank` or `weighted_score`.
         candidates: Passages retrieved by each retriever; at least k.
         rank_constant: For `reciprocal_rank`, at least 0.
-        scaling: For `weighted_score`: `min_max` or `raw`.
+        scaling: For `weighted_score`: `min_max` or `raw`, or a list with one per retriever.  `min_max` makes the last passage of a list
+            count nothing, so that a retriever whose lists are short and whose scores have a fixed scale, such as `LinkRetriever`, should
+            be `raw`.
 
     Raises:
         UserError: If an argument is out of range.
@@ -68,7 +71,7 @@ class FusedRetriever:
         method: FusionMethod = "reciprocal_rank",
         candidates: int = 100,
         rank_constant: int = 60,
-        scaling: Scaling = "min_max",
+        scaling: Scaling | list[Scaling] = "min_max",
     ) -> None:
         self.check_options(retrievers, weights, method, candidates, rank_constant, scaling)
         check_same_corpus(retrievers)
@@ -87,7 +90,7 @@ class FusedRetriever:
         method: str,
         candidates: int,
         rank_constant: int,
-        scaling: str,
+        scaling: str | Sequence[str],
     ) -> None:
         """Raise UserError if a value is not allowed, or the weights do not match the retrievers."""
         given = [1.0] * len(retrievers) if weights is None else weights
@@ -98,7 +101,13 @@ class FusedRetriever:
         check_at_least(1, candidates=candidates)
         check_at_least(0, rank_constant=rank_constant)
         check_choice(get_args(FusionMethod), method=method)
-        check_choice(get_args(Scaling), scaling=scaling)
+        scalings = [scaling] * len(retrievers) if isinstance(scaling, str) else scaling
+        if len(scalings) != len(retrievers):
+            raise UserError(
+                f"Fusion needs one scaling, or one per retriever, got {len(scalings)} for {len(retrievers)}."
+            )
+        for each in scalings:
+            check_choice(get_args(Scaling), scaling=each)
 
     @staticmethod
     def memory() -> Memory:

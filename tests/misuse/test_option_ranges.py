@@ -29,6 +29,7 @@ from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.dense import DenseRetriever
 from harness.retrievers.fusion import FusedRetriever
+from harness.retrievers.links import LinkRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.retrievers.rerank import RerankedRetriever
@@ -90,6 +91,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     DenseRetriever: {"index": NOWHERE},
     Bm25Retriever: {"index": NOWHERE},
     FusedRetriever: {"retrievers": [None]},
+    LinkRetriever: {"index": NOWHERE},
     RerankedRetriever: {"retriever": None, "serving": NOWHERE},
     PackedReader: {"serving": NOWHERE},
     ContextReader: {"serving": NOWHERE},

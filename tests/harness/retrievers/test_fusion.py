@@ -59,6 +59,18 @@ def test_raw_scores_by_hand() -> None:
     assert [(hit.passage.id, hit.score) for hit in fused] == [("a", 10.0), ("b", 10.0)]
 
 
+def test_each_list_may_have_its_own_scaling() -> None:
+    # list 1 scaled: a 1, b 0; list 2 as it is, twice: b 1, c 0.5
+    fused = weighted_score_fusion([ranked(a=10, b=8), ranked(b=0.5, c=0.25)], [1.0, 2.0], ["min_max", "raw"])
+    assert [(hit.passage.id, hit.score) for hit in fused] == [("a", 1.0), ("b", 1.0), ("c", 0.5)]
+
+
+@pytest.mark.parametrize("scaling", [["raw"], ["raw", "raw", "raw"], ["raw", "log"], "log"])
+def test_scalings_that_do_not_fit_are_refused(scaling) -> None:
+    with pytest.raises(UserError, match="scaling"):
+        FusedRetriever([Listed(), Listed()], method="weighted_score", scaling=scaling)
+
+
 def test_one_candidate_alone_counts_fully() -> None:
     assert weighted_score_fusion([ranked(a=3), []], [1, 1])[0].score == 1.0
 

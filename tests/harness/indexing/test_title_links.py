@@ -1,0 +1,126 @@
+"""Titles and links of a corpus by hand, and against a search for every title in every text."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.errors import ArtifactError, DataError
+from common.records import Passage
+from harness.indexing import title_links
+from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
+from harness.indexing.titles import title_forms, title_words
+
+
+def build(folder: Path, passages: list[Passage]) -> TitleLinks:
+    write_title_links(folder, passages)
+    return TitleLinks(folder)
+
+
+def form(links: TitleLinks, title: str) -> int:
+    """The number of a form."""
+    (number,) = links.named([title]).forms_M
+    return int(number)
+
+
+def titled(links: TitleLinks, title: str, most: int = 100) -> list[tuple[int, bool]]:
+    places, exact = links.titled(form(links, title), most)
+    return list(zip(places.tolist(), exact.tolist(), strict=True))
+
+
+CORPUS = [
+    Passage.of("Titanic", "A ship. It sank near Newfoundland; the Titanic had a cook."),
+    Passage.of("Titanic (1997 film)", "By James Cameron, about Titanic, the ship."),
+    Passage.of("James Cameron", "He made Titanic (1997 film), and Titanic again, and Avatar."),
+    Passage.of("Avatar", "By James Cameron. Cast: none."),
+    Passage.of("James Cameron", "He was born in Kapuskasing."),
+    Passage.of("", "James Cameron has no title here."),
+]
+
+
+def test_passages_of_a_form_by_hand(tmp_path) -> None:
+    links = build(tmp_path, CORPUS)
+    assert links.forms == 4  # titanic, titanic 1997 film, james cameron, avatar
+    assert titled(links, "titanic") == [(0, True), (1, False)]
+    assert titled(links, "titanic 1997 film") == [(1, True)]
+    assert titled(links, "james cameron") == [(2, True), (4, True)]
+    assert titled(links, "james cameron", most=1) == [(2, True)]
+
+
+def test_links_by_hand(tmp_path) -> None:
+    links = build(tmp_path, CORPUS)
+    titanic, film, cameron, avatar = (
+        form(links, title) for title in ("titanic", "titanic 1997 film", "james cameron", "avatar")
+    )
+    mentioned = [sorted(links.mentioned_by(place).tolist()) for place in range(6)]
+    assert mentioned == [
+        [],  # its own title
+        [cameron],  # "Titanic" is its own title without the parenthesis
+        sorted([film, titanic, avatar]),
+        [cameron],
+        [],
+        [cameron],
+    ]
+
+
+def test_weights_by_hand(tmp_path) -> None:
+    links = build(tmp_path, CORPUS)
+    # N = 6.  James Cameron: 3 passages mention it, 2 have it; Avatar: 1 and 1
+    weights = links.weights([form(links, "james cameron"), form(links, "avatar")])
+    expected = [(1 - np.log(4) / np.log(7)) / (1 + np.log(2)), 1 - np.log(2) / np.log(7)]
+    assert weights == pytest.approx(expected)
+
+
+def test_passages_are_searched_in_batches(tmp_path, monkeypatch) -> None:
+    for name in ("whole", "batches"):
+        (tmp_path / name).mkdir()
+    build(tmp_path / "whole", CORPUS)
+    monkeypatch.setattr(title_links, "_AT_ONCE", 2)
+    build(tmp_path / "batches", CORPUS)
+    for file in sorted((tmp_path / "whole" / FOLDER).iterdir()):
+        assert file.read_bytes() == (tmp_path / "batches" / FOLDER / file.name).read_bytes()
+
+
+def test_a_corpus_without_links(tmp_path) -> None:
+    links = build(tmp_path, [Passage.of("Alba", "one"), Passage.of("Brune", "")])
+    assert links.links == 0
+    assert [links.mentioned_by(place).tolist() for place in range(2)] == [[], []]
+
+
+def test_a_corpus_without_titles_is_refused(tmp_path) -> None:
+    with pytest.raises(DataError, match="No passage of the corpus has a title"):
+        build(tmp_path, [Passage.of("", "text"), Passage.of("?!", "text")])
+
+
+def test_a_lost_array_is_named(tmp_path) -> None:
+    build(tmp_path, CORPUS)
+    (tmp_path / FOLDER / "links.npy").write_bytes(b"torn")
+    with pytest.raises(ArtifactError, match=r"links\.npy cannot be read"):
+        TitleLinks(tmp_path)
+
+
+TITLES = st.lists(st.sampled_from(["a", "b", "a b", "b (c)", "a b (c)", "b a", "?"]), min_size=1, max_size=6)
+
+
+@settings(max_examples=60)
+@given(TITLES, st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=6, max_size=6))
+def test_agrees_with_a_search_for_every_title_in_every_text(tmp_path_factory, titles, texts) -> None:
+    passages = [Passage.of(title, " ".join(text)) for title, text in zip(titles, texts, strict=False)]
+    forms = {tuple(words) for passage in passages for words in title_forms(passage.title)}
+    folder = tmp_path_factory.mktemp("links")
+    if not forms:
+        return
+    links = build(folder, passages)
+    for place, passage in enumerate(passages):
+        words = title_words(passage.text)
+        spans = [
+            (start, start + len(each))
+            for each in forms
+            for start in range(len(words))
+            if tuple(words[start : start + len(each)]) == each
+        ]
+        longest = [(s, e) for s, e in spans if not any(a <= s and e <= b and (a, b) != (s, e) for a, b in spans)]
+        expected = {tuple(words[s:e]) for s, e in longest} - {tuple(own) for own in title_forms(passage.title)}
+        assert sorted(links.mentioned_by(place).tolist()) == sorted(form(links, " ".join(each)) for each in expected)
