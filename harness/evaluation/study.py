@@ -169,7 +169,7 @@ def build_study(
             f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}."
         )
     try:
-        given = vars(parser.parse_object(dict(options or {})))
+        given = vars(parser.instantiate(parser.parse_object(dict(options or {}))))
     except ArgumentError as error:
         raise UserError(f"study.{in_plain_words(str(error), allowed).text}.") from error
     if check := getattr(kind, "check_options", None):

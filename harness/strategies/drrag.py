@@ -10,6 +10,7 @@ from pathlib import Path
 
 from common.checks import Precision, check_at_least
 from common.errors import UserError
+from common.files import sha256
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
@@ -17,6 +18,8 @@ from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
+from harness.selection.tuned import completed, read_selection
+from models.serving_manifest import MANIFEST
 from models.token_count import tokens_read
 
 
@@ -36,11 +39,14 @@ class DrRag:
         reader: Generates the answer; without a reader only the evidence is returned.
         device: Device of the classifier: auto, cpu or cuda.
         precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        selection_file: File of options for CFS (QDC and CIS) that the study chose on validation questions, `--study.tune`;
+            those given in `selection` win.
 
     Raises:
         UserError: If a value is not allowed, or the selection needs a classifier and none is given.
-        MissingInputError: If the serving folder is missing.
-        ArtifactError: If the serving folder is corrupt or of another text format.
+        MissingInputError: If the serving folder or the file is missing.
+        ArtifactError: If the serving folder is corrupt or of another text format, or the file is corrupt or belongs to another
+            classifier.
     """
 
     def __init__(
@@ -53,23 +59,38 @@ class DrRag:
         reader: Reader | None = None,
         device: str = "auto",
         precision: Precision = "auto",
+        selection_file: Path | None = None,
     ) -> None:
-        self.check_options(serving, selection, lookahead, scorer)
+        self.check_options(serving, selection, lookahead, scorer, selection_file)
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
         self.scorer = scorer
         if serving is not None:
             from models.drrag.triple_classifier import TripleClassifier
 
             self.scorer = TripleClassifier.load(Path(serving), device, precision=precision)
+        self.selection_file = selection_file
+        self.given, self.selection = selection, self.complete(selection)
+
+    def complete(self, selection: SelectionOptions) -> SelectionOptions:
+        """A selection with the options of `selection_file` and the classifier's threshold where it has None.
+
+        Raises:
+            UserError: If the file has nothing for its k.
+        """
+        selection = tuned_options(selection, self.selection_file, self.serving)
         if selection.threshold is None:
             selection = replace(selection, threshold=self.scorer.threshold if self.scorer else 0.5)
-        self.selection = selection
+        return selection
 
     @staticmethod
     def check_options(
-        serving: Path | None, selection: SelectionOptions, lookahead: int, scorer: PairScorer | None
+        serving: Path | None,
+        selection: SelectionOptions,
+        lookahead: int,
+        scorer: PairScorer | None,
+        selection_file: Path | None,
     ) -> None:
-        """Raise UserError if a value is not allowed, or the classifier is given twice or missing."""
+        """Raise UserError if a value is not allowed, the classifier is given twice or missing, or the file is not its file."""
         check_at_least(1, lookahead=lookahead)
         if serving is not None and scorer is not None:
             raise UserError("Both serving and scorer are given: give only one of them.")
@@ -78,6 +99,7 @@ class DrRag:
                 f"selection {selection.method} needs the trained classifier: name its folder with serving "
                 "(checkpoints/<name>/serving), or choose sm or qdc."
             )
+        tuned_options(selection, selection_file, serving)
 
     @staticmethod
     def memory(
@@ -87,8 +109,10 @@ class DrRag:
         selection: SelectionOptions,
         device: str,
         precision: Precision,
+        selection_file: Path | None,
     ) -> Memory:
         """The classifier; its retriever searches with every question and with each of its q*_i."""
+        selection = tuned_options(selection, selection_file, serving)
         parts = Load(load.questions, load.questions * max(1, selection.concatenations), selection.k)
         if serving is None:
             return Memory(parts=parts)
@@ -148,6 +172,25 @@ class DrRag:
             return [scores[key] for key in keys]
 
         return decide([(self.selection, each.rankings) for each in results], score_batch, self.lookahead)
+
+
+def tuned_options(selection: SelectionOptions, file: Path | None, serving: Path | None) -> SelectionOptions:
+    """A selection completed by a file of chosen options, if one is given.
+
+    Raises:
+        UserError: If the file has nothing for its k.
+        MissingInputError: If the file is missing.
+        ArtifactError: If it is corrupt, or of another classifier than that of the serving folder.
+    """
+    if file is None:
+        return selection
+    return completed(selection, read_selection(Path(file), classifier_identity(serving)), Path(file))
+
+
+def classifier_identity(serving: Path | None) -> str | None:
+    """sha256 of the manifest of a serving folder, which holds those of its files; None without one."""
+    manifest = None if serving is None else Path(serving) / MANIFEST
+    return sha256(manifest) if manifest is not None and manifest.is_file() else None
 
 
 def selected_answer(

@@ -6,7 +6,7 @@ Shape legend: N questions, R rows.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -134,6 +134,7 @@ def run(
     cache: ScoreCache | None,
     lookahead: int = 4,
     own: SelectionOptions | None = None,
+    complete: Callable[[SelectionOptions], SelectionOptions] = lambda options: options,
 ) -> Evaluation:
     """Retrieve, score pairs and select documents for every row and k, and for the strategy's own selection.
 
@@ -146,10 +147,11 @@ def run(
         cache: Scores pairs; may be None if no selection needs the classifier.
         lookahead: See `harness.selection.lazy_scoring.decide`.
         own: The strategy's own selection with its own k; None to leave it out.
+        complete: Completes a row's options once its k is known.
     """
     texts = [question.text for question in questions]
     retrieved, baseline_seconds = _baselines(baselines, texts, max(ks))
-    variants = {(name, k): replace(options, k=k) for k in ks for name, options in selections.items()}
+    variants = {(name, k): complete(replace(options, k=k)) for k in ks for name, options in selections.items()}
     own_key = next((key for key, options in variants.items() if options == own), (OWN, 0))
     if own is not None:
         variants.setdefault(own_key, own)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from common.errors import UserError
 from common.files import sha256
@@ -15,6 +15,8 @@ from harness.evaluation.drrag.answers import selected_answers, selected_document
 from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
+from harness.evaluation.drrag.tuning import Grid
+from harness.evaluation.drrag.tuning_run import Tuning
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, partial_folder
@@ -27,7 +29,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.runtime.provenance import computed_in
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, scores_file
-from harness.strategies.drrag import DrRag
+from harness.strategies.drrag import DrRag, tuned_options
 from models.serving_manifest import MANIFEST
 
 
@@ -39,6 +41,12 @@ class Study:
         ks: Document budgets.
         bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
         scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
+        tune: Chooses k1, depth, threshold, question weight and orders of CFS for each k by recall on these questions, which must be
+            validation questions, and writes them to this file, which the strategy reads as `selection_file`.
+        grid: What `tune` and `ceilings` try.
+        most_documents: For `tune`: greatest mean number of documents of CFS, one per k of `ks`; the paper's are
+            [2.89,3.75,5.35] for [3,4,6].  k when omitted.
+        ceilings: Also measures CFS with a perfect classifier for every k1, depth and question weight of the grid.
     """
 
     needs_gold = True
@@ -49,17 +57,34 @@ class Study:
         ks: tuple[int, ...] = (3, 4, 6),
         bm25: Path | None = None,
         scores: Path | None = None,
+        tune: Path | None = None,
+        grid: Grid = Grid(),  # noqa: B008 (frozen)
+        most_documents: tuple[float, ...] | None = None,
+        ceilings: bool = False,
     ) -> None:
+        self.tuning = Tuning(None if tune is None else Path(tune), grid, most_documents, ceilings)
         self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
 
     @staticmethod
     def check_options(
-        rows: list[str] | None, ks: tuple[int, ...], bm25: Path | None, scores: Path | None, out: Path
+        rows: list[str] | None,
+        ks: tuple[int, ...],
+        bm25: Path | None,
+        scores: Path | None,
+        out: Path,
+        tune: Path | None,
+        grid: Grid,
+        most_documents: tuple[float, ...] | None,
+        ceilings: bool,
+        strategy: Any,
     ) -> None:
-        """Check rows, numbers, indexes and folders.  Raises UserError or a subclass."""
+        """Check rows, numbers, indexes, files and folders.  Raises UserError or a subclass."""
         if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
         _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+        Tuning(None if tune is None else Path(tune), grid, most_documents, ceilings).check(ks)
+        for k in ks:  # the file has each of them
+            tuned_options(SelectionOptions("cfs", k), strategy.selection_file, strategy.serving)
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
         replaced = (out.resolve(), partial_folder(out).resolve())
@@ -71,19 +96,21 @@ class Study:
 
     def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
         """Measure every selection: recall on the questions whose gold passages are all in the file, answers on all."""
-        selections = _selected_rows(recall.table_selections(strategy.selection, strategy.scorer is not None), self.rows)
+        selections = _selected_rows(recall.table_selections(strategy.given, strategy.scorer is not None), self.rows)
         baselines = _baselines(strategy.retriever, self.bm25)
         cache = self._score_cache(strategy, settings.partial)
         evaluation = recall.run(
-            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead, strategy.selection
-        )
+            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead, strategy.selection,
+            strategy.complete,
+        )  # fmt: skip
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
         findings = Findings(budget=strategy.selection.k)
         reading = self._read(strategy.reader, evaluation, outcomes, settings.partial, findings)
         read = None if reading is None else reading.answers
         texts = None if read is None else [[answer.text for answer in row] for row in read]
-        self._add_tables(evaluation, texts, settings, findings)
+        known = self._add_tables(evaluation, texts, settings, findings)
+        self.tuning.run(strategy, known, self.ks, cache, settings, findings)
 
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         seconds = reading.seconds_each if reading else 0.0
@@ -97,6 +124,7 @@ class Study:
         serving, pairs = strategy.serving, cache.scored if cache else 0
         dtype = computed_in(strategy.scorer)
         findings.facts = [
+            *findings.facts,
             f"classifier: {serving or 'none'}, threshold {strategy.selection.threshold:.4f}, "
             f"{pairs:,} pairs scored in {evaluation.seconds['scoring']:.0f} s"
             + (f", matrix products in {dtype}" if dtype else ""),
@@ -139,8 +167,8 @@ class Study:
 
     def _add_tables(
         self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings
-    ) -> None:
-        """Tables of recall and of answers, and the plot of recall."""
+    ) -> list[Question]:
+        """Tables of recall and of answers, and the plot of recall.  Returns the questions with all their gold passages."""
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
         questions = evaluation.questions
         places = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
@@ -173,6 +201,7 @@ class Study:
             findings.tables += selection_tables(
                 known, read, settings.normalization, settings.yes_no_rule, paper, settings.bootstrap
             )
+        return known.questions if places else []
 
 
 def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] | None) -> dict[str, SelectionOptions]:

@@ -2,12 +2,16 @@
 
 import json
 import random
+import shutil
 
 import pytest
 import torch
 
+import infer
+from common.errors import ArtifactError
 from common.files import sha256
 from common.records import Question
+from common.seals import unsealed, write_sealed
 from harness.commands.evaluate import evaluate
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.two_stage import search_twice
@@ -15,6 +19,7 @@ from harness.selection.lazy_scoring import decide
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import scores_file
 from harness.strategies.drrag import DrRag
+from tests.helpers.reports import cells
 from tests.helpers.retrieval_world import WORDS, corpus, write_encoder
 
 pytestmark = pytest.mark.numeric
@@ -159,3 +164,44 @@ def test_scores_can_be_kept_for_further_evaluations(folders, tmp_path):
     reports = [json.loads((tmp_path / name / "report.json").read_text()) for name in ("one", "three")]
     assert [report["study"]["classifier"]["computed in"] for report in reports] == ["float32", "bfloat16"]
     assert "pairs scored in 0 s, matrix products in bfloat16" in (tmp_path / "three" / "report.md").read_text()
+
+
+def test_tuned_options_belong_to_the_classifier_and_give_the_recall_they_were_chosen_for(
+    folders, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
+            "supporting_facts": [[passage.title, 0] for passage in question.passages],
+            "context": [[passage.title, [passage.text]] for passage in question.passages],
+        }
+        for question in QUESTIONS
+        if len({passage.title for passage in question.passages}) == 2
+    ]  # fmt: skip
+    (tmp_path / "validation.json").write_text(json.dumps(rows), encoding="utf-8")
+    base = ["evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.serving", str(folders / "serving"),
+            "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.device", "cpu",
+            "--strategy.retriever.index", str(folders / "index"), "--strategy.selection.method", "cfs",
+            "--questions", "validation.json", "--resamples", "50", "--study.scores", "scores",
+            "--strategy.selection.k", "3", "--study.ks", "[3,4]", "--study.rows", "[CFS]"]  # fmt: skip
+    infer.main([*base, "--out", "tuning", "--study.tune", "selection.json", "--study.grid.depths", "[12]",
+                "--study.grid.symmetric", "true", "--study.most_documents", "[2.9,3.5]"])  # fmt: skip
+    infer.main([*base, "--out", "tuned", "--strategy.selection_file", "selection.json"])
+    tuning, tuned = cells(tmp_path / "tuning"), cells(tmp_path / "tuned")
+    for k, most in ((3, 2.9), (4, 3.5)):
+        expected = tuning[f"tuning, k = {k}", "all, written", "recall %"]
+        assert tuned[f"recall, k = {k}", "CFS", "recall %"] == pytest.approx(expected, abs=1e-3)
+        assert expected >= tuning[f"tuning, k = {k}", "defaults", "recall %"]
+        documents = tuned[f"recall, k = {k}", "CFS", "documents"]
+        assert documents == pytest.approx(tuning[f"tuning, k = {k}", "all, written", "documents"], abs=1e-3)
+        assert documents <= most
+    strategy = load(folders, selection=SelectionOptions("cfs", 4), selection_file=tmp_path / "selection.json")
+    assert strategy.answer(QUESTIONS)[0].evidence
+
+    other = tmp_path / "serving"
+    shutil.copytree(folders / "serving", other)
+    manifest = unsealed(other / "serving.json", json.loads((other / "serving.json").read_text()), "")
+    write_sealed(other / "serving.json", {**manifest, "threshold": 0.25})
+    with pytest.raises(ArtifactError, match="was chosen for the classifier"):
+        DrRag(Bm25Retriever(folders / "index"), other, device="cpu", selection_file=tmp_path / "selection.json")

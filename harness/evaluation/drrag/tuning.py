@@ -1,0 +1,247 @@
+"""Chooses CFS's options for every k on validation questions, by the recall of gold passages that the whole system reaches.
+
+A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all of it.
+
+Shape legend: V settings of the grid, N questions.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from common.errors import UserError
+from common.progress import track
+from common.records import Question
+from harness.interfaces import Retriever
+from harness.retrievers.two_stage import StageResults, search_by_weight
+from harness.selection import algorithms
+from harness.selection.algorithms import PairScore, Rankings
+from harness.selection.options import SelectionOptions
+from harness.selection.score_cache import ScoreCache, Triple
+from harness.selection.tuned import Tuned
+
+LOG_ODDS = tuple(step / 2 for step in range(-12, 17))  # thresholds that are tried, nats: P from 0.0025 to 0.9997
+_QUESTIONS_AT_ONCE = 64  # whose pairs are listed for scoring at a time
+
+
+@dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
+class Grid:
+    """The values of CFS's options that are tried; the defaults, k1 = ceil(k / 2), depth = 2k and question weight 1, always are.
+
+    Args:
+        k1: Numbers of first-stage documents; 1 to k - 1 when None.
+        depths: Candidates per d_i.
+        question_weights: How often the question stands before d_i; each costs a second search.
+        symmetric: Whether to try the mean of both orders of a pair, too, for twice as many pair scores.
+
+    Raises:
+        UserError: If a value is out of range.
+    """
+
+    k1: tuple[int, ...] | None = None
+    depths: tuple[int, ...] = (4, 8, 12, 20)
+    question_weights: tuple[int, ...] = (1, 3)
+    symmetric: bool = False
+
+    def __post_init__(self) -> None:
+        for name, values in (("k1", self.k1), ("depths", self.depths), ("question_weights", self.question_weights)):
+            least = min(values or (1,))
+            if least < 1:
+                raise UserError(f"grid.{name} must be numbers of at least 1, got {least}.")
+
+    def first_sizes(self, k: int) -> list[int]:
+        """The k1 to try, the default among them."""
+        given = range(1, k) if self.k1 is None else [k1 for k1 in self.k1 if k1 <= k]
+        return sorted({*given, algorithms.first_stage_size(k)})
+
+    def pool_depths(self, k: int) -> list[int]:
+        """The depths to try, the default among them."""
+        return sorted({*self.depths, 2 * k})
+
+    @property
+    def weights(self) -> list[int]:
+        """The question weights to try, 1 among them."""
+        return sorted({1, *self.question_weights})
+
+    def settings(self, k: int, thresholds: Sequence[float]) -> list[Tuned]:
+        """All of them: those that cost less first, thresholds innermost."""
+        orders = (False, True) if self.symmetric else (False,)
+        first = product(orders, self.weights, self.pool_depths(k), self.first_sizes(k), thresholds)
+        return [Tuned(k1, depth, threshold, weight, both) for both, weight, depth, k1, threshold in first]
+
+
+@dataclass(slots=True)
+class Tried:
+    """CFS under every setting of the grid at one k."""
+
+    k: int
+    default: Tuned
+    settings: list[Tuned]
+    recall_VN: NDArray[np.float32]
+    documents_VN: NDArray[np.int16]
+    similarity_N: NDArray[np.float64]  # recall of the top k of Retriever(q)
+    ceiling: dict[tuple[int, int, int], float] = field(default_factory=dict)  # see `ceilings`
+
+    @property
+    def default_row(self) -> int:
+        """The place of the default setting."""
+        return self.settings.index(self.default)
+
+    def best(
+        self,
+        most_documents: float,
+        allowed: Callable[[Tuned], bool] = lambda _: True,
+        among: Sequence[int] | None = None,
+    ) -> int | None:
+        """The place of the setting with the greatest mean recall; of equal ones the fewest documents, then the least cost.
+
+        Args:
+            most_documents: Greatest mean number of documents.
+            allowed: Which settings count.
+            among: Places of the questions that count; None: all.
+
+        Returns:
+            None if every setting hands over more documents.
+        """
+        recall_V, documents_V = self.means(among)
+        rows = [
+            row for row, each in enumerate(self.settings) if allowed(each) and documents_V[row] <= most_documents + 1e-9
+        ]
+        return min(rows, key=lambda row: (-round(float(recall_V[row]), 9), documents_V[row]), default=None)
+
+    def means(self, among: Sequence[int] | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean recall and number of documents of every setting, over all questions or those at some places."""
+        places = slice(None) if among is None else among
+        recall_V = self.recall_VN[:, places].mean(axis=1, dtype=np.float64)
+        return recall_V, self.documents_VN[:, places].mean(axis=1, dtype=np.float64)
+
+
+def search_grid(
+    retriever: Retriever, questions: Sequence[Question], ks: Sequence[int], grid: Grid
+) -> dict[int, list[StageResults]]:
+    """Both stages' results for the whole grid, by question weight."""
+    most = max(size for k in ks for size in grid.first_sizes(k))
+    size = most + max(depth for k in ks for depth in grid.pool_depths(k))
+    second = dict.fromkeys(grid.weights, (most, size))
+    found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second)
+    return {weight: retrieval.results for weight, retrieval in found.items()}
+
+
+def try_grid(
+    questions: Sequence[Question],
+    results: dict[int, list[StageResults]],
+    ks: Sequence[int],
+    grid: Grid,
+    cache: ScoreCache,
+    exported_threshold: float,
+) -> list[Tried]:
+    """CFS of every question under every setting, for every k.
+
+    Args:
+        questions: With gold passages.
+        results: From `search_grid`.
+        ks: Document budgets.
+        grid: What is tried.
+        cache: Scores pairs.
+        exported_threshold: The classifier's own, which is the default.
+    """
+    thresholds = sorted({exported_threshold, *(1 / (1 + math.exp(-each)) for each in LOG_ODDS)})
+    tried = []
+    for k in ks:
+        settings = grid.settings(k, thresholds)
+        default = Tuned(algorithms.first_stage_size(k), 2 * k, exported_threshold, 1, False)
+        shape, rankings = (len(settings), len(questions)), [each.rankings.ranking for each in results[1]]
+        similarity_N = np.array([recall_of(q, ranking[:k]) for q, ranking in zip(questions, rankings, strict=True)])
+        empty = np.empty(shape, np.float32), np.empty(shape, np.int16)
+        tried.append(Tried(k, default, settings, *empty, similarity_N, ceilings(questions, results, k, grid)))
+    for start in track(
+        range(0, len(questions), _QUESTIONS_AT_ONCE), -(-len(questions) // _QUESTIONS_AT_ONCE), "trying options"
+    ):
+        batch = range(start, min(start + _QUESTIONS_AT_ONCE, len(questions)))
+        scores = _scores(questions, results, batch, ks, grid, cache)
+        for each, place in product(tried, batch):
+            found = {weight: of[place].rankings for weight, of in results.items()}
+            _try_one(each, place, questions[place], found, scores[place])
+    return tried
+
+
+def _try_one(
+    tried: Tried, place: int, question: Question, rankings: dict[int, Rankings], scores: dict[tuple[str, str], float]
+) -> None:
+    """Fill one question's columns."""
+    stages: dict[tuple[int, int, int], tuple[list[str], list[list[str]]]] = {}
+    log_odds = {pair: algorithms.log_odds_of(score) for pair, score in scores.items()}
+    mean = {(a, b): (one + log_odds[b, a]) / 2 for (a, b), one in log_odds.items() if (b, a) in log_odds}
+    for row, each in enumerate(tried.settings):
+        key = each.question_weight, each.k1, each.depth
+        if key not in stages:
+            stages[key] = each.cfs(tried.k).stages(rankings[each.question_weight])
+        least = algorithms.log_odds_of(each.threshold) if each.symmetric else each.threshold
+        positive = partial(_at_least, mean if each.symmetric else scores, least)
+        chosen = algorithms.cfs(*stages[key], tried.k, positive)
+        tried.recall_VN[row, place] = recall_of(question, chosen)
+        tried.documents_VN[row, place] = len(chosen)
+
+
+def _at_least(values: dict[tuple[str, str], float], least: float, d1: str, d2: str) -> bool:
+    return values[d1, d2] >= least
+
+
+def _scores(
+    questions: Sequence[Question],
+    results: dict[int, list[StageResults]],
+    batch: Sequence[int],
+    ks: Sequence[int],
+    grid: Grid,
+    cache: ScoreCache,
+) -> dict[int, dict[tuple[str, str], float]]:
+    """The scores of all pairs that some setting may need, by the question's place."""
+    wanted: list[tuple[int, tuple[str, str]]] = []
+    triples: list[Triple] = []
+    depth = max(each for k in ks for each in grid.pool_depths(k))
+    sizes = sorted({size for k in ks for size in grid.first_sizes(k)})
+    for place in batch:
+        passages = {id_: passage for of in results.values() for id_, passage in of[place].passages.items()}
+        pairs: dict[tuple[str, str], None] = {}
+        for of, size in product(results.values(), sizes):
+            first, pools = SelectionOptions("cfs", k=size, k1=size, depth=depth).stages(of[place].rankings)
+            pairs |= dict.fromkeys((d_i, d) for d_i, pool in zip(first, pools, strict=True) for d in pool)
+        if grid.symmetric:
+            pairs |= dict.fromkeys((d2, d1) for d1, d2 in list(pairs))
+        wanted += [(place, pair) for pair in pairs]
+        triples += [(questions[place].text, passages[d1], passages[d2]) for d1, d2 in pairs]
+    scores: dict[int, dict[tuple[str, str], float]] = {place: {} for place in batch}
+    for (place, pair), score in zip(wanted, cache.probabilities(triples), strict=True):
+        scores[place][pair] = score
+    return scores
+
+
+def ceilings(
+    questions: Sequence[Question], results: dict[int, list[StageResults]], k: int, grid: Grid
+) -> dict[tuple[int, int, int], float]:
+    """Mean recall of CFS with a perfect classifier (positive if both documents are gold), by question weight, k1 and depth."""
+    found = {}
+    for weight, k1, depth in product(grid.weights, grid.first_sizes(k), grid.pool_depths(k)):
+        options = SelectionOptions("cfs", k, k1=k1, depth=depth, threshold=0.5)
+        recalls = [
+            recall_of(question, options.choose(each.rankings, _perfect(question)))
+            for question, each in zip(questions, results[weight], strict=True)
+        ]
+        found[weight, k1, depth] = float(np.mean(recalls))
+    return found
+
+
+def _perfect(question: Question) -> PairScore:
+    gold = set(question.support)
+    return lambda d1, d2: float(d1 in gold and d2 in gold)
+
+
+def recall_of(question: Question, documents: Sequence[str]) -> float:
+    """Share of a question's gold passages among the documents."""
+    gold = set(question.support)
+    return len(gold.intersection(documents)) / len(gold)

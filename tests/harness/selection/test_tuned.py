@@ -1,0 +1,92 @@
+"""The file of options chosen on validation questions: what it completes, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, MissingInputError, UserError
+from common.seals import write_sealed
+from harness.selection.options import SelectionOptions
+from harness.selection.tuned import Tuned, completed, is_selection_file, read_selection, write_selection
+
+CHOSEN = {3: Tuned(2, 12, 0.4, 3, True), 4: Tuned(3, 8, 0.7, 1, False)}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    write_selection(tmp_path / "selection.json", CHOSEN, "abc", {"questions": 7})
+    return tmp_path / "selection.json"
+
+
+def test_what_was_written_is_read(file: Path) -> None:
+    assert read_selection(file, "abc") == CHOSEN
+    assert is_selection_file(file)
+
+
+def test_cfs_takes_all_of_it_and_what_is_given_wins(file: Path) -> None:
+    assert completed(SelectionOptions("cfs", 3), CHOSEN, file) == CHOSEN[3].cfs(3)
+    given = SelectionOptions("cfs", 3, k1=1, depth=5, threshold=0.2, question_weight=2, symmetric=False, fill=True)
+    assert completed(given, CHOSEN, file) == given
+
+
+def test_other_methods_take_the_candidates_alone_or_nothing(file: Path) -> None:
+    for method in ("qdc", "cis"):
+        taken = completed(SelectionOptions(method, 3), CHOSEN, file)  # type: ignore[arg-type]
+        assert taken == SelectionOptions(method, 3, k1=2, depth=12, question_weight=3)  # type: ignore[arg-type]
+    for method in ("sm", "ranked"):  # also with a k that the file does not have
+        options = SelectionOptions(method, 5)  # type: ignore[arg-type]
+        assert completed(options, CHOSEN, file) == options
+
+
+def test_a_budget_that_was_not_tuned_is_refused(file: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"has options for k = 3, 4, none for k = 5\. .*--study\.ks '\[5\]' --study\.tune"
+    ):
+        completed(SelectionOptions("cfs", 5), CHOSEN, file)
+
+
+def test_a_file_of_another_classifier_is_refused(file: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"chosen for the classifier abc, not for this one \(xyz\)"):
+        read_selection(file, "xyz")
+    with pytest.raises(ArtifactError, match="of no serving folder"):
+        read_selection(file, None)
+
+
+def test_missing_corrupt_and_edited_files_are_refused(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"study\.tune"):
+        read_selection(tmp_path / "none.json", "abc")
+    text = file.read_text()
+    for broken in (text[:-9], text.replace("0.4", "0.5"), "[]", ""):
+        file.write_text(broken)
+        assert not is_selection_file(file)
+        with pytest.raises(ArtifactError, match=r"study\.tune"):
+            read_selection(file, "abc")
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"deep": 4}, "k = 3: unknown option 'deep'; known: depth, k1, question_weight, symmetric, threshold"),
+        ({"k1": "2"}, "k = 3: k1 must be a whole number, got '2'"),
+        ({"depth": 2.5}, "k = 3: depth must be a whole number, got 2.5"),
+        ({"symmetric": 2}, r"k = 3: symmetric must be one of \[False, True\], got 2"),
+        ({"threshold": None}, "k = 3: threshold must be a number, got None"),
+        ({"threshold": 1.5}, r"k = 3: threshold must lie in \[0, 1\], got 1.5"),
+        ({"k1": 4}, "k = 3: k1 is 4, above the budget k = 3"),
+        ({"question_weight": 0}, "k = 3: question_weight must be at least 1"),
+    ],
+)
+def test_a_file_with_other_content_is_refused(file: Path, change: dict[str, object], line: str) -> None:
+    content = json.loads(file.read_text())
+    content["selection"]["3"] |= change
+    write_sealed(file, {name: value for name, value in content.items() if name != "seal"})
+    with pytest.raises(ArtifactError, match=line):
+        read_selection(file, "abc")
+
+
+@pytest.mark.parametrize("selection", [{"x": {}}, {"3": []}, {"3": {"k1": 2}}, []])
+def test_a_file_of_another_shape_is_refused(file: Path, selection: object) -> None:
+    write_sealed(file, {"selection": selection, "classifier": "abc", "chosen_on": {}})
+    with pytest.raises(ArtifactError):
+        read_selection(file, "abc")
