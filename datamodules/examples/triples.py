@@ -13,6 +13,7 @@ from typing import Literal
 
 from common.checks import check_above, check_at_least, check_share
 from common.records import Passage, Question, clean
+from datamodules.formats.mined_negatives import Hits, Mined
 
 Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
 
@@ -46,16 +47,19 @@ class Sampling:
         mined_share: Share of noise passages from the mined ones, if the question has any; the others are the
             question's candidates in its file.
         positives_per_question: Maximum ordered gold pairs per question and epoch; all when None.
+        paired_share: Share of the negatives that are a passage and, in this order, one that the search with the question and
+            that passage found: what C(q, d_i, d') is asked at inference.  Where mined files hold such pairs; 0 leaves them out.
     """
 
     negatives_per_positive: float = 1.0
     mixed_share: float = 0.5
     mined_share: float = 0.5
     positives_per_question: int | None = None
+    paired_share: float = 0.0
 
     def __post_init__(self) -> None:
         """Raise UserError if a value is out of range."""
-        check_share(mixed_share=self.mixed_share, mined_share=self.mined_share)
+        check_share(mixed_share=self.mixed_share, mined_share=self.mined_share, paired_share=self.paired_share)
         check_above(0, negatives_per_positive=self.negatives_per_positive)
         check_at_least(1, positives_per_question=self.positives_per_question)
 
@@ -66,11 +70,34 @@ def noise_of(question: Question) -> list[Passage]:
     return [p for p in question.passages if p.id not in question.support and p.title not in unshipped]
 
 
-def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed: int, epoch: int) -> list[Triple]:
+def found_pairs(
+    question: Question, mined: Sequence[Passage], hits: Hits
+) -> tuple[list[tuple[Passage, Passage]], list[tuple[Passage, Passage]]]:
+    """Negative pairs (d_i, d') where d' was found with d_i: those with one gold passage, and those with none."""
+    by_id = {passage.id: passage for passage in (*mined, *question.gold)}
+    gold = {passage.id for passage in question.gold}
+    pairs = [(d, other) for d, found in hits.items() for other in found if d in by_id and other in by_id and d != other]
+    golds = [(by_id[d], by_id[other], (d in gold) + (other in gold)) for d, other in pairs]
+    return [(d, other) for d, other, count in golds if count == 1], [
+        (d, other) for d, other, count in golds if not count
+    ]
+
+
+def draw(
+    question: Question, mined: Sequence[Passage], sampling: Sampling, seed: int, epoch: int, hits: Hits | None = None
+) -> list[Triple]:
     """Sample the triples of one question in one epoch.
 
     Both orders of every gold pair are positives (or a random subset of them); negatives follow as `sampling` says, in
-    random order.  Fractional counts are rounded randomly, so that shares hold on average.
+    random order but for the pairs in `hits`.  Fractional counts are rounded randomly, so that shares hold on average.
+
+    Args:
+        question: With its gold passages and candidates.
+        mined: Its mined passages.
+        sampling: How many triples of which kinds.
+        seed: Of the draws.
+        epoch: Also a part of the seed.
+        hits: Which passages were found with which; see `Mined`.
 
     Returns:
         Triples; empty if the question has fewer than two gold passages or no noise passage.
@@ -89,10 +116,14 @@ def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed:
         pool = mined if mined and (not own or rng.random() < sampling.mined_share) else own
         return rng.choice(pool)
 
+    with_gold, without = found_pairs(question, mined, hits or {}) if sampling.paired_share else ([], [])
     negatives = _round(len(positives) * sampling.negatives_per_positive, rng)
     mixed = _round(negatives * sampling.mixed_share, rng)
     for number in range(negatives):
-        if number < mixed:
+        found = with_gold if number < mixed else without
+        if found and rng.random() < sampling.paired_share:
+            triples.append(Triple(question, *rng.choice(found), "gold_noise" if number < mixed else "noise_noise"))
+        elif number < mixed:
             pair: list[Passage] = [rng.choice(gold), noise()]
             rng.shuffle(pair)
             triples.append(Triple(question, pair[0], pair[1], "gold_noise"))
@@ -107,10 +138,11 @@ def draw(question: Question, mined: Sequence[Passage], sampling: Sampling, seed:
 
 
 def draw_all(
-    questions: Sequence[Question], mined: Mapping[str, Sequence[Passage]], sampling: Sampling, seed: int, epoch: int
+    questions: Sequence[Question], mined: Mapping[str, Mined], sampling: Sampling, seed: int, epoch: int
 ) -> list[Triple]:
     """Sample the triples of all questions in one epoch, question by question."""
-    return [t for q in questions for t in draw(q, mined.get(q.id, ()), sampling, seed, epoch)]
+    of = [(question, mined.get(question.id, Mined())) for question in questions]
+    return [t for question, found in of for t in draw(question, found, sampling, seed, epoch, found.hits)]
 
 
 def _round(value: float, rng: random.Random) -> int:

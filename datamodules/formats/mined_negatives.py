@@ -1,40 +1,66 @@
 """File format of mined hard negatives, written by `infer.py mine` and read by training.
 
-JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...]}, best ranked first.
+JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}}.  `passages` has no gold
+one, best ranked first.  `hits` says what the search with the question and a passage found, best first: the ids are of
+`passages` and of the question's gold passages.  Files of earlier releases have no `hits`.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError
 from common.files import write_text
 from common.records import Passage
 
+Hits = Mapping[str, Sequence[str]]
+
+
+class Mined(list[Passage]):
+    """A question's mined passages, best ranked first.
+
+    Args:
+        passages: None of them gold.
+        hits: By the id of a passage d, of these or gold, the ids of those that the search with Concat(q, d) found.
+    """
+
+    def __init__(self, passages: Iterable[Passage] = (), hits: Hits | None = None) -> None:
+        super().__init__(passages)
+        self.hits: dict[str, list[str]] = {anchor: list(found) for anchor, found in (hits or {}).items()}
+
+    def add(self, other: "Mined") -> None:
+        """Add what another file has on the same question."""
+        self.extend(other)
+        for anchor, found in other.hits.items():
+            self.hits[anchor] = list(dict.fromkeys([*self.hits.get(anchor, ()), *found]))
+
 
 def is_mined(path: Path) -> bool:
     """Whether a file is one of mined negatives, by its first line."""
     try:
         with path.open(encoding="utf-8") as file:
-            return json.loads(file.readline()).keys() == {"question_id", "passages"}
+            return json.loads(file.readline()).keys() - {"hits"} == {"question_id", "passages"}
     except (ValueError, AttributeError):  # not UTF-8, not JSON, or not an object
         return False
 
 
-def write_mined(path: Path, mined: Iterable[tuple[str, Sequence[Passage]]]) -> None:
-    """Write (question id, passages) rows atomically.  Raises as `write_text`."""
-    rows = ({"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found]} for id, found in mined)
+def write_mined(path: Path, mined: Iterable[tuple[str, Mined]]) -> None:
+    """Write (question id, passages and hits) rows atomically.  Raises as `write_text`."""
+    rows = (
+        {"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found], "hits": found.hits}
+        for id, found in mined
+    )
     write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
-def read_mined(paths: Sequence[str]) -> dict[str, list[Passage]]:
+def read_mined(paths: Sequence[str]) -> dict[str, Mined]:
     """Mined passages by question id, from one or several files.
 
     Raises:
         MissingInputError: If a file does not exist.
         DataError: If a line is invalid; names file and line.
     """
-    mined: dict[str, list[Passage]] = {}
+    mined: dict[str, Mined] = {}
     for path in paths:
         if not Path(path).is_file():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")
@@ -42,10 +68,17 @@ def read_mined(paths: Sequence[str]) -> dict[str, list[Passage]]:
             for number, line in enumerate(file, 1):
                 try:
                     row = json.loads(line)
-                    found = [Passage.of(p["title"], p["text"]) for p in row["passages"]]
-                    mined.setdefault(row["question_id"], []).extend(found)
-                except (ValueError, KeyError, TypeError) as error:
+                    found = Mined((Passage.of(p["title"], p["text"]) for p in row["passages"]), _hits(row))
+                    mined.setdefault(row["question_id"], Mined()).add(found)
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise DataError(
                         f"{path}, line {number}: invalid row ({error!r}); run `python infer.py mine` again."
                     ) from error
     return mined
+
+
+def _hits(row: Mapping[str, Hits]) -> Hits:
+    hits = row.get("hits", {})
+    if not all(isinstance(id_, str) for anchor, found in hits.items() for id_ in (anchor, *found)):
+        raise TypeError("hits must be lists of passage ids by passage id")
+    return hits

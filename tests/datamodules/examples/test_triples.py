@@ -14,7 +14,7 @@ from common.records import Passage, Question
 from datamodules.examples.audit import audit
 from datamodules.examples.step_loader import StepLoader, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, draw, noise_of
-from datamodules.formats.mined_negatives import read_mined, write_mined
+from datamodules.formats.mined_negatives import Mined, is_mined, read_mined, write_mined
 
 GOLD = [Passage.of(f"gold{i}", f"gold text {i}") for i in range(3)]
 OWN = [Passage.of(f"own{i}", f"own text {i}") for i in range(8)]
@@ -158,13 +158,59 @@ def test_a_loader_continues_where_another_stopped(stop: int) -> None:
 
 def test_mined_files_read_as_written_and_bad_lines_are_named(tmp_path: Path) -> None:
     path = tmp_path / "mined.jsonl"
-    write_mined(path, [("q", OWN[:2]), ("r", [])])
+    write_mined(path, [("q", Mined(OWN[:2], {"a": ["b", "c"]})), ("r", Mined())])
     assert read_mined([str(path), str(path)]) == {"q": OWN[:2] * 2, "r": []}
-    path.write_text(path.read_text() + '{"question_id": "s"}\n')
-    with pytest.raises(DataError, match=r"mined\.jsonl, line 3"):
-        read_mined([str(path)])
+    good = path.read_text()
+    for bad in ('{"question_id": "s"}', '{"question_id": "s", "passages": [], "hits": {"a": [1]}}',
+                '{"question_id": "s", "passages": [], "hits": []}'):  # fmt: skip
+        path.write_text(f"{good}{bad}\n")
+        with pytest.raises(DataError, match=r"mined\.jsonl, line 3"):
+            read_mined([str(path)])
     with pytest.raises(MissingInputError, match=r"infer\.py mine"):
         read_mined([str(tmp_path / "none.jsonl")])
+
+
+def test_hits_of_several_files_are_joined_and_files_without_hits_are_read(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("one.jsonl", "two.jsonl", "old.jsonl")]
+    write_mined(files[0], [("q", Mined(OWN[:2], {"a": ["b", "c"]}))])
+    write_mined(files[1], [("q", Mined(OWN[2:3], {"a": ["c", "d"], "e": []}))])
+    rows = [{name: value for name, value in json.loads(line).items() if name != "hits"} for line in files[0].open()]
+    files[2].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert all(map(is_mined, files))
+    (found,) = read_mined([str(file) for file in files]).values()
+    assert found == [*OWN[:3], *OWN[:2]]
+    assert found.hits == {"a": ["b", "c", "d"], "e": []}
+
+
+HITS = {
+    GOLD[0].id: [MINED[0].id, GOLD[1].id, MINED[1].id],  # the second is a positive pair
+    MINED[2].id: [MINED[3].id, GOLD[0].id, "not kept"],
+    OWN[0].id: [MINED[4].id],  # no mined passage
+}
+
+
+def test_paired_negatives_are_what_was_found_with_what_in_this_order() -> None:
+    sampling = Sampling(negatives_per_positive=4.0, mixed_share=0.75, paired_share=1.0)
+    triples = [t for epoch in range(60) for t in draw(question(), MINED, sampling, 0, epoch, HITS)]
+    pairs = {kind: {(t.first, t.second) for t in triples if t.kind == kind} for kind in ("gold_noise", "noise_noise")}
+    assert pairs["gold_noise"] == {(GOLD[0], MINED[0]), (GOLD[0], MINED[1]), (MINED[2], GOLD[0])}
+    assert pairs["noise_noise"] == {(MINED[2], MINED[3])}
+    assert Counter(t.kind for t in triples) == {"gold_gold": 120, "gold_noise": 360, "noise_noise": 120}
+
+
+def test_the_share_of_paired_negatives_holds_on_average() -> None:
+    sampling = Sampling(negatives_per_positive=2.0, mixed_share=0.0, paired_share=0.4, mined_share=0.0)
+    triples = [t for epoch in range(800) for t in draw(question(), MINED, sampling, 0, epoch, HITS)]
+    negatives = [t for t in triples if not t.positive]
+    assert sum(t.first == MINED[2] for t in negatives) / len(negatives) == pytest.approx(0.4, abs=0.03)
+
+
+def test_without_a_share_or_without_hits_the_draws_are_those_of_earlier_releases() -> None:
+    plain = [draw(question(), MINED, Sampling(), 0, epoch) for epoch in range(20)]
+    assert [draw(question(), MINED, Sampling(), 0, epoch, HITS) for epoch in range(20)] == plain
+    assert [draw(question(), MINED, Sampling(paired_share=1.0), 0, epoch) for epoch in range(20)] == plain
+    titles = [(t.first.title, t.second.title) for t in plain[0]]
+    assert titles == [("gold0", "gold1"), ("gold1", "gold0"), ("own5", "gold1"), ("mined3", "own4")]
 
 
 def test_the_audit_counts_what_was_drawn() -> None:

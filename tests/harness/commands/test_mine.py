@@ -55,6 +55,10 @@ def mined(id_: str = "q1") -> Sequence[Passage]:
     return read_mined(["mined.jsonl"])[id_]
 
 
+def found_in(file: str, id_: str = "q1") -> dict[str, list[str]]:
+    return read_mined([file])[id_].hits
+
+
 def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == 0
     # first stage, "kiln": south (twice the word), north, west.  Second stage, with each of them: east and far.
@@ -64,6 +68,28 @@ def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.
     (line,) = (place / "mined.jsonl").read_text().splitlines()
     assert json.loads(line)["question_id"] == "q1"
     assert json.loads(line)["passages"][0] == {"title": "south", "text": "kiln kiln"}
+
+
+def test_the_file_says_which_passage_found_which(place: Path) -> None:
+    assert run() == 0
+    names = {passage.id: passage.title for passage in CORPUS}
+    hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}
+    # q* of south: "kiln south kiln kiln", of north: "kiln north kiln amber".  West, gold by its title alone, is left out
+    assert hits == {"south": ["north"], "north": ["south", "east"]}
+    assert run("--per_question", "1") == 0  # east is not kept
+    hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}
+    assert hits == {"south": ["north"], "north": ["south"]}
+
+
+def test_the_question_stands_as_often_as_its_weight_says(place: Path) -> None:
+    (place / "train.json").write_text(json.dumps([row("q1", "delta")]))
+    order = {}
+    for weight in "12":
+        assert run("--question_weight", weight) == 0
+        order[weight] = found_in("mined.jsonl")[GOLD.id]
+    # "delta kiln amber": "amber", in a shorter passage, is worth more than one "delta" and less than two
+    assert order["1"] == [BEHIND_GOLD.id, BEHIND_HIDDEN.id, NOISE.id]
+    assert order["2"] == [BEHIND_HIDDEN.id, BEHIND_GOLD.id, NOISE.id]
 
 
 def test_gold_documents_are_joined_even_where_the_question_does_not_find_them(place: Path) -> None:
@@ -109,6 +135,7 @@ def test_several_files_and_more_questions_than_fit_a_chunk(place: Path) -> None:
     [
         (("--per_question", "0"), "train.json", 2, "per_question must be at least 1, got 0"),
         (("--anchors", "0"), "train.json", 2, "anchors must be at least 1, got 0"),
+        (("--question_weight", "0"), "train.json", 2, "question_weight must be at least 1, got 0"),
         (("--depth=-3",), "train.json", 2, "depth must be at least 1, got -3"),
         ((), "nowhere.json", 66, "nowhere.json"),
         (("--retriever.index", "nowhere"), "train.json", 66, "nowhere"),
