@@ -1,33 +1,41 @@
-"""LightningDataModule of DR-RAG: reads official files, samples triples, and batches them into optimizer steps."""
+"""LightningDataModule of DR-RAG: reads official files, samples triples or chains, and batches them into optimizer steps."""
 
 import math
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from common.checks import check_at_least
 from common.errors import DataError
 from common.progress import Progress
 from common.records import Question
 from datamodules.examples.audit import audit
+from datamodules.examples.chains import ChainExample, ChainSampling, groups_of
+from datamodules.examples.chains import draw_all as draw_chains
 from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.mined_negatives import read_mined
-from models.drrag.triple_tokenizer import TripleEncoder
+from models.drrag.triple_tokenizer import END, PAIRS, TripleEncoder
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
     from models.drrag.triple_classifier import TripleClassifier
 
 
+Example = Triple | ChainExample
+
 BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
 
 
 class DrRagData(StepData):
-    """Training and validation triples of one or several data sets.
+    """Training and validation triples, or with `chains` chains of documents, of one or several data sets.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
     `infer.py evaluate` only.  A question that occurs in several files is used once.
@@ -39,6 +47,8 @@ class DrRagData(StepData):
         mined: Files of hard negatives, written by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
+        chains: How chains are sampled for a beam over hops, in the place of triples: training chains in every epoch, validation
+            chains once.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
@@ -60,6 +70,7 @@ class DrRagData(StepData):
         tokens_per_step: int = 4096,
         tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
+        chains: ChainSampling | None = None,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
@@ -69,8 +80,13 @@ class DrRagData(StepData):
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
-        self.sampling_seed = sampling_seed
+        self.sampling_seed, self.chains = sampling_seed, chains
         self.questions: list[Question] = []
+
+    @property
+    def most_documents(self) -> int:
+        """Most documents that the classifier reads at once: 2 in triples."""
+        return PAIRS if self.chains is None else self.chains.most_documents
 
     @property
     def files(self) -> list[str]:
@@ -92,17 +108,18 @@ class DrRagData(StepData):
         self.encode = self._classifier.encode
         self.encode.cached_texts = None
         with Progress("sampling and tokenizing triples"):
-            self.validation_triples = draw_all(held_out, self.mined, self.validation_sampling, self.sampling_seed, -1)
-            first = self._sample(0)
+            self.validation_triples = self._draw(held_out, self.validation_sampling, -1)
+            first, units = self._sample(0)
             lengths = self._lengths(first)
         if not first or len({t.positive for t in self.validation_triples}) < 2:
             raise DataError(
                 f"{len(first)} training and {len(self.validation_triples)} validation triples from "
-                f"{[s.path for s in self.train_sources]}: a question needs two or more gold passages and other ones, "
+                f"{[s.path for s in self.train_sources]}: a question needs {'one' if self.chains else 'two'} or more gold passages and other ones, "
                 "and validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
-        self.steps_per_epoch = max(1, min(len(first), math.ceil(sum(lengths) / self.tokens_per_step)))
-        self.units_per_step = len(first) / self.steps_per_epoch
+        self.steps_per_epoch = max(1, min(len(units), math.ceil(sum(lengths) / self.tokens_per_step)))
+        self.units_per_step = len(units) / self.steps_per_epoch
+        self.examples_per_unit = len(first) / len(units)
         report = audit(
             self.questions,
             first,
@@ -118,6 +135,17 @@ class DrRagData(StepData):
         }
         self.print_audit()
 
+    @property
+    def validation_pairs(self) -> NDArray[np.bool_]:
+        """Which validation examples are pairs of documents, (P,): all triples, and chains of two."""
+        return np.array([len(t.texts) == 1 + PAIRS and t.texts[-1] is not END for t in self.validation_triples])
+
+    @property
+    def validation_groups(self) -> NDArray[np.int64]:
+        """Number of each validation example's group, (P,)."""
+        sizes = [len(group) for group in groups_of(self.validation_triples)]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
     def _validation_groups(self) -> list[list[int]]:
         lengths = [self._classifier.padded_length(length) for length in self._lengths(self.validation_triples)]
         return length_batches(lengths, self.tokens_per_validation_batch)
@@ -127,9 +155,10 @@ class DrRagData(StepData):
 
     def largest_batch(self) -> tuple[int, int]:
         """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulated batches."""
-        lengths = self._lengths(self._epoch(0))
+        examples, units = self._epoch(0)
+        lengths = self._lengths(examples)
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        batches = [part(step, index, parts) for step in self._plan(0) for index in range(parts)]
+        batches = [_rows(units, part(step, index, parts)) for step in self._plan(0) for index in range(parts)]
         padded = self._classifier.padded_length
         shapes = [(len(rows), padded(max(lengths[row] for row in rows))) for rows in batches if rows]
         return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
@@ -138,29 +167,49 @@ class DrRagData(StepData):
     def _classifier(self) -> "TripleClassifier":
         return self.trainer.lightning_module.classifier
 
-    def _sample(self, epoch: int) -> list[Triple]:
-        triples = draw_all(self.questions, self.mined, self.sampling, self.sampling_seed, epoch)
-        self.encode.remember_triples(t.texts for t in triples)
-        self._sampled = (epoch, triples)
-        return triples
+    def _draw(self, questions: Sequence[Question], sampling: Sampling, epoch: int) -> Sequence[Example]:
+        if self.chains is None:
+            return draw_all(questions, self.mined, sampling, self.sampling_seed, epoch)
+        return draw_chains(questions, self.mined, {}, self.chains, self.sampling_seed, epoch)
 
-    def _epoch(self, epoch: int) -> list[Triple]:
-        return self._sampled[1] if self._sampled[0] == epoch else self._sample(epoch)
+    def _sample(self, epoch: int) -> tuple[Sequence[Example], list[list[int]]]:
+        """An epoch's examples, and the positions of those that stay in one batch."""
+        examples = self._draw(self.questions, self.sampling, epoch)
+        self.encode.remember_triples(t.texts for t in examples)
+        units = groups_of(examples) if self.trainer.lightning_module.listwise else [[n] for n in range(len(examples))]
+        self._sampled = (epoch, examples, units)
+        return examples, units
+
+    def _epoch(self, epoch: int) -> tuple[Sequence[Example], list[list[int]]]:
+        return self._sampled[1:] if self._sampled[0] == epoch else self._sample(epoch)
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
-        return plan_steps(self._lengths(self._epoch(epoch)), self.steps_per_epoch, rng)
+        examples, units = self._epoch(epoch)
+        lengths = self._lengths(examples)
+        return plan_steps([sum(lengths[row] for row in unit) for unit in units], self.steps_per_epoch, rng)
 
-    def _lengths(self, triples: list[Triple]) -> list[int]:
-        self.encode.remember_triples(t.texts for t in triples)
-        return [self.encode.length(*t.texts) for t in triples]
+    def _lengths(self, examples: Sequence[Example]) -> list[int]:
+        self.encode.remember_triples(t.texts for t in examples)
+        return [self.encode.length(*t.texts) for t in examples]
 
-    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> TripleBatch:
-        return self._batch(self._epoch(epoch), rows or step[:1], len(step), weight=float(bool(rows)))
+    def _collate(self, epoch: int, units: list[int], step: list[int]) -> TripleBatch:
+        examples, rows_of = self._epoch(epoch)
+        of_step = sum(len(rows_of[unit]) for unit in step)
+        taken = units or step[:1]
+        batch = self._batch(examples, _rows(rows_of, taken), of_step, weight=float(bool(units)))
+        groups = [place for place, unit in enumerate(taken) for _ in rows_of[unit]]
+        return replace(batch, groups_P=torch.tensor(groups), step_groups=len(step))
 
-    def _batch(self, triples: list[Triple], rows: list[int], step_triples: int, weight: float = 1.0) -> TripleBatch:
+    def _batch(self, examples: Sequence[Example], rows: list[int], of_step: int, weight: float = 1.0) -> TripleBatch:
         encode: TripleEncoder = self.encode
-        ids_PT, attention_PT = self._classifier.pad([encode(*triples[row].texts) for row in rows])
-        labels_P = torch.tensor([float(triples[row].positive) for row in rows])
+        ids_PT, attention_PT = self._classifier.pad([encode(*examples[row].texts) for row in rows])
+        labels_P = torch.tensor([float(examples[row].positive) for row in rows])
         weights_P = torch.full((len(rows),), weight)
-        return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, step_triples, torch.tensor(rows))
+        rows_P = torch.tensor(rows)
+        return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, of_step, rows_P, rows_P, len(rows))
+
+
+def _rows(units: Sequence[Sequence[int]], chosen: Sequence[int]) -> list[int]:
+    """The examples of some units, in order."""
+    return [row for unit in chosen for row in units[unit]]

@@ -1,7 +1,7 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,15 +12,15 @@ from common.checks import check_above, check_at_least, check_dropout, check_shar
 from common.errors import UserError
 from datamodules.examples.step_loader import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
-from models.drrag.triple_classifier import KIND, TripleClassifier
-from models.drrag.triple_tokenizer import MIN_TOKENS, TEXT_FORMAT
+from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_of
+from models.drrag.triple_tokenizer import END, MIN_TOKENS, PAIRS
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
-from trainers.drrag_losses import triple_loss
+from trainers.drrag_losses import listwise_loss, triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.card_usage import classifier_usage
 from trainers.run.memory_estimate import check_memory
-from trainers.run.model_card import DRRAG_CARD
+from trainers.run.model_card import CHAINS_READ, DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -33,7 +33,7 @@ LOWER = (
 
 
 class DrRagTrainer(RunModule):
-    """Binary cross-entropy on balanced triples; AdamW with linear warm-up and decay; decision threshold from validation.
+    """Binary cross-entropy on balanced triples, or on chains of documents for a beam over hops; AdamW with linear warm-up and decay; decision threshold from validation.
 
     Args:
         pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
@@ -52,6 +52,8 @@ class DrRagTrainer(RunModule):
         freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of a
             small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
+        loss: `binary` cross-entropy of each triple or chain, or `listwise`, softmax cross-entropy among what extends one chain,
+            its end and "none of these"; it needs `data.chains`.
 
     Raises:
         UserError: If a number is out of range.
@@ -73,6 +75,7 @@ class DrRagTrainer(RunModule):
         threshold_criterion: metrics.Criterion = "f2",
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
+        loss: Literal["binary", "listwise"] = "binary",
     ) -> None:
         self.check_options(
             max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction
@@ -91,6 +94,11 @@ class DrRagTrainer(RunModule):
     def setup(self, stage: str) -> None:
         """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
         super().setup(stage)
+        if self.listwise and self.trainer.datamodule.most_documents == PAIRS:
+            raise UserError(
+                "model.loss listwise chooses among what extends one chain: set data.chains, such as --data.chains.most_documents 4, "
+                "or model.loss binary."
+            )
         if stage == "fit":
             data = self.trainer.datamodule
             check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
@@ -123,6 +131,11 @@ class DrRagTrainer(RunModule):
         check_share(warmup_fraction=warmup_fraction)
 
     @property
+    def listwise(self) -> bool:
+        """Whether the examples of a group are compared, and so stay in one batch."""
+        return self.hparams.loss == "listwise"
+
+    @property
     def network_to_shard(self) -> PreTrainedModel:
         """See `RunModule`."""
         return self.classifier.network
@@ -130,30 +143,49 @@ class DrRagTrainer(RunModule):
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
-        share = triple_loss(log_odds_P, batch.labels_P, batch.weights_P, batch.step_triples)
+        labels_P, weights_P = batch.labels_P, batch.weights_P
+        if self.listwise:
+            share = listwise_loss(log_odds_P, labels_P, weights_P, batch.groups_P, batch.step_groups)
+        else:
+            share = triple_loss(log_odds_P, labels_P, weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
-        agree_P = ((log_odds_P > 0) == (batch.labels_P > 0.5)).float() * batch.weights_P
+        agree_P = ((log_odds_P > 0) == (labels_P > 0.5)).float() * weights_P
         self.add_shares({"train/loss_nats": share, "train/accuracy": agree_P.sum() / batch.step_triples})
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
         """Collect scores; `summarize` computes the metrics of all ranks' scores."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
-        results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
-        self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
+        rows = batch.rows_P.tolist()
+        results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), rows, strict=True)
+        self.validated |= zip(rows, results, strict=True)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
         """See `RunModule`."""
-        return "auc", "average_precision", "loss_nats", "calibration_error", self.hparams.threshold_criterion
+        of_chains = ("hits_at_1",) if self.trainer.datamodule.chains else ()
+        return (
+            "auc",
+            "average_precision",
+            "loss_nats",
+            "calibration_error",
+            self.hparams.threshold_criterion,
+            *of_chains,
+        )
 
-    def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
-        """Metrics and the decision threshold, from the log-odds and label of every validation triple."""
-        log_odds_P, labels_P = (np.array(column) for column in zip(*results, strict=True))
+    def summarize(self, results: list[tuple[float, float, int]]) -> dict[str, float]:
+        """Metrics and the decision threshold, from the log-odds, label and row of every validation triple or chain."""
+        log_odds_P, labels_P, rows_P = (np.array(column) for column in zip(*results, strict=True))
         if labels_P.all() or not labels_P.any():
             raise UserError("validation saw triples of one class only: raise --trainer.limit_val_batches.")
         probabilities_P = 1 / (1 + np.exp(-log_odds_P))
-        threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
+        data = self.trainer.datamodule
+        # CFS and CIS decide about pairs.  A part of validation may lack a class among them.
+        pairs_P = data.validation_pairs[rows_P]
+        decided_P = pairs_P if len(set(labels_P[pairs_P])) == 2 else np.full(len(rows_P), True)
+        threshold, value = metrics.best_threshold(
+            probabilities_P[decided_P], labels_P[decided_P], self.hparams.threshold_criterion
+        )
         self.classifier.threshold = threshold
         summary = {
             "auc": auroc(log_odds_P, labels_P > 0.5),
@@ -164,6 +196,8 @@ class DrRagTrainer(RunModule):
             self.hparams.threshold_criterion: value,
             "triples": float(len(labels_P)),
         }
+        if data.chains:
+            summary["hits_at_1"] = metrics.hits_at_1(log_odds_P, labels_P, data.validation_groups[rows_P])
         self.probabilities_P = probabilities_P
         if self.trainer.is_global_zero:
             self.figures = validation_figures(probabilities_P, labels_P, threshold)
@@ -173,10 +207,10 @@ class DrRagTrainer(RunModule):
         """Columns and rows of a table of the first `count` validation triples with their probabilities."""
         triples = self.trainer.datamodule.validation_triples[:count]
         rows = [
-            [t.question.text, t.first.title, t.second.title, t.kind, float(p)]
-            for t, p in zip(triples, self.probabilities_P, strict=False)
+            [t.question.text, " -> ".join(p.title or p.text[:40] for p in t.texts[1:]), t.kind, float(probability)]
+            for t, probability in zip(triples, self.probabilities_P, strict=False)
         ]
-        return ["question", "first", "second", "kind", "probability"], rows
+        return ["question", "documents", "kind", "probability"], rows
 
     def configure_optimizers(self) -> dict[str, Any]:
         """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
@@ -193,8 +227,9 @@ class DrRagTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
+        strategy = "drrag_beam.DrRagBeam" if self.trainer.datamodule.chains else "drrag.DrRag"
         return (
-            "python infer.py evaluate --strategy harness.strategies.drrag.DrRag "
+            f"python infer.py evaluate --strategy harness.strategies.{strategy} "
             f"--strategy.init_args.serving {serving} --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
             f"--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out reports/{serving.parent.name}"
         )
@@ -206,16 +241,19 @@ class DrRagTrainer(RunModule):
             folder: An empty folder.
             provenance: Versions, commit and data digests, stored unchanged.
         """
+        most_documents, chains = self.trainer.datamodule.most_documents, bool(self.trainer.datamodule.chains)
         self.classifier.save(folder)
         values = {
-            "text_format": TEXT_FORMAT,
+            "text_format": text_format_of(most_documents),
+            "chains": CHAINS_READ.format(most_documents=most_documents, end=END.text) if chains else "",
             "threshold": self.classifier.threshold,
             "usage": classifier_usage(self.classifier),
         }
         self.write_card(folder, DRRAG_CARD, "text-ranking", values, provenance)
         write_manifest(
-            folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
+            folder, KIND, text_format_of(most_documents), self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,
+            **({"most_documents": most_documents} if chains else {}),
             validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 

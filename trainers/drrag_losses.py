@@ -1,5 +1,6 @@
-"""DR-RAG's loss as a pure function of tensors.  Shape legend: P triples; all in nats."""
+"""DR-RAG's losses as pure functions of tensors.  Shape legend: P triples or chains, G groups; all in nats."""
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -27,3 +28,40 @@ def triple_loss(log_odds_P: Tensor, labels_P: Tensor, weights_P: Tensor, step_tr
         shapes = [tuple(t.shape) for t in (log_odds_P, labels_P, weights_P)]
         raise ValueError(f"scores, labels and weights must have one shape, got {shapes}")
     return F.binary_cross_entropy_with_logits(log_odds_P, labels_P, weights_P, reduction="sum") / step_triples
+
+
+def listwise_loss(
+    log_odds_P: Tensor, labels_P: Tensor, weights_P: Tensor, groups_P: Tensor, step_groups: int
+) -> Tensor:
+    """Softmax cross-entropy among the candidates of each group and "none of these": a rank's share of the mean over a step.
+
+        L = (1 / N) sum_g w_g [ log( 1 + sum_{p in g} exp s_p ) - log sum_{p in g, y_p = 1} exp s_p ],    N = groups of the step
+
+    "None of these" has score 0 and is right in a group without a positive, so that scores keep their zero and compare between
+    groups.  Several positives share the probability: their marginal likelihood counts.
+
+    Args:
+        log_odds_P: Scores s.
+        labels_P: y: 1.0 positive, 0.0 negative.
+        weights_P: w: 1.0, or 0.0 for a group to ignore; equal within a group.
+        groups_P: Number of each one's group, from 0, int64.
+        step_groups: N, over all ranks and accumulated batches.
+
+    Returns:
+        Scalar, nats; G ln(1 + n) / N for scores of 0, n candidates and at most one positive per group.
+
+    Raises:
+        ValueError: If the shapes differ.
+    """
+    if not log_odds_P.shape == labels_P.shape == weights_P.shape == groups_P.shape:
+        shapes = [tuple(t.shape) for t in (log_odds_P, labels_P, weights_P, groups_P)]
+        raise ValueError(f"scores, labels, weights and groups must have one shape, got {shapes}")
+    member_GP = groups_P == torch.arange(int(groups_P.max()) + 1, device=groups_P.device)[:, None]
+    positive_GP = member_GP & (labels_P > 0.5)
+    none_G1 = log_odds_P.new_zeros(len(member_GP), 1)
+    none_is_right_G1 = none_G1.masked_fill(positive_GP.any(1, keepdim=True), -torch.inf)
+    scores_GP = log_odds_P.expand(member_GP.shape)
+    all_G = torch.cat([none_G1, scores_GP.masked_fill(~member_GP, -torch.inf)], 1).logsumexp(1)
+    right_G = torch.cat([none_is_right_G1, scores_GP.masked_fill(~positive_GP, -torch.inf)], 1).logsumexp(1)
+    weight_G = torch.where(member_GP, weights_P, 0.0).amax(1)
+    return (weight_G * (all_G - right_G)).sum() / step_groups

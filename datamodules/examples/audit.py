@@ -1,16 +1,18 @@
-"""Statistics of the training data, printed before training: class balance, lengths and noise of DR-RAG's triples."""
+"""Statistics of the training data, printed before training: class balance, lengths and noise of DR-RAG's triples or chains."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Question
+from datamodules.examples.chains import ChainExample
 from datamodules.examples.triples import Triple
+from models.drrag.triple_tokenizer import END
 
 
 def audit(
     questions: Sequence[Question],
-    triples: Sequence[Triple],
+    triples: Sequence[Triple | ChainExample],
     mined: Mapping[str, Sequence[Passage]],
     lengths: Sequence[int],
     max_tokens: int,
@@ -20,7 +22,7 @@ def audit(
 
     Args:
         questions: All training questions.
-        triples: The triples sampled for one epoch.
+        triples: The triples or chains sampled for one epoch.
         mined: Mined hard negatives by question id.
         lengths: Tokens of each triple as the model sees it.
         max_tokens: Maximum length, at which triples are truncated.
@@ -34,8 +36,8 @@ def audit(
     noise: Counter[str] = Counter()
     for triple in triples:
         mined_ids = {p.id for p in mined.get(triple.question.id, ())}
-        for passage in (triple.first, triple.second):
-            if passage.id not in triple.question.support:
+        for passage in triple.texts[1:]:
+            if passage.id not in triple.question.support and passage is not END:
                 noise["passages"] += 1
                 noise["mined"] += passage.id in mined_ids
                 noise["with_answer"] += has_answer(passage.text, triple.question.answers)
@@ -47,8 +49,8 @@ def audit(
         "questions": len(questions),
         "questions_without_triples": sum(q.id not in used for q in questions),
         "triples": len(triples),
-        "positives": kinds["gold_gold"],
-        "negatives": kinds["gold_noise"] + kinds["noise_noise"],
+        "positives": (positives := sum(t.positive for t in triples)),
+        "negatives": len(triples) - positives,
         "kinds": dict(kinds),
         "question_kinds": dict(Counter(t.question.kind or "unnamed" for t in triples).most_common()),
         "gold_passages": dict(sorted(Counter(len(q.gold) for q in questions).items())),

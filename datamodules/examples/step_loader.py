@@ -37,7 +37,7 @@ class TokenBatch:
 
 @dataclass
 class TripleBatch(TokenBatch):
-    """P triples of at most T tokens on one rank."""
+    """P triples or chains of at most T tokens on one rank."""
 
     ids_PT: Tensor
     attention_PT: Tensor
@@ -45,6 +45,8 @@ class TripleBatch(TokenBatch):
     weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
     step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each triple in the epoch or the validation set
+    groups_P: Tensor  # number in this batch of the group whose candidates compete; each triple alone where none do
+    step_groups: int  # groups of the optimizer step, over all ranks and accumulated batches
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:

@@ -39,7 +39,15 @@ from models.bigbird.attention import (
 )
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
-from models.drrag.triple_tokenizer import CHAIN_FORMAT, MOST_DOCUMENTS, TEXT_FORMAT, TEXT_FORMATS, Chain, TripleEncoder
+from models.drrag.triple_tokenizer import (
+    CHAIN_FORMAT,
+    MOST_DOCUMENTS,
+    PAIRS,
+    TEXT_FORMAT,
+    TEXT_FORMATS,
+    Chain,
+    TripleEncoder,
+)
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network
@@ -52,7 +60,6 @@ from models.token_count import CountsTokens
 KIND = "triple_classifier"
 PART = "classifier"
 FIELDS = {"attention": list(get_args(AttentionKind)), "threshold": float}  # of the manifest
-PAIRS = 2  # documents that a classifier of triples reads
 LABELS = {0: "negative", 1: "positive"}
 _NUMPY_STATE = threading.Lock()
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65_536}  # 2,048 fits CPU caches: 25-33% faster than 8,192; GPUs need more

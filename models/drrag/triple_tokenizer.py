@@ -22,6 +22,7 @@ from models.text_formats import neutralize
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
 CHAIN_FORMAT = "cls question sep, then title. text sep of each of 1 to 4 documents, the last may be the end; nfkc, single blanks; v2"
 TEXT_FORMATS = (TEXT_FORMAT, CHAIN_FORMAT)  # two documents read the same in both
+PAIRS = 2  # documents of a triple
 MOST_DOCUMENTS = 4  # of a chain
 END = Passage.of("", "no further document is needed")  # as the last one of a chain
 MIN_TOKENS = 16  # smallest allowed maximum length of a triple or a chain

@@ -15,6 +15,7 @@ from datamodules.dmqr_feedback import RewriteFeedbackData
 from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
+from datamodules.examples.chains import ChainSampling
 from datamodules.examples.splits import Source
 from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
@@ -78,6 +79,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     SpanCorruptionData: {"corpora": FILES},
     Source: {"layout": "hotpotqa", "path": "no/such/file.json"},
     Sampling: {},
+    ChainSampling: {},
     WorldConfig: {},
     Sizes: {},
     SelectionOptions: {},

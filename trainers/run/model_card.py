@@ -33,7 +33,7 @@ DRRAG_CARD = Card(
 Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  The score is the log-odds of "positive", in nats.
 A pair is positive if its probability is at least {threshold:.4f}.
 
-- Input: `{text_format}`, at most {max_tokens} tokens.
+- Input: `{text_format}`, at most {max_tokens} tokens.{chains}
 - Initialized from `{pretrained}`; attention `{attention}`.
 - Validation (a part of the training files held out by hash, or the file that the config names): {validation}.
 - Data: {data}.
@@ -46,6 +46,10 @@ A pair is positive if its probability is at least {threshold:.4f}.
 both documents of a long pair evenly.
 """,
 )
+
+CHAINS_READ = """
+- Trained on chains of 1 to {most_documents} documents: positive if all belong to the answer.  With the text
+  "{end}" in the place of the last one, positive if those before it are all."""
 
 RERAG_CARD = Card(
     ("retrieval-augmented-generation", "re-rag", "reranking", "question-answering"),

@@ -1,0 +1,63 @@
+"""Training on chains of documents: both losses learn, the export says what it reads, a resumed run is exact."""
+
+from pathlib import Path
+
+import pytest
+
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import CHAIN_FORMAT
+from tests.helpers.tiny_runs import TRAINER, assert_resumes_exactly, fit, metrics, refused, use
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.drrag.DrRagTrainer
+  init_args: {{pretrained: {model}, max_tokens: 96, dropout: 0.0, learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}
+data:
+  class_path: datamodules.drrag.DrRagData
+  init_args:
+    train: [{{layout: hotpotqa, path: {data}}}]
+    validation_fraction: 0.3
+    tokens_per_step: 700
+    chains: {{most_documents: 3, candidates: 2}}
+checkpoint: {{monitor: val/auc}}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with config.yaml for a tiny run."""
+    config = CONFIG.format(model=checkpoints["bert"], data=hotpot_file) + TRAINER
+    (tmp_path / "config.yaml").write_text(config)
+    return use(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("loss", "epochs"), [pytest.param("binary", 12, marks=pytest.mark.whole_run), ("listwise", 5)])
+def test_a_run_on_chains_learns_and_exports_a_classifier_of_chains(
+    workplace: Path, loss: str, epochs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = fit("learns", "--model.loss", loss, "--trainer.max_epochs", str(epochs), "--early_stopping.patience", "null")
+    validations = [row for row in metrics(run) if "val/auc" in row]
+    assert max(row["val/auc"] for row in validations) > 0.75  # chance is 0.5
+    assert max(row["val/hits_at_1"] for row in validations) > validations[0]["val/hits_at_1"]
+    trained = [row["train/loss_nats"] for row in metrics(run) if "train/loss_nats" in row]
+    assert sum(trained[-10:]) < 0.8 * sum(trained[:10])
+    assert "drrag_beam.DrRagBeam" in capsys.readouterr().out
+    served = TripleClassifier.load(run / "serving", device="cpu")
+    assert served.most_documents == 3
+    card = (run / "serving/README.md").read_text()
+    assert CHAIN_FORMAT in card
+    assert "Trained on chains of 1 to 3 documents" in card
+
+
+@pytest.mark.whole_run
+def test_a_resumed_listwise_run_ends_where_a_whole_one_does(workplace: Path) -> None:
+    assert_resumes_exactly(workplace, [2, 5], "--model.loss", "listwise", "--data.tokens_per_step", "2000")
+
+
+def test_listwise_training_on_triples_is_refused(workplace: Path) -> None:
+    refused(
+        ["--model.loss", "listwise", "--data.chains", "null"], r"set data\.chains, such as --data\.chains\.most_doc"
+    )
+    refused(["--checkpoint.monitor", "val/hits_at_1", "--data.chains", "null"], "does not measure: type")
