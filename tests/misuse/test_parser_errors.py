@@ -19,7 +19,7 @@ MISTAKES = {  # command line -> the error line, and what follows "All keys: pyth
     "infer.py aks": ("command 'aks' is unknown; allowed: index, synthesize, distill, mine, label, feedback, score, plan, ask, evaluate, export; close to it: ask.",
                      "infer.py --help"),
     "infer.py index --corpus x": ("--out: not given, but required.", "infer.py index --help"),
-    "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25, keywords.", "infer.py index --help"),
+    "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25, keywords, links.", "infer.py index --help"),
     "infer.py index --max_tokens many": ("max_tokens is 'many'; allowed: a whole number or null.", "infer.py index --help"),
     "infer.py evaluate --paper nqq": ("paper is 'nqq'; allowed: musique, hotpotqa, 2wiki, nq, triviaqa, ambignq, freshqa, strategyqa or null.",
                                      "infer.py evaluate --help"),
