@@ -15,7 +15,7 @@ from harness.evaluation.drrag.answers import selected_answers, selected_document
 from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
-from harness.evaluation.drrag.tuning import Grid
+from harness.evaluation.drrag.tuning_grid import Grid
 from harness.evaluation.drrag.tuning_run import Tuning
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices

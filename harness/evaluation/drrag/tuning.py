@@ -14,65 +14,18 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from common.errors import UserError
 from common.progress import track
 from common.records import Question
-from harness.interfaces import Retriever
-from harness.retrievers.two_stage import StageResults, search_by_weight
+from harness.evaluation.drrag.tuning_grid import Grid, ceilings, recall_of
+from harness.retrievers.two_stage import StageResults
 from harness.selection import algorithms
-from harness.selection.algorithms import PairScore, Rankings
+from harness.selection.algorithms import Rankings
 from harness.selection.options import SelectionOptions
 from harness.selection.score_cache import ScoreCache, Triple
 from harness.selection.tuned import Tuned
 
-LOG_ODDS = tuple(step / 2 for step in range(-12, 17))  # thresholds that are tried, nats: P from 0.0025 to 0.9997
+_THRESHOLDS = 40  # that are tried, besides the exported one
 _QUESTIONS_AT_ONCE = 64  # whose pairs are listed for scoring at a time
-
-
-@dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
-class Grid:
-    """The values of CFS's options that are tried; the defaults, k1 = ceil(k / 2), depth = 2k and question weight 1, always are.
-
-    Args:
-        k1: Numbers of first-stage documents; 1 to k - 1 when None.
-        depths: Candidates per d_i.
-        question_weights: How often the question stands before d_i; each costs a second search.
-        symmetric: Whether to try the mean of both orders of a pair, too, for twice as many pair scores.
-
-    Raises:
-        UserError: If a value is out of range.
-    """
-
-    k1: tuple[int, ...] | None = None
-    depths: tuple[int, ...] = (4, 8, 12, 20)
-    question_weights: tuple[int, ...] = (1, 3)
-    symmetric: bool = False
-
-    def __post_init__(self) -> None:
-        for name, values in (("k1", self.k1), ("depths", self.depths), ("question_weights", self.question_weights)):
-            least = min(values or (1,))
-            if least < 1:
-                raise UserError(f"grid.{name} must be numbers of at least 1, got {least}.")
-
-    def first_sizes(self, k: int) -> list[int]:
-        """The k1 to try, the default among them."""
-        given = range(1, k) if self.k1 is None else [k1 for k1 in self.k1 if k1 <= k]
-        return sorted({*given, algorithms.first_stage_size(k)})
-
-    def pool_depths(self, k: int) -> list[int]:
-        """The depths to try, the default among them."""
-        return sorted({*self.depths, 2 * k})
-
-    @property
-    def weights(self) -> list[int]:
-        """The question weights to try, 1 among them."""
-        return sorted({1, *self.question_weights})
-
-    def settings(self, k: int, thresholds: Sequence[float]) -> list[Tuned]:
-        """All of them: those that cost less first, thresholds innermost."""
-        orders = (False, True) if self.symmetric else (False,)
-        first = product(orders, self.weights, self.pool_depths(k), self.first_sizes(k), thresholds)
-        return [Tuned(k1, depth, threshold, weight, both) for both, weight, depth, k1, threshold in first]
 
 
 @dataclass(slots=True)
@@ -121,17 +74,6 @@ class Tried:
         return recall_V, self.documents_VN[:, places].mean(axis=1, dtype=np.float64)
 
 
-def search_grid(
-    retriever: Retriever, questions: Sequence[Question], ks: Sequence[int], grid: Grid
-) -> dict[int, list[StageResults]]:
-    """Both stages' results for the whole grid, by question weight."""
-    most = max(size for k in ks for size in grid.first_sizes(k))
-    size = most + max(depth for k in ks for depth in grid.pool_depths(k))
-    second = dict.fromkeys(grid.weights, (most, size))
-    found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second)
-    return {weight: retrieval.results for weight, retrieval in found.items()}
-
-
 def try_grid(
     questions: Sequence[Question],
     results: dict[int, list[StageResults]],
@@ -150,7 +92,13 @@ def try_grid(
         cache: Scores pairs.
         exported_threshold: The classifier's own, which is the default.
     """
-    thresholds = sorted({exported_threshold, *(1 / (1 + math.exp(-each)) for each in LOG_ODDS)})
+    starts = range(0, len(questions), _QUESTIONS_AT_ONCE)
+    batches = [range(start, min(start + _QUESTIONS_AT_ONCE, len(questions))) for start in starts]
+    best: list[float] = []
+    for batch in track(batches, len(batches), "scoring the pairs of all options"):
+        for scores in _scores(questions, results, batch, ks, grid, cache).values():
+            best += _best_of_each(scores)
+    thresholds = sorted({exported_threshold, *threshold_grid(best)})
     tried = []
     for k in ks:
         settings = grid.settings(k, thresholds)
@@ -159,15 +107,34 @@ def try_grid(
         similarity_N = np.array([recall_of(q, ranking[:k]) for q, ranking in zip(questions, rankings, strict=True)])
         empty = np.empty(shape, np.float32), np.empty(shape, np.int16)
         tried.append(Tried(k, default, settings, *empty, similarity_N, ceilings(questions, results, k, grid)))
-    for start in track(
-        range(0, len(questions), _QUESTIONS_AT_ONCE), -(-len(questions) // _QUESTIONS_AT_ONCE), "trying options"
-    ):
-        batch = range(start, min(start + _QUESTIONS_AT_ONCE, len(questions)))
-        scores = _scores(questions, results, batch, ks, grid, cache)
+    for batch in track(batches, len(batches), "trying options"):
+        scores_of = _scores(questions, results, batch, ks, grid, cache)
         for each, place in product(tried, batch):
             found = {weight: of[place].rankings for weight, of in results.items()}
-            _try_one(each, place, questions[place], found, scores[place])
+            _try_one(each, place, questions[place], found, scores_of[place])
     return tried
+
+
+def threshold_grid(best: Sequence[float]) -> list[float]:
+    """Thresholds that part what CFS decides into about equal shares.
+
+    Args:
+        best: The best score of every d_i with its candidates: at a threshold above it, d_i brings nothing.
+
+    Returns:
+        Quantiles of its log-odds, rounded down to 0.01 nats, as probabilities.
+    """
+    log_odds = [algorithms.log_odds_of(score) for score in best]
+    quantiles = np.quantile(log_odds, np.linspace(0, 1, _THRESHOLDS)) if log_odds else np.array([])
+    return [1 / (1 + math.exp(-each)) for each in sorted({math.floor(100 * each) / 100 for each in quantiles})]
+
+
+def _best_of_each(scores: dict[tuple[str, str], float]) -> list[float]:
+    """The best score by first document of the pair."""
+    best: dict[str, float] = {}
+    for (d_i, _), score in scores.items():
+        best[d_i] = max(best.get(d_i, 0.0), score)
+    return list(best.values())
 
 
 def _try_one(
@@ -219,29 +186,3 @@ def _scores(
     for (place, pair), score in zip(wanted, cache.probabilities(triples), strict=True):
         scores[place][pair] = score
     return scores
-
-
-def ceilings(
-    questions: Sequence[Question], results: dict[int, list[StageResults]], k: int, grid: Grid
-) -> dict[tuple[int, int, int], float]:
-    """Mean recall of CFS with a perfect classifier (positive if both documents are gold), by question weight, k1 and depth."""
-    found = {}
-    for weight, k1, depth in product(grid.weights, grid.first_sizes(k), grid.pool_depths(k)):
-        options = SelectionOptions("cfs", k, k1=k1, depth=depth, threshold=0.5)
-        recalls = [
-            recall_of(question, options.choose(each.rankings, _perfect(question)))
-            for question, each in zip(questions, results[weight], strict=True)
-        ]
-        found[weight, k1, depth] = float(np.mean(recalls))
-    return found
-
-
-def _perfect(question: Question) -> PairScore:
-    gold = set(question.support)
-    return lambda d1, d2: float(d1 in gold and d2 in gold)
-
-
-def recall_of(question: Question, documents: Sequence[str]) -> float:
-    """Share of a question's gold passages among the documents."""
-    gold = set(question.support)
-    return len(gold.intersection(documents)) / len(gold)

@@ -7,7 +7,8 @@ from pathlib import Path
 from common.errors import UserError
 from common.progress import say
 from common.records import Question
-from harness.evaluation.drrag.tuning import Grid, Tried, ceilings, recall_of, search_grid, try_grid
+from harness.evaluation.drrag.tuning import Tried, try_grid
+from harness.evaluation.drrag.tuning_grid import Grid, ceilings, recall_of, search_grid
 from harness.evaluation.drrag.tuning_tables import ablation_table, ceiling_table, grid_tables
 from harness.evaluation.serialization import digest
 from harness.evaluation.study import Findings, Settings

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from harness.evaluation.answer_scores import Bootstrap, percent_cells
 from harness.evaluation.drrag.tuning import Tried
-from harness.evaluation.tables import Cell, Cells, Table, not_measured
+from harness.evaluation.tables import Cell, Cells, Table
 from harness.selection.tuned import Tuned
 
 FOLDS = 5
@@ -19,7 +19,8 @@ COLUMNS = ("k1", "depth", "threshold", "question weight", "both orders")
 MEASURED = ("recall %", "difference to SM", "difference to the defaults", "documents")
 ALL, ELSEWHERE = "all, written", f"all, chosen on other questions ({FOLDS} folds)"
 NOTE = """\
-CFS, Eq. 4, unfilled. Alone: the best value of one option with the defaults of the others. The written options are the best on these
+CFS, Eq. 4, unfilled. Alone: the best value of one option with the defaults of the others, with no more documents
+than allowed or than the defaults hand over. The written options are the best on these
 questions, so their gain here is too high; in the last row each fifth of the questions is measured with the options that the other
 four fifths choose, which is what unseen questions may expect. Differences in points with 95% paired bootstrap intervals."""
 
@@ -49,11 +50,11 @@ def alone(tried: Tried, option: str) -> Callable[[Tuned], bool]:
 
 def ablation_table(tried: Tried, most_documents: float, bootstrap: Bootstrap) -> Table:
     """One row per option alone, and all together."""
-    limit = f" with at most {most_documents:g} documents on average" if most_documents < tried.k else ""
+    limit = max(most_documents, float(tried.means()[1][tried.default_row]))
     picked: dict[str, int | None] = {"defaults": tried.default_row}
     for option, name in zip(OPTIONS, COLUMNS, strict=True):
         if len({getattr(each, option) for each in tried.settings}) > 1:
-            picked[f"{name} alone"] = tried.best(most_documents, alone(tried, option))
+            picked[f"{name} alone"] = tried.best(limit, alone(tried, option))
     picked[ALL] = tried.best(most_documents)
     measured = {
         name: (tried.recall_VN[row].astype(float), tried.documents_VN[row].astype(float))
@@ -66,14 +67,12 @@ def ablation_table(tried: Tried, most_documents: float, bootstrap: Bootstrap) ->
     rows: dict[str, Cells] = {}
     for name in (*picked, *([ELSEWHERE] if ELSEWHERE in measured else [])):
         row = picked.get(name)
-        if name not in measured:
-            rows[name] = [not_measured(f"no value of it{limit}")] * (len(COLUMNS) + len(MEASURED))
-        else:
-            values: Cells = [None] * len(COLUMNS) if row is None else _values(tried.settings[row])
-            rows[name] = [*values, *cells[name]]
+        values: Cells = [None] * len(COLUMNS) if row is None else _values(tried.settings[row])
+        rows[name] = [*values, *cells[name]]
     return Table(
         f"tuning, k = {tried.k}",
-        f"Options of CFS on these questions, k = {tried.k}{limit}",
+        f"Options of CFS on these questions, k = {tried.k}"
+        + f" with at most {most_documents:g} documents on average" * (most_documents < tried.k),
         COLUMNS + MEASURED,
         rows,
         note=NOTE,

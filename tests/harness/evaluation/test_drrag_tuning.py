@@ -11,7 +11,8 @@ from common.errors import ArtifactError, UserError
 from common.records import Question
 from harness.commands.evaluate import evaluate
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.drrag.tuning import Grid, Tried, recall_of, search_grid, try_grid
+from harness.evaluation.drrag.tuning import Tried, threshold_grid, try_grid
+from harness.evaluation.drrag.tuning_grid import Grid, recall_of, search_grid
 from harness.evaluation.drrag.tuning_tables import ALL, ELSEWHERE, ablation_table
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.selection.options import SelectionOptions
@@ -122,12 +123,23 @@ def test_the_best_setting_keeps_to_the_limit_and_ties_go_to_fewer_documents_then
     assert made([[1], [0], [1], [0]], [[2], [2], [2], [2]]).best(4) == 0
 
 
-def test_the_ablation_says_where_no_value_keeps_to_the_limit():
-    tried = made([[1, 1], [0.5, 0.5], [1, 0.5], [1, 0.5]], [[4, 4], [4, 4], [4, 4], [2, 2]])
-    table = ablation_table(tried, 3.0, Bootstrap(50, 0))
-    assert table.rows["k1 alone"][0].value == 3
-    assert "at most 3 documents" in table.rows["threshold alone"][0].reason
-    assert table.rows["defaults"][-1].value == 4
+def test_one_option_alone_may_hand_over_as_many_documents_as_the_defaults():
+    tried = made([[1, 1], [0.5, 0.5], [1, 0.5], [1, 0.5]], [[3.5, 4], [4, 4], [4, 4], [2, 2]])
+    rows = ablation_table(tried, 3.0, Bootstrap(50, 0)).rows
+    chosen = {name: [cells[0].value, cells[2].value] for name, cells in rows.items() if name != ELSEWHERE}
+    assert chosen == {"defaults": [2, 0.5], "k1 alone": [3, 0.5], "threshold alone": [2, 0.2], ALL: [3, 0.5]}
+
+
+def test_thresholds_part_the_best_scores_evenly():
+    best = [1 / (1 + np.exp(-each / 7)) for each in range(-70, 71)]
+    thresholds = threshold_grid(best)
+    shares = np.diff([sum(score >= each for score in best) for each in thresholds])
+    assert len(thresholds) == 40
+    assert set(shares.tolist()) <= {-3, -4}  # 141 scores
+    assert threshold_grid([0.7] * 9) == pytest.approx([0.7], abs=0.003)
+    assert threshold_grid([0.7] * 9)[0] <= 0.7  # at which they are positive
+    assert threshold_grid([]) == []
+    assert all(0 < each < 1 for each in threshold_grid([0.0, 1.0]))
 
 
 def test_options_chosen_on_other_questions_are_not_those_of_the_question_itself():
@@ -158,14 +170,11 @@ def test_impossible_requests_are_refused(retriever, tmp_path):
         ({"most_documents": [0.5], "tune": tmp_path / "s.json"}, "of at least 1"),
         ({"grid": {"depths": [0]}}, r"grid\.depths must be numbers of at least 1, got 0"),
         ({"grid": {"deep": [1]}}, "grid"),
-        ({"most_documents": [1.0], "tune": tmp_path / "s.json", "grid": {"k1": [2]}}, None),
+        ({"most_documents": [1.0], "tune": tmp_path / "s.json"}, "no setting for k = 2 .* 1 documents; the fewest are 2.00"),
     ):  # fmt: skip
-        if line is None:
-            run(strategy, tmp_path, **study)  # one document: nothing is added to the first
-            assert read_selection(tmp_path / "s.json", None)[2].k1 == 1
-        else:
-            with pytest.raises(UserError, match=line):
-                run(strategy, tmp_path, **study)
+        with pytest.raises(UserError, match=line):
+            run(strategy, tmp_path, **study)
+    assert not (tmp_path / "s.json").exists()
     (tmp_path / "mine.json").write_text("{}")
     with pytest.raises(UserError, match="is no file of selection options: not replaced"):
         run(strategy, tmp_path, tune=tmp_path / "mine.json")
