@@ -54,6 +54,28 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
     return islice(_records(module, source, module.question), limit)
 
 
+def read_distinct_questions(layout: str, sources: Sequence[str]) -> Iterator[Question]:
+    """The questions of several files, in their order; of a question that an earlier file has, by its id, only the first.
+
+    Within a file all questions count: MuSiQue-Full has an id twice, for an answerable and an unanswerable question.
+
+    Raises:
+        As `read_questions`.
+    """
+    return _new_ones([read_questions(layout, source) for source in sources])
+
+
+def _new_ones(files: Sequence[Iterator[Question]]) -> Iterator[Question]:
+    earlier: set[str] = set()
+    for questions in files:
+        own: set[str] = set()
+        for question in questions:
+            own.add(question.id)
+            if question.id not in earlier:
+                yield question
+        earlier |= own
+
+
 def check_questions(layout: str, sources: Sequence[str], limit: int | None = None) -> None:
     """Check layout, limit and the first row of every file; of a Hugging Face data set only the form of its name.
 

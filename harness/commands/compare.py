@@ -9,7 +9,7 @@ from common.command_line import StandIn
 from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
-from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, remove_partial, settings_of
+from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, files_of, remove_partial, settings_of
 from harness.interfaces import Strategy
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
     from harness.evaluation.study import build_study
 
     shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
-    out, source = Path(given[0]["out"]), given[0]["questions"]
-    limit, held_out = given[0]["limit"], given[0]["held_out"]
+    out = Path(given[0]["out"])
+    files = files_of(**{name: given[0][name] for name in ("questions", "layout", "limit", "held_out", "gold")})
     settings = settings_of(out, **shared)
     measured: dict[str, Measured] = {}
     judge: Judge | None = None
@@ -93,16 +93,14 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
                         build_study(options["strategy"], taken, out, options["layout"]) if options["studies"] else None
                     )
                     (folder / name).mkdir()
-                    found = evaluate_into(
-                        folder / name, options["strategy"], study, source, limit, held_out, own, judge
-                    )
+                    found = evaluate_into(folder / name, options["strategy"], study, files, own, judge)
                     # the system's report is written: what only it needs may hold all that was retrieved
                     found.findings.plots, found.findings.records = {}, ()
                     return found
 
                 # its own --out, which is not written: the comparison's is locked by this process
                 measured[name] = run({"evaluate": measure}, [*args, "--out", str(settings.partial / name)])
-            write_comparison(folder, measured, source, settings, judge_several(judge, measured, settings))
+            write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
         for name in systems:
             remove_partial(settings.partial / f"{name}.partial")
         remove_partial(settings.partial)

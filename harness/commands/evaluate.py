@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common.answer_metrics import NORMALIZATIONS, Normalization
-from common.checks import check_at_least, check_between_0_and_1, check_choice
+from common.checks import check_at_least, check_choice
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
-from common.progress import say, track
+from common.progress import say
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
+from harness.evaluation.question_files import Gold, QuestionFiles
 from harness.interfaces import LanguageModel, Strategy
 from harness.readers.llm import read_by
 
@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 def evaluate(
     strategy: Strategy,
-    questions: str,
+    questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
     limit: int | None = None,
     held_out: float | None = None,
+    gold: Gold = "file",
     normalization: Normalization = "squad",
     paper: Paper | None = None,
     ks: tuple[int, ...] = (1, 5, 10, 20),
@@ -49,11 +50,13 @@ def evaluate(
 
     Args:
         strategy: The system.
-        questions: Official data-set file, or Hugging Face datasets id.
+        questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question in two is asked once.
         out: Folder for the report; an earlier report there is replaced.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Use only this many questions, from the beginning.
         held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction this is; for choosing options.
+        gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the corpus's id; questions
+            whose gold passages are not all in it are left out).
         normalization: How answers are normalized before they are compared; the table of answers has all three.
         paper: Print the paper's published results for this data set beside ours.
         ks: The k of recall@k.
@@ -65,7 +68,7 @@ def evaluate(
         studies: Whether to measure what the paper of the system measures; false: only what every system has, and options of studies do nothing.
     """
     read_by(strategy, llm)
-    check_evaluate(strategy, questions, out, layout, limit, held_out, normalization, ks, study, resamples)
+    check_evaluate(strategy, questions, out, layout, limit, held_out, gold, normalization, ks, study, resamples)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
@@ -75,7 +78,7 @@ def evaluate(
         if judge is not None:
             judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            evaluate_into(folder, strategy, own, questions, limit, held_out, settings, judge)
+            evaluate_into(folder, strategy, own, files_of(questions, layout, limit, held_out, gold), settings, judge)
         remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
@@ -83,29 +86,37 @@ def evaluate(
 
 def check_evaluate(
     strategy: Strategy,
-    questions: str,
+    questions: list[str] | str,
     out: Path,
     layout: str,
     limit: int | None,
     held_out: float | None,
+    gold: Gold,
     normalization: str,
     ks: Sequence[int],
     study: dict[str, Any] | None,
     resamples: int,
 ) -> None:
     """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import check_questions
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
     if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
         raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
     check_at_least(1, resamples=resamples)
-    check_between_0_and_1(held_out=held_out)
     check_choice(NORMALIZATIONS, normalization=normalization)
-    check_questions(layout, [questions], limit)
+    files_of(questions, layout, limit, held_out, gold).check()
     build_study(strategy, study, out, layout)
     OUTPUT.check_writable(out)
+
+
+def files_of(
+    questions: list[str] | str, layout: str, limit: int | None, held_out: float | None, gold: Gold
+) -> QuestionFiles:
+    """The question files of an evaluation, from its options."""
+    return QuestionFiles(
+        (questions,) if isinstance(questions, str) else tuple(questions), layout, limit, held_out, gold
+    )
 
 
 def settings_of(
@@ -129,9 +140,7 @@ def evaluate_into(
     folder: Path,
     strategy: Strategy,
     study: "Study | None",
-    source: str,
-    limit: int | None,
-    held_out: float | None,
+    files: QuestionFiles,
     settings: "Settings",
     judge: Judge | None = None,
 ) -> "Measured":
@@ -141,46 +150,23 @@ def evaluate_into(
         folder: Exists already.
         strategy: The system.
         study: The system's own; None if it has none.
-        source: The questions file or data set.
-        limit: Use only this many questions.
-        held_out: Use only the questions that a training holds out whose `validation_fraction` this is; None: all.
+        files: The questions.
         settings: Of the evaluation; resumable results are kept in its folder.
         judge: Judges the answers and passages; None for none.
     """
-    from common.held_out import validation_share
-    from datamodules.formats.reading import read_questions
     from harness.evaluation.engine import measure
     from harness.evaluation.judging.system import judge_measured
     from harness.evaluation.report import index_facts, model_facts, write_report
 
-    read = track(read_questions(settings.layout, source), None, "reading questions")
-    asked = (each for each in read if held_out is None or validation_share(each) < held_out)
-    loaded = list(islice(asked, limit))
-    if held_out is not None and not loaded:
-        raise UserError(f"A training with validation_fraction {held_out:g} holds out none of {source}: raise held_out.")
-    # with a gold passage that the file does not ship, recall and the other scores of gold passages are undefined
-    usable = [
-        each for each in loaded if each.answers or each.gold_segments or (each.support and not each.unshipped_support)
-    ]
-    if not usable:
-        raise UserError(
-            f"None of the {len(loaded)} questions has a gold answer or gold passages: choose a file with answers, such as a dev "
-            "file."
-        )
-    skipped = len(loaded) - len(usable)
-    absent, gold_facts = _gold_in_index(strategy, study, usable)
-    part = "" if held_out is None else f", of which training holds out the share {held_out:g}"
-    facts = [
-        f"questions: {Path(source).name} ({settings.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
-        "gold passages)",
-        *gold_facts,
-    ]
-    for fact in facts if skipped else facts[1:]:
+    asked = files.read(strategy)
+    absent, gold_facts = _gold_in_index(strategy, study, asked.questions)
+    facts = [*asked.facts, *gold_facts]
+    for fact in facts if asked.read > len(asked.questions) else facts[1:]:
         say(f"{fact}.")
-    measured = measure(strategy, usable, study, replace(settings, judge=judge))
+    measured = measure(strategy, asked.questions, study, replace(settings, judge=judge))
     judge_measured(judge, measured, settings)
-    measured.facts, measured.asked = [*facts, *index_facts(strategy), *model_facts(strategy)], len(loaded)
-    write_report(folder, measured, strategy, source, settings, absent)
+    measured.facts, measured.asked = [*facts, *index_facts(strategy), *model_facts(strategy)], asked.read
+    write_report(folder, measured, strategy, files, settings, absent)
     return measured
 
 

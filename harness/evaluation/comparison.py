@@ -20,7 +20,8 @@ from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.judged import Judged
 from harness.evaluation.page import page
 from harness.evaluation.plots import axes_of, save
-from harness.evaluation.report import REPORT, defined, notes_of, questions_record, write_tables
+from harness.evaluation.question_files import QuestionFiles
+from harness.evaluation.report import REPORT, defined, notes_of, write_tables
 from harness.evaluation.study import NOT_ASKED, Settings
 from harness.evaluation.tables import Cell, Cells, Table
 
@@ -93,20 +94,20 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
 
 
 def write_comparison(
-    folder: Path, measured: Mapping[str, Measured], source: str, settings: Settings, judged: Judged
+    folder: Path, measured: Mapping[str, Measured], files: QuestionFiles, settings: Settings, judged: Judged
 ) -> None:
     """Write the comparison's report.md, report.csv, report.json, report.html and quality_and_cost.png into a folder.
 
     Args:
         folder: Exists already.
         measured: System -> its results, on the same questions.
-        source: The questions file or data set, as given.
+        files: The questions.
         settings: Of the evaluation.
         judged: What a judge found of all systems, or the reason why none was asked.
     """
     first = next(iter(measured.values()))
     questions = first.questions
-    title = f"Comparison: {len(questions):,} questions of {Path(source).name}"
+    title = f"Comparison: {len(questions):,} questions of {files.name}"
     facts = [
         *first.facts[:1],
         *(f"{name}: {'; '.join([*each.facts[1:], f'{each.seconds:.0f} s in all'])}" for name, each in measured.items()),
@@ -133,7 +134,7 @@ def write_comparison(
     measures = {name: defined(each) for name, (_, each) in systems.items()}
     plots = {"quality and cost": picture.read_bytes()}
     write_text(folder / "report.html", page(title, facts, tables, notes, plots, questions, answers, measures, cases))
-    record = questions_record(source, settings, first.asked, len(questions))
+    record = files.record(len(questions), first.asked)
     write_json(folder / REPORT, {"questions": record, "systems": list(measured), "judge": judged.record or None})
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.files import sha256, write_json, write_text
+from common.files import write_json, write_text
 from common.outputs import OutputFolder, known_files
-from datamodules.formats.sources import file_of
 from harness.evaluation.engine import Measured, Measures
 from harness.evaluation.page import page
 from harness.evaluation.paper_figures import paper_name
+from harness.evaluation.question_files import QuestionFiles
 from harness.evaluation.study import Settings
 from harness.evaluation.tables import Table, tables_csv, tables_markdown, tables_not_measured
 from harness.interfaces import Strategy
@@ -41,7 +41,7 @@ def write_report(
     folder: Path,
     measured: Measured,
     strategy: Strategy,
-    source: str,
+    files: QuestionFiles,
     settings: Settings,
     absent_gold: int | None,
 ) -> None:
@@ -51,12 +51,12 @@ def write_report(
         folder: Exists already.
         measured: The system's results.
         strategy: For its class and its indexes.
-        source: The questions file or data set, as given.
+        files: The questions.
         settings: Of the evaluation.
         absent_gold: Number of gold passages that the strategy's index lacks; None if unknown.
     """
-    count, name = len(measured.questions), Path(source).name
-    title = f"{type(strategy).__name__}: {count:,} questions of {name}"
+    count = len(measured.questions)
+    title = f"{type(strategy).__name__}: {count:,} questions of {files.name}"
     facts = [
         *measured.facts,
         f"strategy: {type(strategy).__name__}; normalization: {settings.normalization}"
@@ -75,8 +75,7 @@ def write_report(
     write_json(
         folder / REPORT,
         {
-            "questions": questions_record(source, settings, measured.asked, count)
-            | {"gold passages not in the index": absent_gold},
+            "questions": files.record(count, measured.asked) | {"gold passages not in the index": absent_gold},
             "strategy": type(strategy).__name__,
             "indexes": indexes_of_system(strategy),
             "models": model_facts(strategy),
@@ -150,18 +149,6 @@ def notes_of(settings: Settings, further: str = "", name: str = "") -> str:
     """The notes below the tables, in paragraphs; `name` is that of the paper where the data set does not tell."""
     paper = PAPER.format(name=name or paper_name(settings.paper)) if settings.paper else ""
     return NOTES.format(paper=paper) + (f"\n{further}" if further else "")
-
-
-def questions_record(source: str, settings: Settings, asked: int, measured: int) -> dict[str, object]:
-    """The questions' source for report.json."""
-    file, _ = file_of(source)
-    return {
-        "source": source,
-        "layout": settings.layout,
-        "sha256": sha256(file) if file.is_file() else None,
-        "asked": asked,
-        "measured": measured,
-    }
 
 
 def question_records(measured: Measured) -> Iterator[str]:

@@ -27,11 +27,12 @@ def retrieval_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
-    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first five if the
+    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first six if the
     file names no gold passages or does not ship all of them, has-answer if it gives no answers.  Where a file names gold segments of
     documents instead of passages, a segment is found at the first passage that holds its evidence (`common.gold_segments`).
 
         recall@k      share of the gold passages or gold segments among the first k
+        all@k         1 if all of them are among the first k, else 0
         hit@k         1 if one of them is among the first k, else 0
         precision@k   passages among the first k that are gold or hold a gold segment, divided by k even if there are fewer, as trec_eval does
         MRR           1 / place of the first one, in all of the evidence; 0 without one
@@ -49,7 +50,7 @@ def retrieval_scores(
         gamma: Of the Log-Rank Index.
 
     Returns:
-        The columns by name: for each k `recall@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
+        The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
         `has-answer precision@k`, then `MRR`, and with `indexed` `Log-Rank`.
 
     Raises:
@@ -61,7 +62,7 @@ def retrieval_scores(
         _scores(question, hits, ks, answers_in_all, indexed, gamma)
         for question, hits in zip(questions, evidence, strict=True)
     ]
-    of_k = ("recall", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
+    of_k = ("recall", "all", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
     names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", *["Log-Rank"] * (indexed is not None)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
@@ -113,6 +114,7 @@ def _scores(
     for k in ks:
         found = sum(place <= k for place in places)
         scores[f"recall@{k}"] = found / len(gold) if gold else nan
+        scores[f"all@{k}"] = float(found == len(gold)) if gold else nan
         scores[f"hit@{k}"] = float(found > 0) if gold else nan
         scores[f"precision@{k}"] = sum(place <= k for place in relevant) / k if gold else nan
         scores[f"has-answer@{k}"] = float(first_answer <= k) if question.answers else nan

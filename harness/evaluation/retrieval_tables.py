@@ -1,4 +1,4 @@
-"""The table of retrieval scores that every system has: recall of gold passages, hit rate, precision, MRR, Log-Rank Index, has-answer.
+"""The table of retrieval scores that every system has: recall of gold passages, all of them found, hit rate, precision, MRR, Log-Rank Index, has-answer.
 
 Shape legend: N questions.
 """
@@ -15,6 +15,7 @@ from harness.evaluation.tables import Cells, Table, not_measured
 
 ROWS = {  # score -> its row
     "recall": "recall of gold passages",
+    "all": "all gold passages found",
     "hit": "hit rate by gold passages",
     "precision": "precision by gold passages",
     "has-answer": "has-answer recall",
@@ -27,6 +28,8 @@ def evidence_table(
 ) -> Table:
     """Scores of the first k passages of the evidence, for every k up to the longest evidence.
 
+    Whether all gold passages are found has a row where some question has several.
+
     Args:
         questions: The questions.
         answers: Of one system to all questions.
@@ -37,8 +40,11 @@ def evidence_table(
     ks = [*(k for k in settings.ks if k < most), max(1, most)]
     scores = retrieval_scores(questions, [answer.evidence for answer in answers], ks, True, indexed)
     cells = dict(zip(scores, known_percent_cells([*scores.values()], settings.bootstrap), strict=True))
+    several = any(len(each.support) > 1 or len(each.gold_segments) > 1 for each in questions)
     rows: dict[str, Cells] = {
-        title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks] for name, title in ROWS.items()
+        title: [cells[f"{name}@{k}"] or not_measured(_why(name, most)) for k in ks]
+        for name, title in ROWS.items()
+        if several or name != "all"
     }
     rows["MRR"] = [*([None] * (len(ks) - 1)), cells["MRR"] or not_measured(_why("MRR", most))]
     if indexed is not None:
@@ -46,12 +52,18 @@ def evidence_table(
         rows["Log-Rank Index"] = [*([None] * (len(ks) - 1)), row]
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     note = (
-        f"Over the evidence, at most {most} passages, in its order. Gold passages are known for {gold:,} questions, answers for "
+        f"Over the evidence, at most {most} passages{_on_average(answers, most)}, in its order. Gold passages are known for {gold:,} questions, answers for "
         f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
     )
     if indexed is not None:
         note += f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence counts as last."
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
+
+
+def _on_average(answers: Sequence[Answer], most: int) -> str:
+    """The mean number of passages, where not all questions have the same."""
+    mean = sum(len(answer.evidence) for answer in answers) / max(1, len(answers))
+    return f", {mean:.1f} on average" if mean < most else ""
 
 
 def _why(name: str, most: int) -> str:

@@ -99,6 +99,10 @@ MASQA = {
     "Question": "单选题：Hamlet 的作者是谁？\nA: Kyd    B: Shakespeare", "Answer": "B: Shakespeare",
     "Context": "[desc] hamlet __ 1 About __ 作者 [desc]\n本剧有五幕。Hamlet 的作者是 Shakespeare。\n* 1600 年",
 }  # fmt: skip
+CORPUS_QUESTION = {
+    "id": "c1", "question": "Who wrote Hamlet?", "answer": "Shakespeare", "answer_aliases": ["the Bard"], "hops": 2,
+    "gold_doc_ids": ["Hamlet_1", "Globe_2"],
+}  # fmt: skip
 CORPUS = {"id": "0", "title": "Hamlet", "text": "A play."}
 ROWS = {
     "hotpotqa": HOTPOT,
@@ -111,6 +115,7 @@ ROWS = {
     "freshqa": FRESHQA,
     "strategyqa": STRATEGYQA,
     "masqa": MASQA,
+    "corpus_questions": CORPUS_QUESTION,
     "jsonl": CORPUS,
 }
 

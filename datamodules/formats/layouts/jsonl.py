@@ -1,4 +1,4 @@
-"""Layout of corpora, one passage per row: BEIR's `{_id, title, text}` or FlashRAG's `{id, contents}`, where the first
+"""Layout of corpora, one passage per row: BEIR's `{_id, title, text}` (or `id`, or `doc_id`) or FlashRAG's `{id, contents}`, where the first
 line of `contents` is the quoted title.  Further fields (url, metadata, ...) are the passage's metadata.  JSON Lines or a JSON
 list."""
 
@@ -17,7 +17,7 @@ def passage(row: Row) -> Passage:
     Raises:
         DataError: If a field is missing or of the wrong type.
     """
-    corpus_id, id_field = fields.corpus_id(row, "_id|id")
+    corpus_id, id_field = fields.corpus_id(row, "_id|id|doc_id")
     metadata = fields.metadata(row, ("title", "text", "contents", id_field))
     if fields.key(row, "text"):
         title, text = fields.optional_text(row, "title"), fields.text(row, "text")

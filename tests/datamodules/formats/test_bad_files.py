@@ -86,7 +86,7 @@ FETCH = "Correct it or fetch the file again."
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
             "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
-            "Known layouts: ambignq, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, strategyqa, twowiki.",
+            "Known layouts: ambignq, corpus_questions, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, strategyqa, twowiki.",
         ),
         (
             "hotpotqa",
@@ -236,7 +236,7 @@ def test_every_layout_knows_its_own_rows_and_no_other(layout: str, tmp_path: Pat
     for other, row in ROWS.items():
         file = source(tmp_path, as_lines([row]))
         if other == layout:
-            assert layout in ("ambignq", "flashrag", "freshqa", "strategyqa", "masqa") or list(
+            assert layout in ("ambignq", "corpus_questions", "flashrag", "freshqa", "strategyqa", "masqa") or list(
                 read_passages(layout, [file])
             )
         else:
@@ -281,7 +281,8 @@ def test_what_is_refused_before_any_reading(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"unknown layout 'reading': use one of"):
         read_questions("reading", file)
     with pytest.raises(
-        UserError, match=r"layout 'jsonl' is a corpus and has no questions: use one of ambignq, fid, flashrag"
+        UserError,
+        match=r"layout 'jsonl' is a corpus and has no questions: use one of ambignq, corpus_questions, fid, flashrag",
     ):
         read_questions("jsonl", file)
     with pytest.raises(UserError, match="no source of passages"):

@@ -61,6 +61,7 @@ def test_the_pool_of_hotpotqa_distractor() -> None:
             {"2hop", "3hop1", "3hop2", "4hop1", "4hop2", "4hop3"},
         ),
         ("musique", "musique/musique_questions_dev.jsonl.gz", 562, 0, None),
+        ("corpus_questions", "musique/musique_corpus_questions_dev.jsonl.gz", 131, 0, {"2hop", "3hop", "4hop"}),
         ("ircot", "hotpotqa/hotpot_ircot_dev.jsonl.gz", 116, 116, {""}),
         ("fid", "nq/nq-open-20_total_documents_dev.jsonl.gz", 92, 0, {""}),
         ("fid", "triviaqa/triviaqa_retrieved.json.gz", 638, None, {""}),

@@ -77,6 +77,9 @@ def test_retrieval_scores(rng: np.random.Generator) -> None:
             f"precision@{k}": P @ k,
             f"has-answer@{k}": Success @ k,
         }
+    for k in (1, 3, 10):
+        whole = per_question(R @ k, relevant, ranked) == 1
+        np.testing.assert_array_equal(columns.pop(f"all@{k}"), whole)
     assert columns.keys() == theirs.keys()
     for name, measure in theirs.items():
         np.testing.assert_allclose(columns[name], per_question(measure, relevant, ranked), atol=1e-12, err_msg=name)

@@ -22,11 +22,19 @@ def scores_of(question: Question, *passages: Passage, ks: tuple[int, ...] = (1, 
 
 def test_scores_worked_out_by_hand() -> None:
     assert scores_of(QUESTION, A, B, C, D) == {  # gold: places 2 and 4, E is missed; the answer: place 4
+        "all@1": 0, "all@2": 0, "all@4": 0,
         "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0,
         "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0,
         "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1,
         "MRR": 1 / 2,
     }  # fmt: skip
+
+
+def test_all_gold_passages_are_found_at_the_place_of_the_last() -> None:
+    two = Question("q", "?", support=(B.id, D.id))
+    found = scores_of(two, A, B, C, D, ks=(2, 3, 4))
+    assert (found["all@2"], found["all@3"], found["all@4"]) == (0, 0, 1)
+    assert np.isnan(scores_of(Question("q", "?"), A)["all@1"])
 
 
 def test_fewer_passages_than_k_and_none() -> None:
@@ -96,7 +104,8 @@ def test_what_is_undefined_is_nan() -> None:
 def test_columns_are_in_order_also_without_questions() -> None:
     columns = retrieval_scores([], [], (3, 1))
     assert list(columns) == [
-        "recall@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "hit@1", "precision@1", "has-answer@1", "MRR",
+        "recall@3", "all@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "all@1", "hit@1", "precision@1", "has-answer@1",
+        "MRR",
     ]  # fmt: skip
     assert all(column.shape == (0,) for column in columns.values())
 

@@ -1,0 +1,136 @@
+"""The questions of an evaluation: their files, which of them are asked, and where their gold passages come from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from common.checks import check_between_0_and_1, check_choice
+from common.errors import UserError
+from common.files import sha256
+from common.held_out import validation_share
+from common.progress import track
+
+if TYPE_CHECKING:
+    from common.records import Question
+    from harness.interfaces import Strategy
+
+Gold = Literal["file", "index"]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestions:
+    """Questions that were read."""
+
+    questions: list[
+        "Question"
+    ]  # those with a gold answer or gold passages; of gold in the index, those that have all of it there
+    read: int  # number of questions before any was left out
+    facts: list[str]  # for a report, the first about the files
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFiles:
+    """Files of questions, all of one layout; a question that is in two files is asked once.
+
+    Args:
+        sources: As `datamodules.formats.reading.read_questions` takes them.
+        layout: Of all of them.
+        limit: Use only this many questions, from the beginning; None: all.
+        held_out: Use only the questions that a training holds out whose `validation_fraction` this is; None: all.
+        gold: `file`: the gold passages that a question ships; `index`: those of its title or id in the system's index.
+    """
+
+    sources: tuple[str, ...]
+    layout: str
+    limit: int | None = None
+    held_out: float | None = None
+    gold: Gold = "file"
+
+    @property
+    def name(self) -> str:
+        """The files' names."""
+        return " and ".join(Path(source).name for source in self.sources)
+
+    def check(self) -> None:
+        """Check options, files and their first rows.
+
+        Raises:
+            UserError: If an option is not allowed, or a subclass if a file does not fit.
+        """
+        from datamodules.formats.reading import check_questions
+
+        if not self.sources:
+            raise UserError("No questions were given. Type --questions FILE, several files as '[FILE, FILE]'.")
+        check_choice(get_args(Gold), gold=self.gold)
+        check_between_0_and_1(held_out=self.held_out)
+        check_questions(self.layout, self.sources, self.limit)
+
+    def read(self, strategy: "Strategy") -> AskedQuestions:
+        """The questions that a system is asked.
+
+        Raises:
+            UserError: If there is none, or the system searches no index in which gold passages can be looked up.
+        """
+        from datamodules.formats.reading import read_distinct_questions
+        from harness.evaluation.gold_in_index import with_gold_in_index
+
+        found = track(read_distinct_questions(self.layout, self.sources), None, "reading questions")
+        chosen = (each for each in found if self.held_out is None or validation_share(each) < self.held_out)
+        loaded = list(islice(chosen, self.limit))
+        if self.held_out is not None and not loaded:
+            raise UserError(
+                f"A training with validation_fraction {self.held_out:g} holds out none of {self.name}: raise held_out."
+            )
+        facts: list[str] = []
+        if self.gold == "index":
+            usable, facts = with_gold_in_index(strategy, loaded)
+        else:
+            usable = [each for each in loaded if each.answers or each.gold_segments or _ships_gold(each)]
+        if not usable:
+            raise UserError(self._why_none(len(loaded)))
+        skipped = 0 if self.gold == "index" else len(loaded) - len(usable)
+        part = "" if self.held_out is None else f", of which training holds out the share {self.held_out:g}"
+        files = (
+            f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
+            "gold passages)"
+        )
+        return AskedQuestions(usable, len(loaded), [files, *facts])
+
+    def _why_none(self, loaded: int) -> str:
+        if self.gold == "index":
+            return f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or type --gold file."
+        return (
+            f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a dev "
+            "file."
+        )
+
+    def record(self, measured: int, read: int) -> dict[str, object]:
+        """For report.json; `source` and `sha256` are lists where there are several files.
+
+        Args:
+            measured: Number of questions that were evaluated.
+            read: Number of questions before any was left out.
+        """
+        from datamodules.formats.sources import file_of
+
+        files = [file_of(source)[0] for source in self.sources]
+        hashes = [sha256(file) if file.is_file() else None for file in files]
+        return {
+            "source": _one_or_all(self.sources),
+            "layout": self.layout,
+            "sha256": _one_or_all(hashes),
+            "asked": read,
+            "measured": measured,
+            **({"gold": self.gold} if self.gold != "file" else {}),
+        }
+
+
+def _ships_gold(question: "Question") -> bool:
+    """Whether recall and the other scores of gold passages are defined: the file ships all of them."""
+    return bool(question.support) and not question.unshipped_support
+
+
+def _one_or_all(values: Sequence[object]) -> object:
+    return values[0] if len(values) == 1 else list(values)

@@ -1,0 +1,140 @@
+"""Questions whose gold passages are looked up in the index: by text, by title and by the corpus's own ids; and files of questions together."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from common.errors import DataError, UserError
+from common.records import Passage, Question
+from datamodules.formats.reading import read_distinct_questions, read_questions
+from harness.evaluation.gold_in_index import with_gold_in_index
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from tests.helpers.commands import command, refused
+
+ALBA, BRUNE = Passage.of("Alba", "A river.", corpus_id="a-1"), Passage.of("Brune", "A lake.", corpus_id="b-1")
+DORN = [Passage.of("Dorn", text, corpus_id=text) for text in ("one", "two")]
+
+
+@pytest.fixture
+def retriever(tmp_path: Path) -> SimpleNamespace:
+    build_bm25([ALBA, BRUNE, *DORN], tmp_path / "index")
+    return SimpleNamespace(retriever=Bm25Retriever(tmp_path / "index"))
+
+
+def shipped(*gold: Passage, unshipped: tuple[str, ...] = ()) -> Question:
+    other = Passage.of("Other", "no gold")
+    ids = tuple(passage.id for passage in gold)
+    return Question("q", "?", passages=(other, *gold), support=ids, unshipped_support=unshipped)
+
+
+def titles(retriever: SimpleNamespace, question: Question) -> list[str] | None:
+    """The texts of a question's gold passages in the index; None if it is left out."""
+    found, _ = with_gold_in_index(retriever, [question])
+    return [passage.text for passage in found[0].gold] if found else None
+
+
+def test_gold_passages_by_text_title_and_own_id(retriever) -> None:
+    assert titles(retriever, shipped(ALBA, BRUNE)) == ["A river.", "A lake."]
+    assert titles(retriever, shipped(unshipped=("Alba", "Brune"))) == ["A river.", "A lake."]
+    assert titles(retriever, shipped(Passage.of("Alba", "another cut of it"), BRUNE)) == ["A lake.", "A river."]
+    assert titles(retriever, shipped(DORN[1])) == ["two"]  # its text says which of both
+    assert titles(retriever, Question("q", "?", gold_corpus_ids=("b-1", "two"))) == ["A lake.", "two"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        shipped(ALBA, unshipped=("Dorn",)),  # two passages have that title
+        shipped(ALBA, unshipped=("Elbe",)),
+        shipped(ALBA, Passage.of("Elbe", "is elsewhere")),
+        Question("q", "?", gold_corpus_ids=("a-1", "z-1")),
+        Question("q", "?", answers=("no gold passage is known",)),
+    ],
+)
+def test_a_question_without_all_its_gold_passages_is_left_out(retriever, question) -> None:
+    assert titles(retriever, question) is None
+
+
+def test_what_was_left_out_is_said(retriever) -> None:
+    questions = [shipped(ALBA), shipped(unshipped=("Elbe",)), shipped(unshipped=("Fulda",)), Question("q", "?")]
+    found, lines = with_gold_in_index(retriever, questions)
+    assert len(found) == 1
+    assert "2 of 4 questions are left out" in lines[0]
+    assert lines[1] == "1 questions are left out that name no gold passage"
+    assert found[0].unshipped_support == ()
+
+
+def test_a_system_without_an_index_is_refused() -> None:
+    with pytest.raises(UserError, match="searches none"):
+        with_gold_in_index(SimpleNamespace(retriever=None), [shipped(ALBA)])
+
+
+def write(path: Path, rows: list[dict]) -> str:
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    return str(path)
+
+
+def row(id_: str, *gold: str, **more) -> dict:
+    return {"id": id_, "question": f"Which is {id_}?", "answer": "x", "gold_doc_ids": list(gold), **more}
+
+
+def test_the_layout_of_questions_over_a_corpus(tmp_path) -> None:
+    file = write(tmp_path / "q.json", [row("q1", "a", "b", "a", hops=3, answer_aliases=["y"])])
+    (question,) = read_questions("corpus_questions", file)
+    assert (question.gold_corpus_ids, question.kind, question.answers) == (("a", "b"), "3hop", ("x", "y"))
+    broken = write(tmp_path / "broken.json", [{**row("q1"), "gold_doc_ids": [1]}])
+    with pytest.raises(DataError, match="item 1 of field 'gold_doc_ids'"):
+        list(read_questions("corpus_questions", broken))
+
+
+def test_a_question_that_two_files_have_is_read_once(tmp_path) -> None:
+    files = [write(tmp_path / "1.json", [row("q1", "a"), row("q1", "b"), row("q2", "a")])]
+    files.append(write(tmp_path / "2.json", [row("q2", "c"), row("q3", "c"), row("q3", "c")]))
+    found = list(read_distinct_questions("corpus_questions", files))
+    assert [question.id for question in found] == ["q1", "q1", "q2", "q3", "q3"]
+    assert found[2].gold_corpus_ids == ("a",)
+
+
+@pytest.fixture
+def place(tmp_path: Path, retriever) -> Path:
+    """Two files of questions beside the index, of which one question is in both, and one is not answered by it."""
+    write(tmp_path / "one.json", [row("q1", "a-1", question="a river"), row("q2", "z-1")])
+    write(tmp_path / "two.json", [row("q1", "a-1"), row("q3", "b-1", "two", question="one or one lake")])
+    return tmp_path
+
+
+def evaluate(questions: str, *more: str) -> list[str]:
+    bm25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index")
+    return [
+        "infer.py", "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead", *bm25, "--questions", questions,
+        "--layout", "corpus_questions", "--out", "report", "--ks", "[1]", "--resamples", "50", *more,
+    ]  # fmt: skip
+
+
+def test_recall_over_several_files_with_gold_in_the_index(place) -> None:
+    ended = command(place, *evaluate("[one.json, two.json]", "--gold", "index"))
+    assert ended.code == 0, ended.err
+    assert "1 of 3 questions are left out" in ended.err
+    report = (place / "report" / "report.md").read_text()
+    assert "2 questions of one.json and two.json" in report
+    # q1 finds its Alba; q3 finds the other passage Dorn, and Brune: one of its two
+    assert "| recall of gold passages | 50.00 [0.00, 100.00] | 75.00 [50.00, 100.00] |" in report
+    assert "| all gold passages found | 50.00 [0.00, 100.00] | 50.00 [0.00, 100.00] |" in report
+    assert "at most 2 passages, 1.5 on average" in report
+    record = json.loads((place / "report" / "report.json").read_text())["questions"]
+    assert (record["source"], record["asked"], record["measured"]) == (["one.json", "two.json"], 3, 2)
+    assert (record["gold"], len(record["sha256"])) == ("index", 2)
+
+
+def test_without_gold_in_the_index_recall_is_not_measured(place) -> None:
+    ended = command(place, *evaluate("one.json"))
+    assert ended.code == 0, ended.err
+    assert "no question ships its gold passages" in (place / "report" / "report.md").read_text()
+
+
+def test_an_index_with_no_gold_passage_is_refused(place) -> None:
+    write(place / "none.json", [row("q2", "z-1")])
+    refused(command(place, *evaluate("none.json", "--gold", "index")), 2, "None of the 1 questions has all of its gold")
+    refused(command(place, *evaluate("[]", "--gold", "index")), 2, "No questions were given")
