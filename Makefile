@@ -45,7 +45,7 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF manuals: segments with their headings, three routes (about 3 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh hiqa
 
-quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about 25 minutes on 2 cores)
+quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about half an hour on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh all
 
 test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 cores
