@@ -2,8 +2,9 @@
 (Tables 2 to 4), and what each selection chose for each question and why (Table 8)."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,10 +82,10 @@ class Study:
         """Check rows, numbers, indexes, files and folders.  Raises UserError or a subclass."""
         if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
             raise UserError(f"study.ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
-        _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+        selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
         Tuning(None if tune is None else Path(tune), grid, most_documents, ceilings).check(ks)
-        for k in ks:  # the file has each of them
-            tuned_options(SelectionOptions("cfs", k), strategy.selection_file, strategy.serving)
+        for k, options in product(ks, selected.values()):  # the file has each k that a row needs
+            tuned_options(replace(options, k=k, keep_first=0), strategy.selection_file, strategy.serving)
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
         replaced = (out.resolve(), partial_folder(out).resolve())

@@ -186,8 +186,9 @@ def test_a_row_with_a_budget_that_the_file_lacks_is_refused_before_anything_is_s
     run(DrRag(retriever, scorer=gold_scorer()), tmp_path, tune=file)
     strategy = DrRag(retriever, scorer=gold_scorer(), selection=SelectionOptions("cfs", 2), selection_file=file)
     with pytest.raises(UserError, match=r"has options for k = 2, none for k = 3"):
-        run(strategy, tmp_path, ks=(2, 3))
+        run(strategy, tmp_path, ks=(2, 3), rows=["CFS"])
     assert strategy.scorer.asked == []
+    run(strategy, tmp_path, ks=(2, 3), rows=["ranked"])  # which takes nothing from the file
 
 
 def test_the_settings_say_what_was_tried_and_chosen(retriever, tmp_path):
