@@ -6,6 +6,7 @@ checkpoints.
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
+    python infer.py expand --config configs/infer/drrag_beam_world.yaml --questions train.json --out data/mined/beam.jsonl
     python infer.py label --config configs/infer/label_world.yaml
     python infer.py feedback --config configs/infer/feedback_words_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
@@ -37,6 +38,7 @@ from harness.commands.ask import ask, check_ask
 from harness.commands.compare import check_compared, compare, systems_of
 from harness.commands.distill import check_distill, distill
 from harness.commands.evaluate import check_evaluate, evaluate
+from harness.commands.expand import check_expand, expand
 from harness.commands.export import export
 from harness.commands.feedback import check_feedback, feedback
 from harness.commands.index import index
@@ -50,7 +52,7 @@ from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, label, feedback, score, plan, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, expand, label, feedback, score, plan, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -58,6 +60,7 @@ set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds t
 KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
     "index": "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go on.",
+    "expand": "The finished questions are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
     "feedback": "The finished questions are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",
@@ -73,7 +76,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
         "plan": check_plan, "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
-        "feedback": check_feedback,
+        "feedback": check_feedback, "expand": check_expand,
     }  # fmt: skip
     unbuilt: ClassVar = ("plan",)
 

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from common.checks import check_at_least
-from common.errors import DataError
+from common.errors import DataError, UserError
 from common.progress import Progress
 from common.records import Question
 from datamodules.examples.audit import audit
@@ -20,6 +20,7 @@ from datamodules.examples.chains import draw_all as draw_chains
 from datamodules.examples.splits import Source, check_split, split_questions
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
+from datamodules.formats.expansions import read_expansions
 from datamodules.formats.mined_negatives import read_mined
 from models.drrag.triple_tokenizer import END, PAIRS, TripleEncoder
 from models.length_batching import length_batches
@@ -49,6 +50,7 @@ class DrRagData(StepData):
         validation_sampling: How validation triples are sampled, once.
         chains: How chains are sampled for a beam over hops, in the place of triples: training chains in every epoch, validation
             chains once.
+        expansions: Files of what a beam with an earlier classifier met, written by `infer.py expand`; for `chains`.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
@@ -71,6 +73,7 @@ class DrRagData(StepData):
         tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
         chains: ChainSampling | None = None,
+        expansions: list[str] | None = None,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
@@ -80,7 +83,11 @@ class DrRagData(StepData):
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
-        self.sampling_seed, self.chains = sampling_seed, chains
+        self.sampling_seed, self.chains, self.expansion_files = sampling_seed, chains, expansions or []
+        if expansions and chains is None:
+            raise UserError(
+                "data.expansions are of a beam over chains: set data.chains, such as --data.chains.candidates 3."
+            )
         self.questions: list[Question] = []
 
     @property
@@ -91,7 +98,7 @@ class DrRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [source.path for source in self.sources] + self.mined_files
+        return [source.path for source in self.sources] + self.mined_files + self.expansion_files
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, sample the first epoch, print its statistics (once).
@@ -104,7 +111,7 @@ class DrRagData(StepData):
         self.questions, held_out = split_questions(
             self.train_sources, self.validation_sources, self.validation_fraction
         )
-        self.mined = read_mined(self.mined_files)
+        self.mined, self.expansions = read_mined(self.mined_files), read_expansions(self.expansion_files)
         self.encode = self._classifier.encode
         self.encode.cached_texts = None
         with Progress("sampling and tokenizing triples"):
@@ -170,7 +177,7 @@ class DrRagData(StepData):
     def _draw(self, questions: Sequence[Question], sampling: Sampling, epoch: int) -> Sequence[Example]:
         if self.chains is None:
             return draw_all(questions, self.mined, sampling, self.sampling_seed, epoch)
-        return draw_chains(questions, self.mined, {}, self.chains, self.sampling_seed, epoch)
+        return draw_chains(questions, self.mined, self.expansions, self.chains, self.sampling_seed, epoch)
 
     def _sample(self, epoch: int) -> tuple[Sequence[Example], list[list[int]]]:
         """An epoch's examples, and the positions of those that stay in one batch."""

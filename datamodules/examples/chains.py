@@ -17,6 +17,8 @@ from common.checks import check_at_least, check_share
 from common.errors import UserError
 from common.records import Passage, Question
 from datamodules.examples.triples import Triple, noise_of
+from datamodules.formats.expansions import Expansion
+from datamodules.formats.mined_negatives import Mined
 from models.drrag.triple_tokenizer import END, MOST_DOCUMENTS, Chain
 
 Kind = Literal["gold", "gold_noise", "noise", "complete", "incomplete"]
@@ -71,12 +73,14 @@ class ChainSampling:
             raise UserError(f"most_documents is {self.most_documents}; allowed: {LEAST_DOCUMENTS} to {MOST_DOCUMENTS}.")
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
-    """A chain that a beam has extended, and the passages that it was extended by."""
-
-    chain: tuple[Passage, ...]
-    candidates: tuple[Passage, ...]
+def mined_expansions(question: Question, mined: Mined) -> list[Expansion]:
+    """What the searches with the question and one passage found, by `infer.py mine`, as chains of one document."""
+    by_id = {passage.id: passage for passage in (*mined, *question.gold)}
+    return [
+        Expansion((by_id[anchor],), tuple(by_id[each] for each in found if each in by_id))
+        for anchor, found in mined.hits.items()
+        if anchor in by_id
+    ]
 
 
 def draw(
@@ -91,8 +95,8 @@ def draw(
 
     Args:
         question: With its gold passages and candidates.
-        mined: Hard negatives, for chains that no beam has extended.
-        expansions: What a beam met for the question; empty before the first round.
+        mined: Hard negatives, for chains that no search has extended.
+        expansions: What searches met for the question; of two with the same chain, the last counts.
         sampling: How.
         seed: Of the run.
         epoch: Number of the epoch.
@@ -117,18 +121,28 @@ def draw(
 
 def draw_all(
     questions: Sequence[Question],
-    mined: Mapping[str, Sequence[Passage]],
+    mined: Mapping[str, Mined],
     expansions: Mapping[str, Sequence[Expansion]],
     sampling: ChainSampling,
     seed: int,
     epoch: int,
 ) -> list[ChainExample]:
-    """Sample the examples of all questions in one epoch, question by question."""
-    return [
-        example
-        for q in questions
-        for example in draw(q, mined.get(q.id, ()), expansions.get(q.id, ()), sampling, seed, epoch)
-    ]
+    """Sample the examples of all questions in one epoch, question by question.
+
+    Args:
+        questions: With their gold passages and candidates.
+        mined: What `infer.py mine` found, by question id.
+        expansions: What a beam met, by question id; empty before the first round.
+        sampling: How.
+        seed: Of the run.
+        epoch: Number of the epoch.
+    """
+    examples: list[ChainExample] = []
+    for question in questions:
+        found = mined.get(question.id, Mined())
+        met = [*mined_expansions(question, found), *expansions.get(question.id, ())]
+        examples += draw(question, found, met, sampling, seed, epoch)
+    return examples
 
 
 def groups_of(examples: Sequence[ChainExample | Triple]) -> list[list[int]]:

@@ -98,6 +98,7 @@ class BeamResult:
     ranking: Sequence[str] = ()  # Retriever(q), best first
     chains: list[ScoredChain] = field(default_factory=list)  # the last beam, best first
     passed_over: dict[frozenset[str], ScoredChain] = field(default_factory=dict)  # the best order of each other chain
+    expansions: dict[Ids, dict[str, float]] = field(default_factory=dict)  # extended chain -> candidate -> log-odds
     searches: int = 0
     scored: int = 0
 
@@ -150,7 +151,11 @@ def beam_search(questions: int, options: BeamOptions, retrieve: Retrieve, score:
         grown: list[list[ScoredChain]] = [[] for _ in results]
         for (question, chain), of_chain in zip(open_chains, steps, strict=True):
             results[question].scored += len(of_chain)
-            grown[question] += _grown(chain, of_chain, [next(log_odds) for _ in of_chain], options.scoring)
+            following = list(_grown(chain, of_chain, [next(log_odds) for _ in of_chain], options.scoring))
+            results[question].expansions[chain.documents] = {
+                each.documents[-1]: each.log_odds[-1] for each in following if not each.ended
+            }
+            grown[question] += following
         for result, chains in zip(results, grown, strict=True):
             _keep_best(result, chains, options.width, hop - 1)
     return results

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from common.checks import Precision
 from common.errors import UserError
 from common.records import Answer, Asked, Passage, Question, Ranked, as_questions
+from datamodules.formats.expansions import Expansion
 from harness.interfaces import ChainScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.two_stage import concatenate
@@ -121,6 +122,29 @@ class DrRagBeam:
             place = place_of[question.text]
             answers.append(self._answer(question, results[place], work.found[place], costs))
         return read_answers(self.reader, questions, answers)
+
+    def expansions(self, questions: Sequence[str], candidates: int) -> list[list[Expansion]]:
+        """The chains of each question that the beam extends, each with its best scored candidates, gold or not.
+
+        Args:
+            questions: Texts.
+            candidates: Most candidates of a chain.
+        """
+        work = _Work(self.retriever, self.scorer, self.beam, questions)
+        results = beam_search(len(questions), self.beam, work.retrieve, work.score)
+        found: list[list[Expansion]] = []
+        for result, hits in zip(results, work.found, strict=True):
+            best = {
+                chain: sorted(of_chain, key=lambda each: -of_chain[each])[:candidates]
+                for chain, of_chain in result.expansions.items()
+            }
+            found.append(
+                [
+                    Expansion(*(tuple(hits[each].passage for each in ids) for ids in (chain, of_chain)))
+                    for chain, of_chain in best.items()
+                ]
+            )
+        return found
 
     def _answer(
         self, question: Question, result: BeamResult, found: dict[str, Ranked], shared: dict[str, float]

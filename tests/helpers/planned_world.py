@@ -8,8 +8,7 @@ import yaml
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.retrievers.bm25 import build_bm25
 from harness.retrievers.dense import build_dense
-from models.drrag.triple_classifier import KIND, TripleClassifier
-from models.drrag.triple_tokenizer import TEXT_FORMAT
+from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_of
 from models.rerag.model import ReRagModel
 from models.serving_manifest import write_manifest
 from tests.helpers.rerag_parts import estimator, generator
@@ -27,11 +26,15 @@ STRATEGIES = {
 }  # fmt: skip
 
 
-def save_classifier(folder: Path, network: TripleClassifier, attention: str = "auto") -> Path:
-    """A serving folder of DR-RAG's classifier."""
+def save_classifier(folder: Path, network: TripleClassifier, attention: str = "auto", most_documents: int = 2) -> Path:
+    """A serving folder of DR-RAG's classifier, of pairs or with more documents of chains."""
     folder.mkdir()
     network.save(folder)
-    write_manifest(folder, KIND, TEXT_FORMAT, network.encode.max_tokens, threshold=0.5, attention=attention)
+    facts = {"most_documents": most_documents} if most_documents > 2 else {}
+    write_manifest(
+        folder, KIND, text_format_of(most_documents), network.encode.max_tokens,
+        threshold=0.5, attention=attention, **facts,
+    )  # fmt: skip
     return folder
 
 

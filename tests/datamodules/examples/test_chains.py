@@ -7,7 +7,16 @@ import pytest
 
 from common.errors import UserError
 from common.records import Passage, Question
-from datamodules.examples.chains import ChainExample, ChainSampling, Expansion, draw, groups_of
+from datamodules.examples.chains import (
+    ChainExample,
+    ChainSampling,
+    draw,
+    draw_all,
+    groups_of,
+    mined_expansions,
+)
+from datamodules.formats.expansions import Expansion
+from datamodules.formats.mined_negatives import Mined
 from models.drrag.triple_tokenizer import END
 from tests.datamodules.examples.test_triples import GOLD, MINED, OWN, question
 
@@ -111,6 +120,23 @@ def test_the_beam_s_own_expansions_are_its_negatives() -> None:
     assert {title for _, title in by_chain["met",]} == {"gold0", "gold1", "own0"}
     assert not [chain for chain in by_chain if len(chain) > 2]
     assert {title for kind, title in by_chain["gold1",] if kind == "gold_noise"} <= {p.title for p in MINED}
+
+
+def test_what_the_miner_s_second_searches_found_are_expansions_of_one_passage() -> None:
+    mined = Mined(MINED[:3], {GOLD[0].id: [MINED[2].id, GOLD[1].id, "gone"], MINED[0].id: [MINED[1].id], "gone": []})
+    assert mined_expansions(question(2), mined) == [
+        Expansion((GOLD[0],), (MINED[2], GOLD[1])),
+        Expansion((MINED[0],), (MINED[1],)),
+    ]
+    sampling = ChainSampling(candidates=1, mined_share=1.0)
+    examples = [e for n in range(40) for e in draw_all([question(2)], {"q": mined}, {}, sampling, 0, n)]
+    after = defaultdict(set)
+    for example in examples:
+        if len(example.passages) == 2:
+            after[example.passages[0]].add(example.passages[1])
+    assert after[MINED[0]] == {MINED[1], END, *GOLD[:2]}
+    assert after[GOLD[0]] == {MINED[2], END, GOLD[1]}
+    assert set(MINED[:3]) <= after[GOLD[1]]
 
 
 def test_chains_can_be_capped_and_the_longest_shortened() -> None:
