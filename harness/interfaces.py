@@ -11,6 +11,7 @@ from common.rewrites import Rewrites
 from common.sources import Chosen, SourceContext
 
 if TYPE_CHECKING:
+    from datamodules.formats.expansions import Expansion
     from models.drrag.triple_tokenizer import Chain
     from models.rerag.calibration import Calibration
     from models.rerag.estimator import RelevanceEstimator
@@ -58,6 +59,16 @@ class Strategy(Protocol):
 
         `harness.runtime.answer_text` says in which form the answers' notes and costs are shown.
         """
+
+
+@runtime_checkable
+class ChainExpander(Protocol):
+    """A strategy that searches chains of documents, of which a training can learn."""
+
+    retriever: Retriever
+
+    def expansions(self, questions: Sequence[str], candidates: int) -> "list[list[Expansion]]":
+        """The chains that the search extends, for every question in order, each with its best scored candidates."""
 
 
 @runtime_checkable

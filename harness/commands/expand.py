@@ -6,14 +6,14 @@ from common.checks import check_at_least
 from common.errors import UserError
 from common.outputs import OutputFile
 from datamodules.formats.expansions import is_expansions
-from harness.strategies.drrag_beam import DrRagBeam
+from harness.interfaces import ChainExpander
 
 EXPANSIONS = OutputFile("`infer.py expand`", "a file of a beam's expansions", is_expansions)
 QUESTIONS_AT_ONCE = 32  # the unit in which an interrupted run resumes
 
 
 def expand(
-    strategy: DrRagBeam,
+    strategy: ChainExpander,
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
@@ -26,7 +26,7 @@ def expand(
     passages stand among them; training labels them.  A stopped run resumes: type it again.
 
     Args:
-        strategy: A beam with the present classifier, e.g. --config configs/infer/drrag_beam_world.yaml.
+        strategy: A beam with the present classifier, one with `expansions`.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds expansions.
         layout: Layout of the files: which data set's official format they have.
