@@ -35,7 +35,7 @@ CORPUS = [
     Passage.of("Titanic (1997 film)", "By James Cameron, about Titanic, the ship."),
     Passage.of("James Cameron", "He made Titanic (1997 film), and Titanic again, and Avatar."),
     Passage.of("Avatar", "By James Cameron. Cast: none."),
-    Passage.of("James Cameron", "He was born in Kapuskasing."),
+    Passage.of("James Cameron", "James Cameron was born in Kapuskasing."),
     Passage.of("", "James Cameron has no title here."),
 ]
 

@@ -53,6 +53,11 @@ def test_scores_by_hand(tmp_path) -> None:
     assert it.score == pytest.approx(0.8 * (1 - log(4) / log(9)))
 
 
+def test_a_named_passage_keeps_its_score_when_another_one_mentions_it(tmp_path) -> None:
+    alba, brune, *_ = build(tmp_path).search(["alba or brune"], 10)[0]
+    assert (alba.score, brune.score) == (pytest.approx(1.0), pytest.approx(1 - log(2) / log(9)))
+
+
 def test_a_passage_that_several_mention_comes_before_one_that_one_mentions(tmp_path) -> None:
     passages = [
         Passage.of("Alba", "meets Zorn and Yver"),
