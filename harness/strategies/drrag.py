@@ -114,16 +114,7 @@ class DrRag:
         """The classifier; its retriever searches with every question and with each of its q*_i."""
         selection = tuned_options(selection, selection_file, serving)
         parts = Load(load.questions, load.questions * max(1, selection.concatenations), selection.k)
-        if serving is None:
-            return Memory(parts=parts)
-        from models.drrag.classifier_memory import classifier_memory
-
-        folder = serving
-        needs = machine.networks(
-            folder, device, precision,
-            lambda compute: {"classifier": classifier_memory(folder, load.questions * selection.most_pairs, compute)},
-        )  # fmt: skip
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
+        return with_classifier(machine, parts, serving, load.questions * selection.most_pairs, device, precision)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
@@ -191,6 +182,29 @@ def classifier_identity(serving: Path | None) -> str | None:
     """sha256 of the manifest of a serving folder, which holds those of its files; None without one."""
     manifest = None if serving is None else Path(serving) / MANIFEST
     return sha256(manifest) if manifest is not None and manifest.is_file() else None
+
+
+def with_classifier(
+    machine: Machine, parts: Load, serving: Path | None, scored: int, device: str, precision: Precision
+) -> Memory:
+    """The memory of a strategy whose own model is the classifier.
+
+    Args:
+        machine: Where it runs.
+        parts: What the strategy asks of its retriever and reader.
+        serving: The classifier's folder; None: nothing of its own.
+        scored: Pairs or chains that are scored at once.
+        device: Of the classifier.
+        precision: Of the classifier.
+    """
+    if serving is None:
+        return Memory(parts=parts)
+    from models.drrag.classifier_memory import classifier_memory
+
+    needs = machine.networks(
+        serving, device, precision, lambda compute: {"classifier": classifier_memory(serving, scored, compute)}
+    )
+    return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
 
 
 def selected_answer(

@@ -19,6 +19,7 @@ from harness.readers.read_answers import read_answers
 from harness.retrievers.two_stage import concatenate
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.beam import BeamOptions, BeamResult, Ids, ScoredChain, beam_search
+from harness.strategies.drrag import with_classifier
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -92,16 +93,7 @@ class DrRagBeam:
     ) -> Memory:
         """The classifier; its retriever searches with the chains of a hop."""
         parts = Load(load.questions, load.questions * beam.width, beam.k)
-        if serving is None:
-            return Memory(parts=parts)
-        from models.drrag.classifier_memory import classifier_memory
-
-        folder = serving
-        needs = machine.networks(
-            folder, device, precision,
-            lambda compute: {"classifier": classifier_memory(folder, load.questions * beam.most_scored, compute)},
-        )  # fmt: skip
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
+        return with_classifier(machine, parts, serving, load.questions * beam.most_scored, device, precision)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: per hop one batched search and one batch of scores, then one reader call.
