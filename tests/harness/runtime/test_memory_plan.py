@@ -111,7 +111,7 @@ def stand_in(world: Path, **more: object) -> StandIn:
         },
     )  # fmt: skip
     arguments = {"retriever": retriever, "serving": world / "drrag", "selection": SelectionOptions("ranked")}
-    return StandIn(DrRag, {**arguments, "device": "auto", "precision": "auto", **more})
+    return StandIn(DrRag, {**arguments, "device": "auto", "precision": "auto", "selection_file": None, **more})
 
 
 def test_all_that_is_held_counts_and_the_largest_activations(world: Path) -> None:
