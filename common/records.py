@@ -95,7 +95,8 @@ class Question:
     ] = ()  # retriever scores of `passages` in the file, None without one; empty without any
     history: tuple[str, ...] = field(default=(), repr=False)  # earlier turns of a dialogue, oldest first
     gold_segments: tuple[GoldSegment, ...] = field(default=(), repr=False)  # where documents answer it
-    gold_corpus_ids: tuple[str, ...] = ()  # the corpus's own ids of gold passages whose text is not in the file
+    # the corpus's own ids of gold passages whose text is not in the file
+    gold_corpus_ids: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def gold(self) -> tuple[Passage, ...]:

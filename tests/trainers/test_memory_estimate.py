@@ -64,7 +64,7 @@ def test_batches_are_as_long_as_their_longest_row_and_the_largest_is_known(
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 5000, attention)
     data = DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
     data.trainer = SimpleNamespace(  # type: ignore[assignment]
-        lightning_module=SimpleNamespace(classifier=classifier), is_global_zero=False, global_rank=0, world_size=1,
+        lightning_module=SimpleNamespace(classifier=classifier, listwise=False), is_global_zero=False, global_rank=0, world_size=1,
         accumulate_grad_batches=2,
     )  # fmt: skip
     data.setup("fit")
