@@ -103,6 +103,7 @@ def test_a_run_without_a_key_goes_on_offline_and_keeps_its_id_when_resumed(workp
         ended = command(workplace, "train.py", *fit, *options)
         assert ended.code == 0, ended.err[-2000:]
         assert ended.err.count("W&B offline (no key set)") == 1
+        wandb.teardown()  # as at the end of a process: wandb's own process has written everything
         time.sleep(0.5)  # W&B names the folder of a run after the second it started in
     name = (workplace / "checkpoints/tiny/wandb_run_id").read_text()
     folders = sorted((workplace / "checkpoints/tiny/wandb").glob("offline-run-*"))
@@ -118,6 +119,7 @@ def test_a_run_that_is_stopped_leaves_every_step_in_wandb(number: str, workplace
     ended = command(workplace, "train.py", "fit", "--config", "config.yaml", *WANDB, *stop)
     assert ended.code == {"SIGTERM": 75, "SIGINT": 130}[number], ended.err[-2000:]
     assert wandb.run is None  # finished
+    wandb.teardown()  # as at the end of a process: wandb's own process has written everything
     (file,) = (workplace / "checkpoints/tiny/wandb").glob("offline-run-*/*.wandb")
     sent = [row["trainer/global_step"] for row in logged_rows(file)]
     assert sent == [row["step"] for row in metrics(workplace)]

@@ -124,4 +124,5 @@ def test_opening_a_flat_index_takes_the_vectors_and_their_file_once(tmp_path: Pa
     chunk = np.ones((65536, dimensions), dtype=np.float32)
     write_vectors(tmp_path, iter([chunk] * 5), count, dimensions, {"faiss_index": "flat"})
     peak = peak_bytes(lambda: Vectors(tmp_path, {"faiss_index": "flat"}, "cpu"))
-    assert peak == pytest.approx(2 * count * dimensions * 4, rel=0.1)  # added in blocks it was 2.7 times
+    # Added in blocks it was 2.7 times. Some kernels do not count the pages of a mapped file: there it is the vectors alone.
+    assert peak < 2.2 * count * dimensions * 4
