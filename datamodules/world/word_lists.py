@@ -9,7 +9,7 @@ def words(text: str) -> list[str]:
 
 
 # English stems keep names at two or three word pieces, which are short to encode and easy to recognize when repeated.
-_STEMS = words(
+STEMS = words(
     "alder ash aspen bay bear beech bell birch black blue bold bramble bright brook brown burn cedar chalk "
     "church clay clear cliff cloud coal cold cove crane cross crow dale dark dawn day deep deer dove dry dusk "
     "east edge elder elm fair falcon fall far fern field fire fish flint ford fox frost gate glen gold good "
@@ -64,7 +64,7 @@ class WordGenerator:
         """A new capitalized word of two or more syllables with one of the endings."""
         choice = self.random.choice
         for attempt in range(10_000):
-            stem = choice(_STEMS) if attempt < _STEM_ATTEMPTS else self._syllables(1 + attempt // 600)
+            stem = choice(STEMS) if attempt < _STEM_ATTEMPTS else self._syllables(1 + attempt // 600)
             joint = choice(_ONSETS) if stem[-1] in "aeiou" and endings[0][0] in "aeiou" else ""
             word = (stem + joint + choice(endings)).capitalize()
             if word.casefold() not in self.taken:
