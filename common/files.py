@@ -12,6 +12,7 @@ from pathlib import Path
 from common.errors import ArtifactError, MissingInputError
 
 TEMPORARY = ".tmp-"  # name prefix of incomplete files and folders; the next writer of the same path deletes them
+_SAMPLE_BLOCKS, _SAMPLE_BYTES = 256, 2**16
 _OLD = ".old"  # marks the previous version of a folder while it is being replaced
 
 
@@ -211,10 +212,61 @@ def scratch_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, or copy it where the file system has no hard links; neither may be written to afterwards.
+
+    Args:
+        source: The file.
+        target: Does not exist.
+    """
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def check_space(path: Path, needed_bytes: int) -> None:
+    """Refuse to begin to write what does not fit.
+
+    Args:
+        path: What is to be written; its folder exists.
+        needed_bytes: Its size.
+
+    Raises:
+        ArtifactError: If less is free on the disk.
+    """
+    free_bytes = shutil.disk_usage(path.parent).free
+    if free_bytes < needed_bytes:
+        raise ArtifactError(
+            f"{path}: cannot write: it takes {needed_bytes / 2**30:.1f} GiB, and {free_bytes / 2**30:.1f} GiB are free. "
+            "Free space or choose another folder."
+        )
+
+
 def sha256(path: Path) -> str:
     """Hexadecimal SHA-256 digest of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sampled_sha256(path: Path) -> str | None:
+    """Digest of 256 blocks of 64 KiB spread evenly over a file, its first and its last bytes among them, and of its size.
+
+    It finds a file of another content, a copy that ended early, and a lost part of more than a 256th of the file, for 16 MiB of
+    reading; not a single flipped bit elsewhere.
+
+    Returns:
+        The digest in hexadecimal; None if the file is not larger than the blocks, so that its sha256 costs no more.
+    """
+    size = path.stat().st_size
+    if size <= _SAMPLE_BLOCKS * _SAMPLE_BYTES:
+        return None
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb", buffering=0) as file:
+        for block in range(_SAMPLE_BLOCKS):
+            file.seek((size - _SAMPLE_BYTES) * block // (_SAMPLE_BLOCKS - 1))
+            digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
 
 
 def digests(folder: Path) -> dict[str, str]:

@@ -85,7 +85,7 @@ def index(
         chunk_overlap: Documents: words that neighbouring chunks share.
         kept_in: Documents: folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents beside
             `out`.
-        workers: Documents: how many are read at the same time; null: one for each processor, at most 8.
+        workers: Documents and BM25: processes that read documents, or split passages into words; null: one for each processor, at most 8.
         document_seconds: Documents: CPU time that reading one may take.
         document_mebibytes: Documents: memory that reading one may take.
         strict: Documents: whether one that cannot be read ends the command.
@@ -139,7 +139,15 @@ def index(
         raise UserError(
             "No corpus was given. Type --corpus FILE, several files as '[FILE, FILE]', or --documents FOLDER."
         )
-    elif (reading, cutting, limits, kept_in, strict, llm, captioner) != (
+    elif (
+        reading,
+        cutting,
+        replace(limits, workers=None) if kind == "bm25" else limits,
+        kept_in,
+        strict,
+        llm,
+        captioner,
+    ) != (
         Reading(),
         Cutting(),
         Limits(),
@@ -161,7 +169,7 @@ def index(
                 return
             from harness.retrievers.bm25 import build_bm25
 
-            build_bm25(passages, out, k1, b, stop_words, overwrite, of, cjk)
+            build_bm25(passages, out, k1, b, stop_words, overwrite, of, cjk, workers)
             return
         if kind == "keywords":
             if not first:

@@ -9,7 +9,6 @@ The recipe identifies an index: it holds everything that determines the content 
 analyser, parameters), so equal recipes give equal indexes."""
 
 import importlib.metadata
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Literal, get_args
 
 from common.checks import check_choice
 from common.errors import ArtifactError, MissingInputError, UserError
-from common.files import digests, read_json, verify, whole_folder
+from common.files import digests, link_or_copy, read_json, sampled_sha256, verify, whole_folder
 from common.outputs import OutputFolder, known_files
 from common.progress import say
 from common.seals import unsealed, write_sealed
@@ -36,7 +35,7 @@ INDEX = OutputFolder(
     ),
 )
 
-Verify = Literal["full", "size", "off"]
+Verify = Literal["sampled", "full", "size", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ def is_built(
     if not (folder / MANIFEST).is_file():
         return False
     try:
-        index = open_index(folder)
+        index = open_index(folder, verify_files="full")
     except ArtifactError:
         if overwrite:
             return False
@@ -172,7 +171,7 @@ def write_index(
         folder: The index folder; an existing one is replaced (check with `is_built` first).
         recipe: See `recipe_of`.
         passages: Number of passages.
-        corpus_in: Folder with the corpus files, which are copied.
+        corpus_in: Folder with the corpus files, which are linked, or copied where that is not possible.
         write: Writes the searchable files into the folder passed to it.
         libraries: Distributions whose versions the manifest records.
         origin: See `Index`.
@@ -183,14 +182,11 @@ def write_index(
     """
     with whole_folder(folder) as temporary:
         for name in (PASSAGES, OFFSETS):
-            shutil.copyfile(corpus_in / name, temporary / name)
+            link_or_copy(corpus_in / name, temporary / name)
         write(temporary)
         if documents is not None:
             documents.write_images(temporary / IMAGES)
-        files = {
-            name: {"bytes": (temporary / name).stat().st_size, "sha256": digest}
-            for name, digest in digests(temporary).items()
-        }
+        files = {name: _recorded(temporary / name, digest) for name, digest in digests(temporary).items()}
         manifest = {
             "format": FORMAT,
             "recipe": recipe,
@@ -202,21 +198,29 @@ def write_index(
         write_sealed(temporary / MANIFEST, manifest)
 
 
+def _recorded(file: Path, digest: str) -> dict[str, object]:
+    """What the manifest says of a file."""
+    sampled = sampled_sha256(file)
+    recorded: dict[str, object] = {"bytes": file.stat().st_size, "sha256": digest}
+    return recorded | ({"sampled_sha256": sampled} if sampled is not None else {})
+
+
 def open_index(
-    folder: Path, kind: str | None = None, verify_files: Verify = "full", expect_corpus: str | None = None
+    folder: Path, kind: str | None = None, verify_files: Verify = "sampled", expect_corpus: str | None = None
 ) -> Index:
     """Verify an index folder and read its manifest.
 
     Args:
         folder: The index folder.
         kind: Required kind, `bm25`, `dense`, `keywords` or `links`; None accepts all.
-        verify_files: `full` checks every file's sha256 (about 1 GB/s), `size` only its size, `off` nothing.
+        verify_files: `sampled` checks the sha256 of each file, and of files above 16 MiB that of 256 blocks of them; `full` every file's
+            sha256 (about 1 GB/s); `size` only the sizes; `off` nothing.  Of an index built before there were blocks, `sampled` is `full`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
         MissingInputError: If there is no such folder.
         ArtifactError: If it is incomplete, corrupt, or of another format, kind, text format or corpus.
-        UserError: If `verify_files` is not one of the three values.
+        UserError: If `verify_files` is not one of the four values.
     """
     check_choice(get_args(Verify), verify=verify_files)
     if not folder.is_dir():
@@ -245,8 +249,15 @@ def open_index(
         )
     if verify_files != "off":
         _verify_sizes(folder, {name: file["bytes"] for name, file in files.items()})
-    if verify_files == "full":
-        verify(folder, {name: file["sha256"] for name, file in files.items()}, _rebuild(folder))
+    sampled = {name for name, file in files.items() if verify_files == "sampled" and "sampled_sha256" in file}
+    for name in sampled:
+        if sampled_sha256(folder / name) != files[name]["sampled_sha256"]:
+            raise ArtifactError(
+                f"{folder / name} is corrupt: its sampled sha256 differs from the manifest. {_rebuild(folder)}"
+            )
+    if verify_files in ("sampled", "full"):
+        whole = {name: file["sha256"] for name, file in files.items() if name not in sampled}
+        verify(folder, whole, _rebuild(folder))
     return Index(folder, recipe, manifest["passages"], manifest["origin"])
 
 

@@ -119,7 +119,7 @@ class PassageStore(Sequence[Passage]):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / PASSAGES
+        self.folder, self._path = folder, folder / PASSAGES
         self._images = folder / IMAGES if (folder / IMAGES).is_dir() else None
         try:
             self._offsets = array("Q", (folder / OFFSETS).read_bytes())
@@ -145,7 +145,11 @@ class PassageStore(Sequence[Passage]):
         return self._kept(position)
 
     def __iter__(self) -> Iterator[Passage]:
-        return (_parsed(self._bytes, self._offsets, self._images, position) for position in range(len(self)))
+        return self.part(0, len(self))
+
+    def part(self, first: int, end: int) -> Iterator[Passage]:
+        """The passages from `first` to before `end`, which are not kept."""
+        return (_parsed(self._bytes, self._offsets, self._images, position) for position in range(first, end))
 
 
 def _parsed(data: mmap.mmap, offsets: "array[int]", images: Path | None, position: int) -> Passage:

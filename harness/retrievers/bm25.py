@@ -4,69 +4,33 @@
 
 with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from common.checks import check_at_least, check_choice, check_share
+from common.checks import check_at_least, check_share
 from common.errors import ArtifactError, DataError
-from common.files import scratch_folder
+from common.files import check_space, read_json, scratch_folder, write_errors
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
-from common.seals import fingerprint
-from common.words import CJK
+from harness.indexing.analyser import Analyser, Cjk, StopWords
+from harness.indexing.bm25_files import INDPTR, POSTING_BYTES, VOCABULARY, write_bm25
+from harness.indexing.bm25_search import RANGE, BatchSearch, Postings, Query
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
+from harness.indexing.posting_runs import write_runs
 from harness.runtime.memory_needs import RAM, Machine, Memory, Need
+from harness.runtime.worker_processes import worker_count
 
 if TYPE_CHECKING:
     import bm25s
 
-StopWords = Literal["english", "none"]
-Cjk = Literal["runs", "bigrams"]
-
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
-_WORD_BYTES = 250  # of a word in bm25s's dictionary and set; measured: 170 to 250
-_SEARCH_BYTES = 24  # of a passage while one query is searched: scores, positions and copies of both; measured: 6 to 21
-_CJK_OR_OTHER = rf"([{CJK}]+)|[^\W{CJK}]{{2,}}"  # as _WORD where there is no Chinese, Japanese or Korean
-_WORD = r"(?u)\b\w\w+\b"  # bm25s's default: at least two letters or digits
-
-
-class Analyser:
-    """Splits text into words: lower case, stop words removed, no stemming.
-
-    Args:
-        stop_words: `english` (bm25s's list of 33) or `none`.
-        cjk: What is a word of Chinese, Japanese and Korean: `runs`, all up to a blank or a punctuation mark, or `bigrams`, every pair of
-            neighbouring characters, as in Lucene's CJKAnalyzer.
-    """
-
-    def __init__(self, stop_words: StopWords = "english", cjk: Cjk = "runs") -> None:
-        check_choice(get_args(StopWords), stop_words=stop_words)
-        check_choice(get_args(Cjk), cjk=cjk)
-        from bm25s.stopwords import STOPWORDS_EN
-
-        self._stop = frozenset(STOPWORDS_EN if stop_words == "english" else ())
-        self._find = re.compile(_WORD).findall if cjk == "runs" else _with_bigrams
-        pattern = _WORD if cjk == "runs" else f"{_CJK_OR_OTHER}, bigrams"
-        self.recipe = {"stop_words": stop_words, "sha256": fingerprint([pattern, "lower", sorted(self._stop)])}
-        self.recipe |= {"cjk": cjk} if cjk != "runs" else {}
-
-    def __call__(self, text: str) -> list[str]:
-        return [word for word in self._find(text.lower()) if word not in self._stop]
-
-
-def _with_bigrams(text: str) -> list[str]:
-    """The words of a text, and of Chinese, Japanese and Korean every pair of neighbouring characters; one that stands alone is a word."""
-    found: list[str] = []
-    for match in re.finditer(_CJK_OR_OTHER, text):
-        run = match[1]
-        found += [run[n : n + 2] for n in range(max(1, len(run) - 1))] if run else [match[0]]
-    return found
+_WORD_BYTES = 190  # of a word in the vocabulary; measured: 120 to 190
+_SEARCH_BYTES = 32  # of a passage of the range that is searched: scores, places, copies; measured: 10 to 30
 
 
 def build_bm25(
@@ -78,8 +42,11 @@ def build_bm25(
     overwrite: bool = False,
     documents: Documents | None = None,
     cjk: Cjk = "runs",
+    workers: int | None = 1,
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
+
+    Memory grows with the number of different words, and by some bytes with each passage; see `harness.indexing.posting_runs`.
 
     Args:
         passages: The corpus; of passages with the same id only the first is indexed.
@@ -90,6 +57,7 @@ def build_bm25(
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
         cjk: See `Analyser`.
+        workers: Processes that split passages into words, of more than one block; None: one for each processor, at most 8.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -98,24 +66,26 @@ def build_bm25(
     """
     check_at_least(0, k1=k1)
     check_share(b=b)
+    check_at_least(1, workers=workers)
     analyser = Analyser(stop_words, cjk)
     with INDEX.locked(out), scratch_folder(out) as staging:
         corpus = write_passages(staging, track(passages, None, "reading passages"))
         recipe = recipe_of("bm25", corpus, documents, k1=k1, b=b, analyser=analyser.recipe)
         if is_built(out, recipe, overwrite, documents=documents):
             return
-        store = PassageStore(staging)
-        engine = _fit(track(store, len(store), "analysing passages"), analyser, k1, b)
+        with write_errors(staging):
+            runs = write_runs(PassageStore(staging), analyser, staging, worker_count(workers))
+        check_space(out, int(runs.passages_W.sum()) * POSTING_BYTES)
         write_index(
             out,
             recipe,
             corpus.passages,
             staging,
-            lambda folder: _save(engine, folder / _FOLDER),
+            lambda folder: write_bm25(runs, k1, b, folder / _FOLDER),
             ["bm25s", "numpy"],
             documents=documents,
         )
-    say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(engine.vocab_dict):,} words.")
+    say(f"{out}: BM25 index of {corpus.passages:,} passages, {len(runs.vocabulary):,} words.")
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
@@ -132,10 +102,6 @@ def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -
     engine = bm25s.BM25(k1=k1, b=b, method="lucene")
     engine.index((ids, vocabulary), create_empty_token=False, show_progress=False)
     return engine
-
-
-def _save(engine: "bm25s.BM25", folder: Path) -> None:
-    engine.save(folder, show_progress=False)
 
 
 def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked]:
@@ -160,17 +126,20 @@ class Bm25Retriever:
 
     Args:
         index: Folder that `infer.py index --kind bm25` wrote.
-        verify: How its files are verified: `full`, `size` or `off`.
+        verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
+        workers: Processes that share a large batch of queries; None: one for each processor, at most 8.
 
     Raises:
         MissingInputError: If there is no such folder.
         ArtifactError: If it is corrupt, incomplete, not a BM25 index, or of another corpus or analyser.
+        UserError: If `workers` is below 1.
     """
 
-    def __init__(self, index: Path, verify: Verify = "full", expect_corpus: str | None = None) -> None:
-        import bm25s
-
+    def __init__(
+        self, index: Path, verify: Verify = "sampled", expect_corpus: str | None = None, workers: int | None = None
+    ) -> None:
+        self.check_options(workers)
         self.index = open_index(Path(index), "bm25", verify, expect_corpus)
         recorded = self.index.recipe["analyser"]
         self._analyser = Analyser(recorded["stop_words"], recorded.get("cjk", "runs"))
@@ -180,12 +149,15 @@ class Bm25Retriever:
                 f"Build it again: infer.py index --kind bm25 --out {index} --overwrite true."
             )
         self._passages = PassageStore(self.index.folder)
-        self._engine = bm25s.BM25.load(self.index.folder / _FOLDER, mmap=True, show_progress=False)
-        arrays = {name: array for name, array in self._engine.scores.items() if isinstance(array, np.ndarray)}
-        # plain views of the mapped files: slicing one costs a tenth of slicing a np.memmap
-        self._engine.scores |= {name: np.asarray(array) for name, array in arrays.items()}
-        size_bytes = sum(array.nbytes for array in arrays.values())
-        say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(size_bytes)}, memory-mapped.")
+        self._vocabulary = read_json(self.index.folder / _FOLDER / VOCABULARY, "Build the index again.")
+        self._postings = Postings(self.index.folder / _FOLDER, self.index.passages)
+        self._searched = BatchSearch(self._postings, workers)
+        say(f"{index}: {self.index.passages:,} passages, BM25 of {in_bytes(self._postings.size_bytes)}, memory-mapped.")
+
+    @staticmethod
+    def check_options(workers: int | None) -> None:
+        """Raise UserError if a value is out of range."""
+        check_at_least(1, workers=workers)
 
     @staticmethod
     def memory(machine: Machine, index: Path) -> Memory:
@@ -194,7 +166,7 @@ class Bm25Retriever:
 
         folder = Path(index)
         opened = open_index(folder, "bm25", "size")
-        words = np.load(folder / _FOLDER / "indptr.csc.index.npy", mmap_mode="r").shape[0] - 1
+        words = np.load(folder / _FOLDER / INDPTR, mmap_mode="r").shape[0] - 1
         arrays = sum(path.stat().st_size for path in (folder / _FOLDER).glob("*.npy"))
         return Memory(
             (
@@ -202,7 +174,7 @@ class Bm25Retriever:
                     f"words and passages of {folder}",
                     RAM,
                     index=words * _WORD_BYTES + (folder / OFFSETS).stat().st_size,
-                    activations=opened.passages * _SEARCH_BYTES,
+                    activations=min(opened.passages, RANGE) * _SEARCH_BYTES,
                     mapped=arrays + (folder / PASSAGES).stat().st_size,
                 ),
             )
@@ -216,33 +188,7 @@ class Bm25Retriever:
         Raises:
             UserError: If k is below 1.
         """
-        check_at_least(1, k=k)
-        read: dict[int, Passage] = {}
-        return [self._search_one(query, k, read) for query in queries]
-
-    def _search_one(self, query: str, k: int, read: dict[int, Passage]) -> list[Ranked]:
-        word_ids = self._engine.get_tokens_ids(self.words(query))
-        return self._best(self._engine.get_scores_from_ids(word_ids), k, read) if word_ids else []
-
-    def scores(self, query: str) -> np.ndarray:
-        """The score of every passage of the index, float64 (N,)."""
-        word_ids = self._engine.get_tokens_ids(self.words(query))
-        if not word_ids:
-            return np.zeros(self.index.passages)
-        return np.asarray(self._engine.get_scores_from_ids(word_ids), dtype=np.float64)
-
-    def _best(self, scores_N: np.ndarray, k: int, read: dict[int, Passage]) -> list[Ranked]:
-        """The best passages; `read` holds those that earlier queries of the call found: parsing one takes longer than finding it."""
-        positions = best(scores_N, k)
-        for position in positions:
-            if position not in read:
-                read[position] = self._passages[position]
-        scores = scores_N[positions].tolist()
-        return [Ranked(read[position], score) for position, score in zip(positions, scores, strict=True)]
-
-    def words(self, text: str) -> list[str]:
-        """The words of a text, as passages and queries are split."""
-        return self._analyser(clean(text))
+        return self._search([self._query(query) for query in queries], k)
 
     def search_weighted(self, queries: Sequence[Mapping[str, float]], k: int) -> list[list[Ranked]]:
         """As `search`, for queries that give each word a weight: the score is the weighted sum of the words' scores.
@@ -250,33 +196,30 @@ class Bm25Retriever:
         Raises:
             UserError: If k is below 1.
         """
+        known = self._vocabulary
+        return self._search([[(known[word], each[word]) for word in each if word in known] for each in queries], k)
+
+    def _search(self, queries: list[Query], k: int) -> list[list[Ranked]]:
         check_at_least(1, k=k)
-        found = []
-        read: dict[int, Passage] = {}
-        for query in queries:
-            weights = {
-                number: weight for word, weight in query.items() for number in self._engine.get_tokens_ids([word])
-            }
-            scores = (self._engine.get_scores_from_ids([number]) * weight for number, weight in weights.items())
-            found.append(self._best(np.sum([*scores], axis=0), k, read) if weights else [])
-        return found
+        found = self._searched.search(queries, k)
+        # each passage is read once: parsing one takes longer than finding it
+        read = {position: self._passages[position] for position in sorted({p for each, _ in found for p in each})}
+        return [[Ranked(read[p], score) for p, score in zip(*each, strict=True)] for each in found]
+
+    def _query(self, text: str) -> Query:
+        return [(self._vocabulary[word], 1.0) for word in self.words(text) if word in self._vocabulary]
+
+    def scores(self, query: str) -> np.ndarray:
+        """The score of every passage of the index, float64 (N,)."""
+        return self._postings.scores(self._query(query)).astype(np.float64)
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, as passages and queries are split."""
+        return self._analyser(clean(text))
 
     def shares(self, words: Sequence[str]) -> list[float]:
         """The share of the passages that contain each word, 0 to 1."""
-        starts = self._engine.scores["indptr"]
-        known = {word: number for word in words for number in self._engine.get_tokens_ids([word])}
-        counts = {word: int(starts[number + 1]) - int(starts[number]) for word, number in known.items()}
+        starts_W = self._postings.starts_W
+        known = {word: self._vocabulary[word] for word in words if word in self._vocabulary}
+        counts = {word: int(starts_W[number + 1] - starts_W[number]) for word, number in known.items()}
         return [counts.get(word, 0) / self.index.passages for word in words]
-
-
-def best(scores_N: np.ndarray, k: int) -> list[int]:
-    """Positions of the k greatest scores above 0, best first, ties by position; fewer if fewer are above 0."""
-    positions = np.flatnonzero(scores_N > 0)
-    if len(positions) > k:
-        scores = scores_N[positions]
-        least = np.partition(scores, -k)[-k]
-        above = int((scores > least).sum())
-        # several passages may tie at `least`: the first of them are kept
-        positions = np.concatenate((positions[scores > least], positions[scores == least][: k - above]))
-    order = np.lexsort((positions, -scores_N[positions]))
-    return positions[order].tolist()

@@ -179,7 +179,7 @@ class DenseRetriever:
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         nprobe: Number of `ivf` clusters searched: more clusters give higher recall and take longer.
         ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
-        verify: How the index files are verified: `full`, `size` or `off`.
+        verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
@@ -198,7 +198,7 @@ class DenseRetriever:
         batch_tokens: int | None = None,
         nprobe: int = 16,
         ef_search: int = 64,
-        verify: Verify = "full",
+        verify: Verify = "sampled",
         expect_corpus: str | None = None,
     ) -> None:
         self.check_options(batch_tokens, nprobe, ef_search)

@@ -13,10 +13,10 @@ from common.files import scratch_folder, write_text
 from common.progress import say, track
 from common.records import Passage, Ranked
 from common.seals import fingerprint
+from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
-from harness.retrievers.bm25 import best
 from harness.runtime.memory_needs import RAM, Memory, Need
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
@@ -103,7 +103,7 @@ class KeywordRetriever:
 
     Args:
         index: Folder that `infer.py index --kind keywords` wrote.
-        verify: How its files are verified: `full`, `size` or `off`.
+        verify: How its files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
@@ -111,7 +111,7 @@ class KeywordRetriever:
         ArtifactError: If it is corrupt, incomplete, not a keyword index, or of another corpus.
     """
 
-    def __init__(self, index: Path, verify: Verify = "full", expect_corpus: str | None = None) -> None:
+    def __init__(self, index: Path, verify: Verify = "sampled", expect_corpus: str | None = None) -> None:
         self.index = open_index(Path(index), "keywords", verify, expect_corpus)
         self._passages = PassageStore(self.index.folder)
         self._postings: dict[tuple[str, ...], NDArray[np.int64]] = {}

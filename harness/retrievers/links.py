@@ -73,7 +73,7 @@ class LinkRetriever:
         index: Folder that `infer.py index --kind links` wrote.
         hops: How often mentions are followed; 0: only passages whose title the query names.
         least_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
-        verify: How the files of the index are verified: `full`, `size` or `off`.
+        verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
@@ -87,7 +87,7 @@ class LinkRetriever:
         index: Path,
         hops: int = 1,
         least_score: float = 0.0,
-        verify: Verify = "full",
+        verify: Verify = "sampled",
         expect_corpus: str | None = None,
     ) -> None:
         self.check_options(hops, least_score)

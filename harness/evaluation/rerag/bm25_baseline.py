@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.records import Question, clean
+from harness.indexing.analyser import Analyser
 from harness.indexing.passage_store import indexed_text
-from harness.retrievers.bm25 import Analyser
 
 K1, B = 1.5, 0.75  # as `infer.py index --kind bm25`
 

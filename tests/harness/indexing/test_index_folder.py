@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from common import files
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.commands.index import index
-from harness.indexing import index_folder, passage_store
+from harness.indexing import analyser, index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
-from harness.retrievers import bm25
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from tests.helpers.retrieval_world import corpus, write_jsonl
@@ -119,8 +119,60 @@ def test_size_alone_does_not_read_and_off_does_not_look(folder) -> None:
     Bm25Retriever(folder, verify="off")
     with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt"):
         Bm25Retriever(folder)
-    with pytest.raises(UserError, match="allowed: full, size, off"):
+    with pytest.raises(UserError, match="allowed: sampled, full, size, off"):
         Bm25Retriever(folder, verify="fully")
+
+
+def test_of_a_large_file_parts_are_verified_and_all_of_it_when_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
+    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
+    build_bm25(CORPUS, tmp_path / "index")
+    text = tmp_path / "index" / "passages.jsonl"
+    whole = text.read_bytes()
+    begins = [(len(whole) - 8) * block // 3 for block in range(4)]
+    for position in range(0, len(whole), 29):
+        text.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        if any(begin <= position < begin + 8 for begin in begins):
+            with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt: its sampled sha256"):
+                open_index(tmp_path / "index")
+        else:
+            assert open_index(tmp_path / "index").passages == len(CORPUS)
+        with pytest.raises(ArtifactError, match=r"passages\.jsonl is corrupt: its sha256"):
+            open_index(tmp_path / "index", verify_files="full")
+    with pytest.raises(ArtifactError, match="corrupt"):  # to build it again verifies all of it
+        build_bm25(CORPUS, tmp_path / "index")
+    text.write_bytes(whole[:-9] + whole[-8:])
+    with pytest.raises(ArtifactError, match="bytes instead of"):
+        open_index(tmp_path / "index")
+
+
+def test_an_index_from_before_there_were_samples_is_verified_in_full(folder, monkeypatch) -> None:
+    monkeypatch.setattr(files, "_SAMPLE_BLOCKS", 4)
+    monkeypatch.setattr(files, "_SAMPLE_BYTES", 8)
+    text = folder / "passages.jsonl"
+    whole = text.read_bytes()
+    assert open_index(folder).passages == len(CORPUS)
+    text.write_bytes(whole[:20] + bytes([whole[20] ^ 1]) + whole[21:])  # in no block
+    with pytest.raises(ArtifactError, match="its sha256"):
+        open_index(folder)
+
+
+def test_the_samples_of_a_file_are_spread_over_all_of_it(tmp_path) -> None:
+    size = 2**24 + 12345
+    file = tmp_path / "large"
+    file.write_bytes(b"\0" * size)
+    digest = files.sampled_sha256(file)
+    for begin in (0, size // 3, size - 2**17):  # a lost part of more than a 256th is found wherever it is
+        with file.open("r+b") as handle:
+            handle.seek(begin)
+            handle.write(b"\1" * 2**17)
+        assert files.sampled_sha256(file) != digest
+        with file.open("r+b") as handle:
+            handle.seek(begin)
+            handle.write(b"\0" * 2**17)
+    assert files.sampled_sha256(file) == digest
+    file.write_bytes(b"\0" * 2**24)
+    assert files.sampled_sha256(file) is None
 
 
 def test_no_index_and_half_an_index_are_told_apart(tmp_path, folder) -> None:
@@ -147,7 +199,7 @@ def test_another_corpus_kind_or_format_is_refused(folder, monkeypatch) -> None:
 
 
 def test_another_analyser_is_refused(folder, monkeypatch) -> None:
-    monkeypatch.setattr(bm25, "_WORD", r"\w+")
+    monkeypatch.setattr(analyser, "_WORD", r"\w+")
     with pytest.raises(ArtifactError, match="another analyser"):
         Bm25Retriever(folder)
 

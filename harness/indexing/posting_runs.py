@@ -1,0 +1,160 @@
+"""Runs of postings: the first pass of a sort-based build of an inverted index in bounded memory.
+
+Passages are split into words a block at a time, by one or several processes.  The postings of a block (passage, frequency), sorted by word,
+are a run: three arrays on disk.  Words are numbered by first occurrence in the corpus, whatever the number of processes.
+
+Shape legend: W different words, N passages, B passages of a block."""
+
+import sys
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from common.progress import Progress
+from harness.indexing.analyser import Analyser
+from harness.indexing.passage_store import PassageStore, indexed_text
+from harness.runtime.worker_processes import WorkerProcesses, serve
+
+BLOCK = 50_000  # passages; splitting them takes 150 MB
+POSTING = np.dtype([("passage", "<i4"), ("frequency", "<i4")])
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The postings of some passages.
+
+    Args:
+        words: Its different words, by first occurrence.
+        passages_W: In how many of its passages each is.
+        postings: Sorted by the place of the word in `words` and by passage.
+        lengths_B: Words of each passage.
+    """
+
+    words: list[str]
+    passages_W: np.ndarray
+    postings: np.ndarray
+    lengths_B: np.ndarray
+
+    @classmethod
+    def of(cls, store: PassageStore, first: int, end: int, analyser: Analyser) -> "Block":
+        """Split the passages from `first` to before `end`."""
+        vocabulary: dict[str, int] = {}
+        numbers, lengths = array("q"), array("i")
+        for passage in store.part(first, end):
+            words = analyser(indexed_text(passage))
+            lengths.append(len(words))
+            numbers.extend([vocabulary.setdefault(word, len(vocabulary)) for word in words])
+        lengths_B = np.array(lengths, dtype=np.int32)
+        # a key is word and passage; a posting is a key, as often as it occurs
+        keys = np.array(numbers, dtype=np.int64) << 32 | np.repeat(np.arange(first, end), lengths_B)
+        keys, frequencies = np.unique(keys, return_counts=True)
+        postings = np.empty(len(keys), dtype=POSTING)
+        postings["passage"], postings["frequency"] = keys & 0xFFFFFFFF, frequencies
+        return cls(list(vocabulary), np.bincount(keys >> 32, minlength=len(vocabulary)), postings, lengths_B)
+
+    def save(self, file: Path) -> None:
+        """Write it for another process."""
+        words = np.frombuffer("\n".join(self.words).encode(), dtype=np.uint8)
+        np.savez(file, words=words, passages_W=self.passages_W, postings=self.postings, lengths_B=self.lengths_B)
+
+    @classmethod
+    def load(cls, file: Path) -> "Block":
+        """What `save` wrote."""
+        with np.load(file, allow_pickle=False) as arrays:
+            words = arrays["words"].tobytes().decode()
+            return cls(
+                words.split("\n") if words else [], *(arrays[name] for name in ("passages_W", "postings", "lengths_B"))
+            )
+
+
+class Runs:
+    """The runs of a corpus, in the order of its passages.
+
+    Args:
+        folder: Receives their files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.count = folder, 0
+        self.vocabulary: dict[str, int] = {}
+        self.passages_W = np.zeros(0, dtype=np.int64)  # how many passages contain each word
+        self._lengths: list[np.ndarray] = []
+
+    def passage_lengths(self) -> np.ndarray:
+        """Words of each passage, int32 (N,)."""
+        return np.concatenate(self._lengths)
+
+    def add(self, block: Block) -> None:
+        """Write the next block as a run, with the words numbered as in the corpus."""
+        numbers_W = np.array(
+            [self.vocabulary.setdefault(word, len(self.vocabulary)) for word in block.words], dtype=np.int32
+        )
+        new = np.zeros(len(self.vocabulary) - len(self.passages_W), dtype=np.int64)
+        self.passages_W = np.concatenate((self.passages_W, new))
+        self.passages_W[numbers_W] += block.passages_W
+        self._lengths.append(block.lengths_B)
+        by_number_W = np.argsort(numbers_W)
+        by_number = np.argsort(np.repeat(numbers_W, block.passages_W), kind="stable")
+        np.save(self._file(self.count, "words.npy"), numbers_W[by_number_W])
+        np.save(self._file(self.count, "starts.npy"), np.concatenate(([0], np.cumsum(block.passages_W[by_number_W]))))
+        block.postings[by_number].tofile(self._file(self.count, "postings.bin"))
+        self.count += 1
+
+    def read(self, run: int, first_word: int, end_word: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of one run: its words from `first_word` to before `end_word`, how many postings each has, and these postings."""
+        words = np.load(self._file(run, "words.npy"), mmap_mode="r")
+        begin, end = np.searchsorted(words, (first_word, end_word))
+        starts = np.array(np.load(self._file(run, "starts.npy"), mmap_mode="r")[begin : end + 1])
+        offset, count = int(starts[0]) * POSTING.itemsize, int(starts[-1] - starts[0])
+        postings = np.fromfile(self._file(run, "postings.bin"), POSTING, count, offset=offset)
+        return np.array(words[begin:end]), np.diff(starts), postings
+
+    def _file(self, run: int, what: str) -> Path:
+        return self.folder / f"run-{run:05d}-{what}"
+
+
+def write_runs(store: PassageStore, analyser: Analyser, folder: Path, workers: int) -> Runs:
+    """Split all passages into words.
+
+    Args:
+        store: The passages.
+        analyser: Splits them.
+        folder: Receives the runs.
+        workers: Processes; with one, or a single block, this one.
+    """
+    runs, starts = Runs(folder), range(0, len(store), BLOCK)
+    with Progress("splitting passages into words", len(store)) as progress:
+        for block in _blocks(store, analyser, folder, starts, min(workers, len(starts))):
+            runs.add(block)
+            progress.advance(len(block.lengths_B))
+    return runs
+
+
+def _blocks(store: PassageStore, analyser: Analyser, folder: Path, starts: range, workers: int) -> Iterator[Block]:
+    if workers <= 1:
+        yield from (Block.of(store, first, min(first + BLOCK, len(store)), analyser) for first in starts)
+        return
+    arguments = [str(store.folder), str(folder), *analyser.options]
+    with WorkerProcesses("harness.indexing.posting_runs", arguments, workers) as processes:
+        for file in processes.replies([first, min(first + BLOCK, len(store))] for first in starts):
+            yield Block.load(Path(file))
+            Path(file).unlink()
+
+
+def _serve(passages: str, folder: str, stop_words: str, cjk: str) -> None:
+    """The worker: writes the block of each range of passages that it is asked for."""
+    store, analyser = PassageStore(Path(passages)), Analyser(stop_words, cjk)  # type: ignore[arg-type]
+
+    def answer(request: list[int]) -> str:
+        file = Path(folder) / f"block-{request[0]}.npz"
+        Block.of(store, request[0], request[1], analyser).save(file)
+        return str(file)
+
+    serve(answer)
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
