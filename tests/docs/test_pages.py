@@ -62,9 +62,9 @@ STUDIES = [
     importlib.import_module(".".join(file.relative_to(ROOT).with_suffix("").parts)).Study
     for file in sorted((ROOT / "harness/evaluation").glob("*/study.py"))
 ]
-OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks.protocols
+OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
-    *("nproc-per-node", "max-restarts", "skip", "help", "version"),
+    *("nproc-per-node", "max-restarts", "skip", "help", "version", "share", "systems"),
 }
 PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
