@@ -33,6 +33,7 @@ from jsonargparse import ArgumentParser, auto_cli, set_parsing_settings
 
 from common.command_line import CommandLine
 from common.errors import exit_code
+from common.garbage_collection import collect_less_often
 from common.version import VERSION
 from harness.commands.ask import ask, check_ask
 from harness.commands.compare import check_compared, compare, systems_of
@@ -130,6 +131,7 @@ def kept() -> str:
 
 def run() -> int:
     """Run the command line; returns the exit code."""
+    collect_less_often()
     return exit_code("infer.py", main, kept)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 from datamodules.world.entities import Entity
@@ -57,7 +58,12 @@ class GeneratedQuestion:
 
 def contains(text: str, phrase: str) -> bool:
     """Whether the text contains the phrase as whole words, ignoring case."""
-    return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text, re.IGNORECASE) is not None
+    return _whole_words(phrase).search(text) is not None
+
+
+@cache  # a name is looked up in many texts, and there are more names than the module `re` keeps patterns
+def _whole_words(phrase: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(phrase)}(?!\w)", re.IGNORECASE)
 
 
 class QuestionGenerator:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from datamodules.world.layouts import (
     rephrased_hotpotqa,
     sourced_flashrag,
 )
-from datamodules.world.library.writing import check_installed, write_library
+from datamodules.world.library.writing import Library
 from datamodules.world.manuals import file_name, write_manual
 from datamodules.world.mixed import mixed_questions
 from datamodules.world.phrases import SPLITS
@@ -45,13 +46,11 @@ def write_world(config: WorldConfig, out: Path) -> dict:
             questions for `mixed`.
         ArtifactError: If writing fails; no incomplete folder is left.
     """
-    if config.library:
-        check_installed()
-    with WORLD.locked(out):
-        return _write(generate(config), config, out)
+    with Library(config.seed) if config.library else nullcontext() as library, WORLD.locked(out):
+        return _write(generate(config), library, config, out)
 
 
-def _write(world: World, config: WorldConfig, out: Path) -> dict:
+def _write(world: World, manuals: Library | None, config: WorldConfig, out: Path) -> dict:
     with whole_folder(out) as folder:
         _write_questions(world, folder)
         rest = [world.passages[e] for split in SPLITS for e in world.entities[split]]
@@ -62,7 +61,7 @@ def _write(world: World, config: WorldConfig, out: Path) -> dict:
         manual_questions = _write_manuals(world, config, folder)
         rephrased = _write_rephrased(world, config, folder) if config.rephrased else {}
         sourced = _write_several_sources(world, config, folder) if config.msrag else {}
-        library = write_library(folder, config.seed) if config.library else {}
+        library = manuals.write(folder) if manuals else {}
         mixed = _write_mixed(config, folder) if config.mixed else {}
         record = {
             "generator_version": VERSION,

@@ -3,7 +3,7 @@
 Shape legend: N questions.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import inf, nan
 
@@ -16,6 +16,8 @@ from common.gold_segments import documents_of, is_relevant
 from common.records import Passage, Question, Ranked
 from harness.evaluation.log_rank import log_rank_index
 
+Holders = Sequence[Collection[str]]  # ids of passages, for each gold passage or gold segment
+
 
 def retrieval_scores(
     questions: Sequence[Question],
@@ -24,6 +26,7 @@ def retrieval_scores(
     answers_in_all: bool = False,
     indexed: int | None = None,
     gamma: float = 1.0,
+    holders: Sequence[Holders] | None = None,
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
@@ -48,6 +51,7 @@ def retrieval_scores(
         answers_in_all: Search all of the first passages for an answer, not only up to the first that contains one.
         indexed: Number of passages of the index that was searched.
         gamma: Of the Log-Rank Index.
+        holders: Of every question, see `holders_of`; None: looked up in its evidence.
 
     Returns:
         The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
@@ -59,43 +63,57 @@ def retrieval_scores(
     for k in ks:
         check_at_least(1, k=k)
     rows = [
-        _scores(question, hits, ks, answers_in_all, indexed, gamma)
-        for question, hits in zip(questions, evidence, strict=True)
+        _scores(question, hits, held, ks, answers_in_all, indexed, gamma)
+        for question, hits, held in zip(questions, evidence, holders or [None] * len(questions), strict=True)
     ]
     of_k = ("recall", "all", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
     names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", *["Log-Rank"] * (indexed is not None)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
 
-def gold_places(question: Question, passages: Sequence[Passage]) -> tuple[list[int | None], list[int]]:
+def gold_places(
+    question: Question, passages: Sequence[Passage], holders: Holders | None = None
+) -> tuple[list[int | None], list[int]]:
     """The place, from 1, at which each gold passage or gold segment is found, None where it is not; and the places of all passages that are
     gold or hold a gold segment.
 
     Args:
         question: One whose file does not ship all gold passages has none.
         passages: Distinct, best first.
+        holders: Of the question, see `holders_of`, where many rankings of the same passages are scored; None: looked up among `passages`.
+    """
+    held = holders_of(question, by_document(passages) if question.gold_segments else {}) if holders is None else holders
+    place_of = {passage.id: place for place, passage in enumerate(passages, start=1)}
+    found = [[place_of[id_] for id_ in ids if id_ in place_of] for ids in held]
+    return [min(each, default=None) for each in found], sorted({place for each in found for place in each})
+
+
+def holders_of(question: Question, of_document: Mapping[str, Sequence[Passage]]) -> Holders:
+    """For each gold passage or gold segment of a question the ids of the passages that are it or hold it.
+
+    Args:
+        question: One whose file does not ship all gold passages has none.
+        of_document: The passages of each document, for gold segments.
     """
     support = () if question.unshipped_support else tuple(dict.fromkeys(question.support))
-    of = {passage.id: place for place, passage in enumerate(passages, start=1)}
     segments = () if support else question.gold_segments
-    of_document = _places_by_document(passages) if segments else {}
-    held = [[n for n in of_document.get(gold.document, ()) if is_relevant(passages[n - 1], gold)] for gold in segments]
-    places = [*(of.get(id_) for id_ in support), *(min(each, default=None) for each in held)]
-    return places, sorted({*(of[id_] for id_ in support if id_ in of), *(n for each in held for n in each)})
+    held = [{p.id for p in of_document.get(gold.document, ()) if is_relevant(p, gold)} for gold in segments]
+    return [*({id_} for id_ in support), *held]
 
 
-def _places_by_document(passages: Sequence[Passage]) -> dict[str, list[int]]:
-    """Places, from 1, of each document's passages: a ranking of a whole index is looked through once, not for every gold segment."""
-    places: dict[str, list[int]] = {}
-    for place, passage in enumerate(passages, start=1):
+def by_document(passages: Iterable[Passage]) -> dict[str, list[Passage]]:
+    """The passages of each document."""
+    found: dict[str, list[Passage]] = {}
+    for passage in passages:
         for document in documents_of(passage):
-            places.setdefault(document, []).append(place)
-    return places
+            found.setdefault(document, []).append(passage)
+    return found
 
 
 def _scores(
     question: Question,
     hits: Sequence[Ranked],
+    holders: Holders | None,
     ks: Sequence[int],
     answers_in_all: bool,
     indexed: int | None,
@@ -103,7 +121,7 @@ def _scores(
 ) -> dict[str, float]:
     """One question's scores by column."""
     passages = list({hit.passage.id: hit.passage for hit in hits}.values())
-    gold, relevant = gold_places(question, passages)
+    gold, relevant = gold_places(question, passages, holders)
     places = [place for place in gold if place]
     with_answer = _with_answer(passages[: max(ks, default=0)], question.answers)
     held = [*with_answer] if answers_in_all else [*islice(with_answer, 1)]

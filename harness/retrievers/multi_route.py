@@ -200,8 +200,8 @@ class MultiRouteRetriever:
         scores_C = combined(vector_C, words_C, keywords_C, self.alpha, self.beta, self.scaling)
         found_F, scores_F = best_of_parents(scores_C, places_C, self.starts_P)
         order_K = np.lexsort((found_F, -scores_F))[:k]
-        best = zip(found_F[order_K].tolist(), scores_F[order_K].tolist(), strict=True)
-        return [Ranked(self.passages[place], score) for place, score in best]
+        best = (self.passages[place] for place in found_F[order_K].tolist())
+        return [*map(Ranked, best, scores_F[order_K].tolist())]
 
     def _candidates(self, routes: Sequence[Scores]) -> NDArray[np.int64]:
         """Positions of the candidates, in order: those with the greatest scores of each route that has a weight."""

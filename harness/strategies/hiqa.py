@@ -83,11 +83,13 @@ def fitting(words: Sequence[int], most_words: int) -> list[int]:
         most_words: Of all together.
     """
     kept: list[int] = []
-    left = most_words
+    left, smallest = most_words, min(words, default=0)
     for place, count in enumerate(words):
         if count <= left or not kept:
             kept.append(place)
             left -= count
+            if left < smallest:
+                break
     return kept
 
 

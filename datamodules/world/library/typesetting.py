@@ -1,6 +1,7 @@
 """Typesets a manual of the library as a PDF with reportlab; the same manual gives the same bytes."""
 
 import io
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -19,8 +20,17 @@ VERA_FACES = ("Vera", "VeraBd", "VeraIt", "VeraBI")  # embedded fonts that come 
 MARGIN, GAP = 56.0, 18.0  # points; around the text and between its columns
 
 
-def typeset(manual: Manual) -> bytes:
-    """A manual's PDF.  Sets the pages of its blocks and `page_count`."""
+@dataclass(frozen=True, slots=True)
+class Typeset:
+    """A typeset manual."""
+
+    pdf: bytes
+    pages: list[list[int]]  # of every block, as `Block.pages`
+    page_count: int
+
+
+def typeset(manual: Manual) -> Typeset:
+    """Typeset a manual.  Sets the pages of its blocks and `page_count`."""
     style = STYLES[manual.product.family.style]
     if VERA[0] in style.fonts:
         _register_vera()
@@ -29,7 +39,7 @@ def typeset(manual: Manual) -> bytes:
     story = Story(manual, style, document.column).flowables()
     document.multiBuild(story) if style.contents else document.build(story)
     manual.page_count = document.page
-    return file.getvalue()
+    return Typeset(file.getvalue(), [block.pages for block in manual.blocks], manual.page_count)
 
 
 @cache

@@ -1,7 +1,10 @@
 """Writes the library: manuals as PDFs, their true structure, and the questions about them."""
 
 import json
+import multiprocessing
+import os
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +18,7 @@ from datamodules.world.library.products import draw_products
 from datamodules.world.library.questions import LibraryQuestion
 
 PACKAGE = "reportlab"
+MOST_WORKERS = 8  # processes that typeset
 
 
 def check_installed() -> None:
@@ -26,38 +30,61 @@ def check_installed() -> None:
         )
 
 
-def write_library(folder: Path, seed: int) -> dict:
-    """Write `library/documents/*.pdf`, `library/truth/*.json` and `library_{test,validation}.jsonl`.
+class Library:
+    """The manuals, which are typeset in other processes from the start, while the rest of the world is generated.
 
     Args:
-        folder: The world's folder.
         seed: The world's seed.
-
-    Returns:
-        Numbers of manuals, pages and questions by kind.
 
     Raises:
         UserError: If reportlab is missing.
     """
-    check_installed()
-    from datamodules.world.library.typesetting import typeset
 
-    manuals = [compose(product) for product in draw_products(FAMILIES, Random(f"{seed}/library/products"))]
-    documents, truth = folder / "library" / "documents", folder / "library" / "truth"
-    for made in (documents, truth):
-        made.mkdir(parents=True)
-    for manual in manuals:
-        (documents / manual.file).write_bytes(typeset(manual))
-        text = json.dumps(manual.truth(), ensure_ascii=False, indent=1)
-        (truth / f"{manual.product.file}.json").write_text(text + "\n", encoding="utf-8")
-    questions = {}
-    for split in QUESTIONS:
-        asked = ask(manuals, split, Random(f"{seed}/library/{split}"))
-        rows = (_row(one, f"{split}_library_{number:05d}") for number, one in enumerate(asked))
-        lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        (folder / f"library_{split}.jsonl").write_text(lines, encoding="utf-8")
-        questions[split] = dict(sorted(Counter(one.kind for one in asked).items()))
-    return {"manuals": len(manuals), "pages": sum(manual.page_count for manual in manuals), "questions": questions}
+    def __init__(self, seed: int) -> None:
+        check_installed()
+        from datamodules.world.library.typesetting import typeset
+
+        self.seed = seed
+        self.manuals = [compose(product) for product in draw_products(FAMILIES, Random(f"{seed}/library/products"))]
+        workers = min(os.cpu_count() or 1, MOST_WORKERS)
+        self._pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+        self._typeset = [self._pool.submit(typeset, manual) for manual in self.manuals]
+
+    def __enter__(self) -> "Library":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def write(self, folder: Path) -> dict:
+        """Write `library/documents/*.pdf`, `library/truth/*.json` and `library_{test,validation}.jsonl`.
+
+        Args:
+            folder: The world's folder.
+
+        Returns:
+            Numbers of manuals, pages and questions by kind.
+        """
+        documents, truth = folder / "library" / "documents", folder / "library" / "truth"
+        for made in (documents, truth):
+            made.mkdir(parents=True)
+        for manual, task in zip(self.manuals, self._typeset, strict=True):
+            typeset = task.result()
+            manual.page_count = typeset.page_count
+            for block, pages in zip(manual.blocks, typeset.pages, strict=True):
+                block.pages = pages
+            (documents / manual.file).write_bytes(typeset.pdf)
+            text = json.dumps(manual.truth(), ensure_ascii=False, indent=1)
+            (truth / f"{manual.product.file}.json").write_text(text + "\n", encoding="utf-8")
+        questions = {}
+        for split in QUESTIONS:
+            asked = ask(self.manuals, split, Random(f"{self.seed}/library/{split}"))
+            rows = (_row(one, f"{split}_library_{number:05d}") for number, one in enumerate(asked))
+            lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            (folder / f"library_{split}.jsonl").write_text(lines, encoding="utf-8")
+            questions[split] = dict(sorted(Counter(one.kind for one in asked).items()))
+        pages = sum(manual.page_count for manual in self.manuals)
+        return {"manuals": len(self.manuals), "pages": pages, "questions": questions}
 
 
 def _row(one: LibraryQuestion, name: str) -> dict:

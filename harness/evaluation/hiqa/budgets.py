@@ -16,7 +16,7 @@ from common.answer_metrics import exact_match
 from common.records import Answer, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, normalizer
 from harness.evaluation.hiqa.accuracy import RIGHT_OR_WRONG, credits, exact_accuracy
-from harness.evaluation.hiqa.ranking import HIT, QUESTIONS_AT_ONCE, RECALL, WHOLE, Row
+from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, Row, at_once
 from harness.evaluation.judging.tables import value_cells
 from harness.evaluation.plots import axes_of, save
 from harness.evaluation.reading import read_choices
@@ -83,9 +83,8 @@ def contexts_of(
         count: Passages of the index.
     """
     contexts: list[list[list[Ranked]]] = [[] for _ in budgets]
-    for start in range(0, len(questions), QUESTIONS_AT_ONCE):
-        texts = [question.text for question in questions[start : start + QUESTIONS_AT_ONCE]]
-        for ranking in retriever.search(texts, count):
+    for batch in at_once(questions, count):
+        for ranking in retriever.search([question.text for question in batch], count):
             for own, budget in zip(contexts, budgets, strict=True):
                 own.append(within_budget(ranking, budget))
     return contexts

@@ -11,15 +11,15 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from common.progress import track
+from common.progress import track_batches
 from common.records import Passage, Question
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.retrieval_scores import gold_places, retrieval_scores
+from harness.evaluation.retrieval_scores import by_document, gold_places, holders_of, retrieval_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import passages_of
 from harness.strategies.hiqa import fitting, shown_words
 
-QUESTIONS_AT_ONCE = 16  # their rankings of the whole index are held in memory
+RANKED_AT_ONCE = 200_000  # passages of the rankings that are held in memory: those of a few questions, or of one
 HIT, RECALL, WHOLE = "hit", "recall", "all gold"  # of a context of so many words
 
 Scores = dict[str, NDArray[np.float64]]
@@ -72,6 +72,12 @@ def kept_documents(question: Question, documents: Sequence[str], size: int, seed
     return frozenset([*gold, *others[: max(0, size - len(gold))]])
 
 
+def at_once(questions: Sequence[Question], count: int) -> list[Sequence[Question]]:
+    """The questions in batches whose rankings of `count` passages each are held in memory together."""
+    size = max(1, RANKED_AT_ONCE // count)
+    return [questions[start : start + size] for start in range(0, len(questions), size)]
+
+
 def rank_all(
     retriever: Retriever,
     questions: Sequence[Question],
@@ -97,24 +103,28 @@ def rank_all(
         budgets: Words of the context that is filled with the ranking, as the system fills it (`fitting`).
     """
     documents, count = sorted(segments), sum(segments.values())
+    passages = passages_of(retriever) or ()
+    of_document = by_document(passages)
+    words_of = {passage.id: shown_words(passage) for passage in passages} if budgets else {}
     found: list[Scores] = []
     ranks: list[Ranks] = []
     smaller: dict[int, list[Scores]] = {size: [] for size in sizes}
     shown: dict[int, list[Scores]] = {budget: [] for budget in budgets}
-    batches = [questions[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(questions), QUESTIONS_AT_ONCE)]
-    for batch in track(batches, len(batches), f"ranking, {what}"):
+    for batch in track_batches(at_once(questions, count), len(questions), f"ranking, {what}"):
         rankings = retriever.search([question.text for question in batch], count)
-        found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma))
-        for question, ranking in zip(batch, rankings, strict=True):
-            ranks.append(gold_places(question, [hit.passage for hit in ranking])[0])
-            words = [shown_words(hit.passage) for hit in ranking] if budgets else []
+        holders = [holders_of(question, of_document) for question in batch]
+        found.append(retrieval_scores(batch, rankings, (k,), indexed=count, gamma=gamma, holders=holders))
+        for question, ranking, held in zip(batch, rankings, holders, strict=True):
+            ranks.append(gold_places(question, [hit.passage for hit in ranking], held)[0])
+            words = [words_of[hit.passage.id] for hit in ranking] if budgets else []
             for budget, within in shown.items():
-                passages = [ranking[place].passage for place in fitting(words, budget)]
-                within.append(_of_context(gold_places(question, passages)[0]))
+                kept_passages = [ranking[place].passage for place in fitting(words, budget)]
+                within.append(_of_context(gold_places(question, kept_passages, held)[0]))
             for size, scores in smaller.items():
                 kept = kept_documents(question, documents, size, seed)
                 hits = [hit for hit in ranking if document_of(hit.passage) in kept]
-                scores.append(retrieval_scores([question], [hits], (k,), indexed=_count(segments, kept), gamma=gamma))
+                indexed = _count(segments, kept)
+                scores.append(retrieval_scores([question], [hits], (k,), indexed=indexed, gamma=gamma, holders=[held]))
     by_size, by_budget = ({key: _joined(parts) for key, parts in each.items()} for each in (smaller, shown))
     return Row(count, _joined(found), by_size, by_budget, ranks)
 
