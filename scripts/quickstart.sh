@@ -114,15 +114,18 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
   for kind in bm25 keywords; do
     stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --kept_in $kept --chunk_words 200
   done
-  mkdir -p $chunks
+  mkdir -p $chunks reports
   "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --kept_in $kept --chunk_words 200 > $chunks/dense.log 2>&1 &
   local dense=$! # tuning does not need it
-  stage tune "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag --study.budgets '[]' \
+  stage tune "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag --study.budgets '[]' --resamples 1000 \
     --questions $questions/library_validation.jsonl --study.tune $weights --out reports/hiqa-world-validation
   stage chunks-dense finished $dense $chunks/dense.log
+  "$python" infer.py ask --config configs/infer/hiqa_world.yaml $use --question "$(first_question flashrag library_test.jsonl)" \
+    > reports/hiqa-world.log 2>&1 &
+  local asking=$!
   stage evaluate "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag $use \
     --questions $questions/library_test.jsonl --study.rows "{chunks of 200 words with title: $chunks}" --out reports/hiqa-world
-  stage ask "$python" infer.py ask --config configs/infer/hiqa_world.yaml $use --question "$(first_question flashrag library_test.jsonl)"
+  stage ask finished $asking reports/hiqa-world.log
   printf '\nreport in reports/hiqa-world: report.html in a browser, report.md as text\n'
 }
 

@@ -135,13 +135,14 @@ class PassageStore(Sequence[Passage]):
         self._kept = lru_cache(maxsize=KEPT)(
             parsed
         )  # parsing is most of the time of a search that returns many passages
+        self._size = len(self._offsets) - 1
 
     def __len__(self) -> int:
-        return len(self._offsets) - 1
+        return self._size
 
     def __getitem__(self, position: int) -> Passage:  # type: ignore[override]  # no slices
-        if not 0 <= position < len(self):
-            raise IndexError(f"position {position} of {len(self)} passages")
+        if not 0 <= position < self._size:
+            raise IndexError(f"position {position} of {self._size} passages")
         return self._kept(position)
 
     def __iter__(self) -> Iterator[Passage]:

@@ -6,6 +6,7 @@ bands, which are read from the top to the bottom; in a band the left column is r
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from statistics import mean, median
 from typing import NamedTuple
 
@@ -61,14 +62,14 @@ def reading_order(pieces: Sequence[Piece]) -> list[Region]:
 def rows(boxes: Sequence[Box]) -> list[list[int]]:
     """Which boxes stand in one row, from the top: each overlaps the first of its row by half the lower one's height."""
     found: list[list[int]] = []
-    for at in sorted(range(len(boxes)), key=lambda at: (boxes[at].top, boxes[at])):
-        box = boxes[at]
-        first = boxes[found[-1][0]] if found else box
-        least = 0.5 * min(box.bottom - box.top, first.bottom - first.top)
-        if found and min(first.bottom, box.bottom) - box.top > least:
+    bottom = height = -inf  # of the first one of the row
+    for top, box, at in sorted((box.top, box, at) for at, box in enumerate(boxes)):
+        own = box.bottom - top
+        if (bottom if bottom < box.bottom else box.bottom) - top > 0.5 * (own if own < height else height):
             found[-1].append(at)
         else:
             found.append([at])
+            bottom, height = box.bottom, own
     return found
 
 
@@ -80,7 +81,7 @@ def _split(pieces: Sequence[Piece], members: Sequence[int], depth: int) -> list[
     if gutter is None:
         return [Region(tuple(members), left, right)]
     regions: list[Region] = []
-    for band in _bands(pieces, members, gutter):
+    for band in _bands(pieces, members, rows(boxes), gutter):
         if not band.divided:
             regions.append(Region(tuple(band.left), left, right))
             continue
@@ -96,10 +97,19 @@ def _edges(boxes: Sequence[Box], column: tuple[float, float]) -> tuple[float, fl
     return min(box.left for box in inside), max(box.right for box in inside)
 
 
-def _bands(pieces: Sequence[Piece], members: Sequence[int], gutter: float) -> list[_Band]:
-    """From the top: rows across the gutter, and rows beside it."""
+def _bands(
+    pieces: Sequence[Piece], members: Sequence[int], drawn: Sequence[Sequence[int]], gutter: float
+) -> list[_Band]:
+    """From the top: rows across the gutter, and rows beside it.
+
+    Args:
+        pieces: All pieces.
+        members: Those that are divided.
+        drawn: The rows of the members.
+        gutter: Where.
+    """
     bands: list[_Band] = []
-    for row in rows([pieces[at].box for at in members]):
+    for row in drawn:
         divided = all(not pieces[members[at]].box.left < gutter < pieces[members[at]].box.right for at in row)
         if not bands or bands[-1].divided != divided:
             bands.append(_Band(divided))
@@ -122,9 +132,10 @@ def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> fl
         left = pieces[at].box.left
         starts.setdefault(round(left / 4), []).append(left)
     candidates = sorted({min(found) for found in starts.values() if len(found) >= _LEAST_ROWS})
-    best, most = None, max(1.0, share * len(rows([pieces[at].box for at in members])))
+    drawn = rows([pieces[at].box for at in members])
+    best, most = None, max(1.0, share * len(drawn))
     for gutter in candidates[1:]:
-        beside = sum(_columns(pieces, band) for band in _bands(pieces, members, gutter) if band.divided)
+        beside = sum(_columns(pieces, band) for band in _bands(pieces, members, drawn, gutter) if band.divided)
         if beside >= most and (best is None or beside > most):
             best, most = gutter, beside
     return best
@@ -132,16 +143,18 @@ def _gutter(pieces: Sequence[Piece], members: Sequence[int], share: float) -> fl
 
 def _columns(pieces: Sequence[Piece], band: _Band) -> int:
     """How many rows of running text stand beside each other in a band; 0 if its sides are no columns."""
+    if min(len(band.left), len(band.right)) < _LEAST_ROWS:
+        return 0
     widths, counts, filled, running = [], [], [], []
     height = median(pieces[at].box.bottom - pieces[at].box.top for at in (*band.left, *band.right))
     for side in (band.left, band.right):
         boxes = [pieces[at].box for at in side]
-        drawn = rows(boxes)
-        if len(drawn) < _LEAST_ROWS:
-            return 0
         width = max(box.right for box in boxes) - min(box.left for box in boxes)
         # a side of tables and images has no lines of its own that say how high a row is
         if width < _LEAST_EMS * min(height, median(box.bottom - box.top for box in boxes)):
+            return 0
+        drawn = rows(boxes)
+        if len(drawn) < _LEAST_ROWS:
             return 0
         widths.append(width)
         counts.append(len(drawn))

@@ -108,10 +108,12 @@ def _with_scripts(parts: list[list[Word]]) -> list[list[Word]]:
         first = bisect_left(tops, (small.bottom - 3 * size, -1))
         for _, host in tops[first : bisect_left(tops, (small.bottom, -1))]:
             box, large = boxes[host], parts[host][0].size
+            if host == at or size >= _SCRIPT_SIZE * large:
+                continue
             gap = _SCRIPT_GAP * large
             beside = box.left - gap <= small.right and small.left <= box.right + gap
             over = min(box.bottom, small.bottom) - max(box.top, small.top)
-            if host != at and size < _SCRIPT_SIZE * large and beside and over > 0.3 * size:
+            if beside and over > 0.3 * size:
                 home[at] = host
                 break
     for at, host in home.items():
