@@ -62,9 +62,10 @@ def retrieval_scores(
     """
     for k in ks:
         check_at_least(1, k=k)
+    of_questions: Sequence[Holders | None] = [None] * len(questions) if holders is None else holders
     rows = [
         _scores(question, hits, held, ks, answers_in_all, indexed, gamma)
-        for question, hits, held in zip(questions, evidence, holders or [None] * len(questions), strict=True)
+        for question, hits, held in zip(questions, evidence, of_questions, strict=True)
     ]
     of_k = ("recall", "all", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
     names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", *["Log-Rank"] * (indexed is not None)]

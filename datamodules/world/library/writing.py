@@ -83,8 +83,8 @@ class Library:
             lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             (folder / f"library_{split}.jsonl").write_text(lines, encoding="utf-8")
             questions[split] = dict(sorted(Counter(one.kind for one in asked).items()))
-        pages = sum(manual.page_count for manual in self.manuals)
-        return {"manuals": len(self.manuals), "pages": pages, "questions": questions}
+        page_count = sum(manual.page_count for manual in self.manuals)
+        return {"manuals": len(self.manuals), "pages": page_count, "questions": questions}
 
 
 def _row(one: LibraryQuestion, name: str) -> dict:
