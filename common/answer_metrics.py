@@ -17,6 +17,10 @@ Normalize = Callable[[str], str]
 _PUNCTUATION = frozenset(string.punctuation)
 _TRIVIAQA_PUNCTUATION = _PUNCTUATION | frozenset("\u2018\u2019\u00b4`")  # curly quotes, acute, grave
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ASCII_LOWER = bytes(range(128)).lower() + bytes(range(128, 256))
+_ASCII_SEPARATORS = bytes([*range(33), 127])  # all that is no token in `_dpr_token_pattern`
+_ASCII_TOKENS = re.compile(r"[a-z0-9]+|[!-~]").findall
+_SIGMA = "\u03a3"
 
 
 def squad(text: str) -> str:
@@ -86,8 +90,12 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
     Both are NFD-normalized, split into tokens (runs of letters, digits and marks, or other single visible characters)
     and lower-cased; the answer's tokens must occur contiguously.  Titles are not searched.  No tokens, no match.
     """
-    tokens = _dpr_tokens(text)
-    return any(_occurs(_dpr_tokens(answer), tokens) for answer in answers)
+    known = [_answer_tokens(answer) for answer in answers]
+    possible = [tokens for tokens, joined in known if tokens and _may_occur(tokens, joined, text)]
+    if not possible:  # most passages, at a tenth of the time
+        return False
+    found = _dpr_tokens(text)
+    return any(_occurs(tokens, found) for tokens in possible)
 
 
 def yes_or_no(text: str) -> str:
@@ -120,9 +128,47 @@ def _dpr_token_pattern() -> Callable[[str], list[str]]:
 
 
 def _dpr_tokens(text: str) -> list[str]:
+    if text.isascii():  # the same several times faster
+        return _ASCII_TOKENS(text.lower())
     return [token.lower() for token in _dpr_token_pattern()(unicodedata.normalize("NFD", text))]
 
 
+@functools.lru_cache(maxsize=4096)  # a question's answers are looked for in many passages, one after the other
+def _answer_tokens(answer: str) -> tuple[list[str], bytes]:
+    """The tokens of an answer, and all of them in one word."""
+    tokens = _dpr_tokens(answer)
+    return tokens, "".join(tokens).encode("utf-8", "surrogatepass")
+
+
+def _may_occur(tokens: Sequence[str], joined: bytes, text: str) -> bool:
+    """A necessary condition of `_occurs` without the tokens of the text.
+
+    Without what separates tokens, the answer is a part of the text; of a text with other letters than English ones, each of its
+    tokens is.
+    """
+    if text.isascii():
+        return joined in _squeezed(text)
+    folded = _folded(text)
+    return folded is None or all(token in folded for token in tokens)
+
+
+@functools.lru_cache(maxsize=1)  # of all answers to one question
+def _squeezed(text: str) -> bytes:
+    """An ASCII text in lower case without the characters that separate tokens."""
+    return text.encode("ascii").translate(_ASCII_LOWER, _ASCII_SEPARATORS)
+
+
+@functools.lru_cache(maxsize=1)
+def _folded(text: str) -> str | None:
+    """A text as tokens are compared; None where that depends on where a token ends, as the lower case of a Greek sigma does."""
+    normalized = unicodedata.normalize("NFD", text)
+    return None if _SIGMA in normalized else normalized.lower()
+
+
 def _occurs(needle: list[str], haystack: list[str]) -> bool:
-    size = len(needle)
-    return size > 0 and any(haystack[i : i + size] == needle for i in range(len(haystack) - size + 1))
+    size, place = len(needle), -1
+    for _ in range(haystack.count(needle[0]) if needle else 0):
+        place = haystack.index(needle[0], place + 1)
+        if haystack[place : place + size] == needle:
+            return True
+    return False

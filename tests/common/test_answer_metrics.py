@@ -3,7 +3,9 @@
 import unicodedata
 from collections.abc import Callable
 
+import hypothesis
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,3 +148,39 @@ def test_an_inserted_answer_is_found(before: str, answer: str, after: str) -> No
 def test_has_answer_equals_a_search_for_padded_strings(text: str, answer: str) -> None:
     """On blank-separated tokens the rule is sub-string search between blanks."""
     assert has_answer(text, [answer]) == (f" {answer.lower()} " in f" {text.lower()} ")
+
+
+def has_answer_by_its_definition(text: str, answers: list[str]) -> bool:
+    """All tokens of both, compared place by place."""
+
+    def tokens(one: str) -> list[str]:
+        found = regex.findall(r"[\p{L}\p{N}\p{M}]+|[^\p{Z}\p{C}]", unicodedata.normalize("NFD", one))
+        return [token.lower() for token in found]
+
+    needles, within = [tokens(answer) for answer in answers], tokens(text)
+    return any(needle and needle == within[n : n + len(needle)] for needle in needles for n in range(len(within)))
+
+
+PIECES = st.sampled_from(
+    [*"aAbBzZ09 ,.'-_\t\x00\x7f\xa0\u200b\u0301\u00e9\u212a\u4e2d", "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u1e9e", "\u2160", "\U0001f600", "\ud800"]
+)  # fmt: skip
+FEW = st.lists(PIECES, max_size=5).map("".join)
+
+
+@hypothesis.settings(max_examples=400)
+@given(before=FEW, answers=st.lists(FEW, max_size=3), after=FEW, inserted=st.booleans(), upper=st.booleans())
+def test_has_answer_keeps_its_definition_on_any_text(
+    before: str, answers: list[str], after: str, inserted: bool, upper: bool
+) -> None:
+    middle = answers[0] if inserted and answers else ""
+    text = before + (middle.upper() if upper else middle) + after
+    assert has_answer(text, answers) == has_answer_by_its_definition(text, answers)
+
+
+def test_has_answer_keeps_its_definition_on_single_characters() -> None:
+    """Latin and Greek ones, blanks, marks and signs: alone, between letters and in upper case; both normal forms."""
+    for code in (*range(0x600), *range(0x1E00, 0x2200)):
+        one = chr(code)
+        for text in (f"a{one}b", f"a {one.upper()} b", unicodedata.normalize("NFD", one)):
+            for answer in (one, f"a{one}", "a b"):
+                assert has_answer(text, [answer]) == has_answer_by_its_definition(text, [answer]), (text, answer)
