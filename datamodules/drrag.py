@@ -17,11 +17,12 @@ from common.records import Question
 from datamodules.examples.audit import audit
 from datamodules.examples.chains import ChainExample, ChainSampling, groups_of
 from datamodules.examples.chains import draw_all as draw_chains
-from datamodules.examples.splits import Source, check_split, split_questions
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
 from datamodules.examples.triples import Sampling, Triple, draw_all
 from datamodules.formats.expansions import read_expansions
 from datamodules.formats.mined_negatives import read_mined
+from datamodules.stored.splits import split_questions
 from models.drrag.triple_tokenizer import END, PAIRS, TripleEncoder
 from models.length_batching import length_batches
 
@@ -108,9 +109,8 @@ class DrRagData(StepData):
         """
         if self.questions:
             return
-        self.questions, held_out = split_questions(
-            self.train_sources, self.validation_sources, self.validation_fraction
-        )
+        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
+        self.questions, held_out = list(split.training), list(split.held_out)
         self.mined, self.expansions = read_mined(self.mined_files), read_expansions(self.expansion_files)
         self.encode = self._classifier.encode
         self.encode.cached_texts = None

@@ -5,24 +5,33 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
-from common.progress import track
 from common.records import Passage, Question
-from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
-from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick, pick_contexts, relevant
-from datamodules.examples.splits import Source, check_split, split_questions
+from datamodules.examples.computed import Computed
+from datamodules.examples.context_augmentation import AnswerSubstitutes
+from datamodules.examples.context_draws import ContextDraws, count_contexts
+from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick
+from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
-from datamodules.formats.mined_negatives import read_mined
+from datamodules.stored.by_question import stored_mined
+from datamodules.stored.cache import DEFAULT
+from datamodules.stored.questions import StoredQuestions
+from datamodules.stored.splits import are_stored, split_questions
 from models.length_batching import length_batches
 from models.rerag.context_tokenizer import ContextEncoder
 from models.rerag.model import Relevance
 
 TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted
+REMEMBERED_TEXTS = 4096  # by a tokenizer, of a training whose epochs have more texts than it can remember
+PROOF_QUESTIONS, PROOF_CONTEXTS = 2, 8  # on which an export is compared: on a CPU, in fp32
 
 
 class ContextModel(Protocol):
@@ -71,6 +80,8 @@ class ReRagData(StepData):
         tokens_per_bucket: Maximum padded tokens of one forward pass.
         questions_per_validation_batch: Questions of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
+        cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be deleted at any
+            time.  null keeps them in the memory of every rank.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -97,6 +108,7 @@ class ReRagData(StepData):
         tokens_per_bucket: int = 8192,
         questions_per_validation_batch: int = 16,
         sampling_seed: int = 0,
+        cache: str | None = DEFAULT,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
@@ -117,16 +129,18 @@ class ReRagData(StepData):
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
-        self.questions: list[Question] = []
-        self.first_sets: list[ContextSet] = []  # of the first training questions, with retriever scores
-        self.answer_substitutes = AnswerSubstitutes()
-        self.nearest: dict[str, list[str]] = {}
-        self.known_labels: dict[tuple[str, str], bool] = {}  # (question text, passage id) -> relevant
+        self.cache = cache
+        self.questions: Sequence[Question] = ()
 
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
         return [source.path for source in self.sources] + self.more_files
+
+    def prepare_data(self) -> None:
+        """Read large files on one process per machine; the others then find what it stored."""
+        if are_stored(self.sources, self.cache):
+            self._load()
 
     def setup(self, stage: str) -> None:
         """Read and split the questions, print statistics of the training data (once).
@@ -135,127 +149,130 @@ class ReRagData(StepData):
             DataError: If a file is invalid, or no question has an answer and contexts.
             UserError: If `word_swaps` does not fit the tokenizer, or a retriever score is missing that weights a context.
         """
+        self._load()
+
+    def _load(self) -> None:
         if self.questions:
             return
-        train, held_out = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
-        if self.more_files and self._module.relevance == "retriever":
+        module = self._module
+        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
+        weighted = module.relevance == "retriever"
+        if self.more_files and weighted:
             raise UserError(
                 "data.more names passages without retriever scores, and model.relevance retriever weights contexts by them: omit "
                 "data.more, or set model.relevance to estimator or uniform."
             )
-        self.more = read_mined(self.more_files)
-        sets = self._sets(train, self.contexts, self.pick, 0)
-        held_out_sets = self._sets(held_out, self.validation_contexts, self.validation_pick, -1)
-        self.validation_sets = [self._as_read(one) for one in held_out_sets]
-        if not sets or not self.validation_sets:
+        more = stored_mined(self.more_files, self.cache)
+        self.draws = ContextDraws(
+            more, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words, self.substitution,
+            self.word_swaps, module.writes_questions,
+        )  # fmt: skip
+        names = [self.validation_fraction, more.name, *(store.name for store in split.stores)]
+        training, held_out = (
+            split.stores[0].derived(
+                {"contexts": [epoch, contexts, pick, self.labels, weighted, self.sampling_seed], "of": names},
+                partial(self._count, questions, contexts, pick, epoch),
+            )
+            for questions, contexts, pick, epoch in (
+                (split.training, self.contexts, self.pick, 0),
+                (split.held_out, self.validation_contexts, self.validation_pick, -1),
+            )
+        )
+        if not len(training["place"]) or not len(held_out["place"]):
             raise DataError(
-                f"{len(sets)} training and {len(self.validation_sets)} validation questions with answers and contexts "
+                f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and contexts "
                 f"from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or raise "
                 "data.validation_fraction."
             )
-        self._check_scores(sets, self.train_sources)
-        self._check_scores(self.validation_sets, self.validation_sources or self.train_sources)
-        self.first_sets = sets[:TEMPERATURE_QUESTIONS] if self._module.relevance == "retriever" else []
-        self.questions = [one.question for one in sets]
-        self.counts = [len(one.passages) for one in sets]  # the same in every epoch; only the selection changes
-        self.answer_substitutes = AnswerSubstitutes(self.questions)
-        self.nearest = self._module.nearest_words() if self.word_swaps else {}
-        if self.word_swaps and not self.nearest:
+        validation = split.held_out.select(held_out["place"])
+        questions = split.training.select(training["place"])
+        if weighted:
+            self._check_scores(questions, training, self.train_sources)
+            self._check_scores(validation, held_out, self.validation_sources or self.train_sources)
+        self.validation_sets = Computed(
+            len(validation),
+            lambda row: self.draws.as_read(
+                self._set(validation[row], self.validation_contexts, self.validation_pick, -1)
+            ),
+            kept=4 * self.questions_per_validation_batch,
+        )
+        self.counts = training["contexts"]  # the same in every epoch; only the selection changes
+        self.validation_counts = held_out["contexts"]
+        if self.substitution:
+            self.draws.substitutes = AnswerSubstitutes(questions.without_passages())
+        if self.word_swaps:
+            self.draws.nearest = module.nearest_words()
+        if self.word_swaps and not self.draws.nearest:
             raise UserError(
                 "data.word_swaps needs a SentencePiece tokenizer with whole words as pieces, and this model has none: "
                 "set data.word_swaps to 0."
             )
-        self.steps_per_epoch = math.ceil(len(sets) / self.questions_per_step)
-        self.units_per_step = len(sets) / self.steps_per_epoch
-        self.examples_per_unit = 1.0 if self._module.packed else sum(self.counts) / len(sets)
-        self.audit = self._audit(sets, len(train), len(held_out))
+        self.questions = questions
+        self._keep_few_tokens()
+        self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
+        self.units_per_step = len(questions) / self.steps_per_epoch
+        self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
+        self.audit = self._audit(questions, training["relevant"], len(split.training), len(split.held_out))
         self.print_audit()
+
+    @property
+    def first_sets(self) -> list[ContextSet]:
+        """Of the first training questions, as the files have them: the retriever's temperature is fitted on their scores."""
+        return [
+            self.draws.selected(question, self.contexts, self.pick, self.draws.rng_of(question, 0))
+            for question in self.questions[:TEMPERATURE_QUESTIONS]
+        ]
+
+    def _count(
+        self, questions: Sequence[Question], contexts: int, pick: Pick, epoch: int
+    ) -> dict[str, NDArray[np.int64]]:
+        return count_contexts(
+            questions, len(questions),
+            lambda question: self.draws.selected(question, contexts, pick, self.draws.rng_of(question, epoch)),
+        )  # fmt: skip
+
+    def _keep_few_tokens(self) -> None:
+        """Let the tokenizers forget texts, where an epoch has more than they can remember until the next one."""
+        for encode in self._module.encoders:
+            if int(self.counts.sum() + self.validation_counts.sum()) > encode.cached_texts:
+                encode.cached_texts = REMEMBERED_TEXTS
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.validation_sets), self.questions_per_validation_batch)
 
     def _validation_batch(self, rows: list[int]) -> ContextBatch:
-        chosen = [self.validation_sets[row] for row in rows]
+        return self._validated([self.validation_sets[row] for row in rows], rows)
+
+    def _validated(self, chosen: Sequence[ContextSet], rows: list[int]) -> ContextBatch:
         return self._batch(rows, chosen, len(rows), sum(len(one.passages) for one in chosen))
+
+    def proof_batch(self) -> ContextBatch:
+        """A few validation questions with few contexts: see `StepData`."""
+        few = PROOF_CONTEXTS if not self._module.packed else None
+        chosen = [
+            replace(one, passages=one.passages[:few], labels=one.labels[:few], scores=one.scores[:few])
+            for one in self.validation_sets[:PROOF_QUESTIONS]
+        ]
+        return self._validated(chosen, list(range(len(chosen))))
 
     @property
     def _module(self) -> ContextModel:
         return self.trainer.lightning_module
 
-    def _sets(self, questions: Sequence[Question], contexts: int, pick: Pick, epoch: int) -> list[ContextSet]:
-        """The sets of all questions that have an answer and a context."""
-        with_answers = [question for question in questions if question.answers]
-        shown = track(with_answers, len(with_answers), "selecting and labelling contexts, questions")
-        sets = [self._set(question, contexts, pick, epoch) for question in shown]
-        return [one for one in sets if one.passages]
-
     def _set(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
-        rng = random.Random(f"{self.sampling_seed}/{epoch}/{question.id}/{question.text}")
-        passages = tuple(pick_contexts(question, self.more.get(question.id, ()), contexts, pick, rng))
-        labels = tuple(self._relevant(question, passage) for passage in passages)
-        scores = self._scores(question, passages)
-        answer = rng.choice(question.answers)
-        if epoch >= 0 and rng.random() < self.substitution and answer not in question.text:
-            answer, passages = self._substituted(question, answer, passages, rng)
-        if self.crop_words is not None and epoch >= 0:
-            accepted = [*question.answers, answer]
-            words = self.crop_words + epoch * self.crop_growth_words
-            passages = tuple(crop(passage, accepted, words, rng) for passage in passages)
-        if self.nearest and epoch >= 0:
-            question, passages = self._reworded(question, passages, answer, rng)
-        return ContextSet(question, passages, labels, answer, scores)
+        return self.draws.draw(question, contexts, pick, epoch)
 
-    def _as_read(self, one: ContextSet) -> ContextSet:
-        """The set as the model reads it: for a writer of questions, question and answer change places."""
-        if not self._module.writes_questions:
-            return one
-        return replace(
-            one, question=replace(one.question, text=one.answer, answers=(one.question.text,)), answer=one.question.text
-        )
-
-    def _scores(self, question: Question, passages: Sequence[Passage]) -> tuple[float, ...]:
-        """The retriever scores of contexts, if they weight them; fewer than contexts if some have none."""
-        if self._module.relevance != "retriever" or not question.given_scores:
-            return ()
-        score_of = dict(zip((p.id for p in question.passages), question.given_scores, strict=True))
-        return tuple(score_of[passage.id] for passage in passages if passage.id in score_of)
-
-    def _check_scores(self, sets: Sequence[ContextSet], sources: Sequence[Source]) -> None:
-        """Raise UserError if contexts are weighted by retriever scores and some have none."""
-        bare = [one.question for one in sets if len(one.scores) < len(one.passages)]
-        if self._module.relevance == "retriever" and bare:
+    def _check_scores(
+        self, questions: Sequence[Question], counted: dict[str, NDArray[np.int64]], sources: Sequence[Source]
+    ) -> None:
+        """Raise UserError if some contexts have no retriever score, by which they are weighted."""
+        bare = np.flatnonzero(counted["scored"] < counted["contexts"])
+        if len(bare):
             raise UserError(
-                f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(sets)} "
-                f"questions of {[source.path for source in sources]} lack some (the first is {bare[0].id!r}). Type `python infer.py "
+                f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
+                f"questions of {[source.path for source in sources]} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
                 "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no scores."
             )
-
-    def _substituted(
-        self, question: Question, answer: str, passages: tuple[Passage, ...], rng: random.Random
-    ) -> tuple[str, tuple[Passage, ...]]:
-        other = self.answer_substitutes.draw(question, answer, rng)
-        changed = tuple(substitute(passages, answer, other))
-        return (other, changed) if changed != passages else (answer, passages)  # kept if it occurs in no context
-
-    def _reworded(
-        self, question: Question, passages: tuple[Passage, ...], answer: str, rng: random.Random
-    ) -> tuple[Question, tuple[Passage, ...]]:
-        protected = set(LOWER_WORD.findall(answer))
-
-        def swapped(text: str) -> str:
-            return swap_words(text, self.nearest, self.word_swaps, protected, rng)
-
-        return (
-            # a target is not reworded: the writer would learn the wrong words
-            question if self._module.writes_questions else replace(question, text=swapped(question.text)),
-            tuple(Passage.of(p.title, swapped(p.text), p.source) for p in passages),
-        )
-
-    def _relevant(self, question: Question, passage: Passage) -> bool:
-        key = question.text, passage.id
-        if key not in self.known_labels:
-            self.known_labels[key] = relevant(question, passage, self.labels)
-        return self.known_labels[key]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
@@ -263,8 +280,8 @@ class ReRagData(StepData):
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ContextBatch:
         mine = rows or step[:1]
-        sets = [self._as_read(self._set(self.questions[row], self.contexts, self.pick, epoch)) for row in mine]
-        pairs = len(step) if self._module.packed else sum(self.counts[row] for row in step)
+        sets = [self.draws.as_read(self._set(self.questions[row], self.contexts, self.pick, epoch)) for row in mine]
+        pairs = len(step) if self._module.packed else int(self.counts[step].sum())
         return self._batch(mine, sets, len(step), pairs, weight=float(bool(rows)))
 
     def _batch(
@@ -311,17 +328,21 @@ class ReRagData(StepData):
             buckets.append(Bucket(ids_MT, attention_MT, torch.tensor([inputs[row][0] for row in rows])))
         return buckets
 
-    def _audit(self, sets: Sequence[ContextSet], read: int, held_out: int) -> dict[str, object]:
-        counts = Counter(len(one.passages) for one in sets)
-        relevant_counts = [sum(one.labels) for one in sets]
+    def _audit(
+        self, questions: StoredQuestions, relevant: NDArray[np.int64], read: int, held_out: int
+    ) -> dict[str, object]:
+        kinds, answers = Counter[str](), 0
+        for question in questions.without_passages():
+            kinds[question.kind or "unnamed"] += 1
+            answers += len(question.answers)
         return {
-            "questions": len(self.questions),
-            "questions_without_answer_or_context": read - len(self.questions),
-            "question_kinds": dict(Counter(q.kind or "unnamed" for q in self.questions).most_common()),
-            "contexts_per_question": dict(sorted(counts.items())),
-            "questions_without_a_relevant_context": sum(count == 0 for count in relevant_counts),
-            "relevant_contexts": f"{sum(relevant_counts)} of {sum(len(one.passages) for one in sets)} by {self.labels}",
-            "answers_per_question": round(sum(len(q.answers) for q in self.questions) / len(self.questions), 2),
+            "questions": len(questions),
+            "questions_without_answer_or_context": read - len(questions),
+            "question_kinds": dict(kinds.most_common()),
+            "contexts_per_question": dict(sorted(Counter(self.counts.tolist()).items())),
+            "questions_without_a_relevant_context": int((relevant == 0).sum()),
+            "relevant_contexts": f"{relevant.sum()} of {self.counts.sum()} by {self.labels}",
+            "answers_per_question": round(answers / len(questions), 2),
             "validation_questions": len(self.validation_sets),
             "validation_questions_skipped": held_out - len(self.validation_sets),
             "steps_per_epoch": self.steps_per_epoch,

@@ -14,7 +14,7 @@ TRAINING = (  # from the ground floor up: a folder imports from itself and from 
     "common",
     "models", "models.bigbird", "models.drrag", "models.t5", "models.rerag", "models.dmqr", "models.msrag",
     "datamodules.formats", "datamodules.formats.layouts",
-    "datamodules.world.library", "datamodules.world", "datamodules.examples", "datamodules",
+    "datamodules.world.library", "datamodules.world", "datamodules.examples", "datamodules.stored", "datamodules",
     "trainers.run", "trainers",
     "train",
 )  # fmt: skip

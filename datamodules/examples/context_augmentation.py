@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from common.records import Passage, Question
 
@@ -47,7 +47,7 @@ def substitute(passages: Sequence[Passage], answer: str, other: str) -> list[Pas
 
 
 def swap_words(
-    text: str, nearest: dict[str, list[str]], share: float, protected: Collection[str], rng: random.Random
+    text: str, nearest: Mapping[str, list[str]], share: float, protected: Collection[str], rng: random.Random
 ) -> str:
     """Replace a share of the lower-case words of a text, each by one of its nearest words, drawn uniformly.
 
@@ -77,23 +77,27 @@ class AnswerSubstitutes:
 
     CANDIDATES = 32  # sampled per substitution; the one whose question has the greatest word overlap is used
 
-    def __init__(self, questions: Sequence[Question] = ()) -> None:
-        self.by_shape: dict[str, list[tuple[str, frozenset[str]]]] = {}
+    def __init__(self, questions: Iterable[Question] = ()) -> None:
+        self.by_shape: dict[str, list[tuple[str, str]]] = {}  # shape -> answer and text of its question
         for question in questions:
             for answer in question.answers:
-                self.by_shape.setdefault(shape(answer), []).append((answer, self._words(question)))
+                self.by_shape.setdefault(shape(answer), []).append((answer, question.text))
 
     @staticmethod
-    def _words(question: Question) -> frozenset[str]:
-        return frozenset(LOWER_WORD.findall(question.text))
+    def _words(question: str) -> frozenset[str]:
+        return frozenset(LOWER_WORD.findall(question))
 
     def draw(self, question: Question, answer: str, rng: random.Random) -> str:
         """A substitute for an answer; the answer itself if there is none of its shape."""
         known = self.by_shape.get(shape(answer))
         if not known:
             return answer
-        own = self._words(question)
-        drawn = [one for one in rng.choices(known, k=self.CANDIDATES) if one[0] not in question.answers]
+        own = self._words(question.text)
+        drawn = [
+            (other, self._words(text))
+            for other, text in rng.choices(known, k=self.CANDIDATES)
+            if other not in question.answers
+        ]
         if not drawn:  # only answers of the question itself were sampled
             return answer
         return max(drawn, key=lambda one: len(one[1] & own) / (1 + len(one[1] | own)))[0]

@@ -1,12 +1,10 @@
-"""Training and validation split of the questions of official files."""
+"""Input files of training and validation, and their questions without duplicates."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
-from common.held_out import validation_share
-from common.progress import track
 from common.records import Question, clean
 from datamodules.formats.reading import read_questions
 
@@ -37,7 +35,7 @@ class Source:
 
 
 def check_split(train: Sequence[Source], validation_fraction: float) -> None:
-    """Check the arguments of `split_questions`.
+    """Check the arguments of `datamodules.stored.splits.split_questions`.
 
     Raises:
         UserError: If there is no training file, or the fraction is not in (0, 1).
@@ -45,30 +43,6 @@ def check_split(train: Sequence[Source], validation_fraction: float) -> None:
     if not train:
         raise UserError("data.train names no file: give at least one {layout, path}.")
     check_between_0_and_1(validation_fraction=validation_fraction)
-
-
-def split_questions(
-    train: Sequence[Source], validation: Sequence[Source], fraction: float
-) -> tuple[list[Question], list[Question]]:
-    """Training and validation questions, without duplicates.
-
-    Questions of the validation files are removed from training; without such files, a hash split is used.
-
-    Args:
-        train: Training files.
-        validation: Validation files; may be empty.
-        fraction: Share of the questions that the hash split holds out, in (0, 1).
-    """
-    questions = list(track(distinct_questions(train), None, "reading training questions"))
-    if validation:
-        held_out = list(track(distinct_questions(validation), None, "reading validation questions"))
-        known = {clean(question.text) for question in held_out}
-        return [question for question in questions if clean(question.text) not in known], held_out
-    shares = [validation_share(question) for question in questions]
-    return (
-        [question for question, share in zip(questions, shares, strict=True) if share >= fraction],
-        [question for question, share in zip(questions, shares, strict=True) if share < fraction],
-    )
 
 
 def distinct_questions(sources: Sequence[Source]) -> Iterator[Question]:

@@ -5,7 +5,6 @@ depend on the number of ranks or on accumulation; the loss divides by the step's
 """
 
 import random
-from collections import UserList
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
@@ -14,6 +13,7 @@ import pytorch_lightning as pl
 from torch import Tensor
 
 from datamodules.examples.audit import lines
+from datamodules.examples.computed import Computed
 from datamodules.examples.splits import Source
 
 Batch = TypeVar("Batch")
@@ -79,14 +79,6 @@ def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: f
 def part(step: Sequence[int], index: int, parts: int) -> list[int]:
     """The examples of a step for one rank and one accumulated batch: every `parts`-th one, starting at `index`."""
     return list(step[index::parts])
-
-
-class FixedBatches(UserList[Batch]):
-    """The same batches in every pass: validation.
-
-    Lightning takes a bare list for several loaders; a DataLoader would draw a seed from torch's generator and so change the
-    training that follows.
-    """
 
 
 class StepLoader(Generic[Batch]):
@@ -163,12 +155,20 @@ class StepData(pl.LightningDataModule):
             trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
         )  # fmt: skip
 
-    def val_dataloader(self) -> FixedBatches:
-        """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats)."""
+    def val_dataloader(self) -> Computed:
+        """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats).
+
+        They are the same in every pass, and made when they are needed.  Lightning takes a bare list for several loaders; a
+        DataLoader would draw a seed from torch's generator and so change the training that follows.
+        """
         groups, trainer = self._validation_groups(), self.trainer
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
-        batches = [self._validation_batch(rows) for rows in groups[trainer.global_rank :: trainer.world_size]]
-        return FixedBatches(batches)
+        mine = groups[trainer.global_rank :: trainer.world_size]
+        return Computed(len(mine), lambda number: self._validation_batch(mine[number]))
+
+    def proof_batch(self) -> Any:
+        """Validation examples on which an export is compared with what was trained: the first batch."""
+        return self._validation_batch(self._validation_groups()[0])
 
     def print_audit(self) -> None:
         """Print `audit` on rank 0."""

@@ -6,7 +6,7 @@ labels them.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +67,13 @@ def read_expansions(paths: Sequence[str]) -> dict[str, list[Expansion]]:
         DataError: If a line is invalid; names file and line.
     """
     found: dict[str, list[Expansion]] = {}
+    for question_id, expansions in expansion_rows(paths):
+        found.setdefault(question_id, []).extend(expansions)
+    return found
+
+
+def expansion_rows(paths: Sequence[str]) -> Iterator[tuple[str, list[Expansion]]]:
+    """Question id and expansions of every line of the files, in order; raises as `read_expansions`."""
     for path in paths:
         if not Path(path).is_file():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py expand --out {path} ...`.")
@@ -74,9 +81,9 @@ def read_expansions(paths: Sequence[str]) -> dict[str, list[Expansion]]:
             for number, line in enumerate(file, 1):
                 try:
                     row = json.loads(line)
-                    found.setdefault(row["question_id"], []).extend(from_row(row))
+                    found, question_id = from_row(row), str(row["question_id"])
                 except (ValueError, KeyError, TypeError) as error:
                     raise DataError(
                         f"{path}, line {number}: invalid row ({error!r}); run `python infer.py expand` again."
                     ) from error
-    return found
+                yield question_id, found

@@ -6,7 +6,7 @@ one, best ranked first.  `hits` says what the search with the question and a pas
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.errors import DataError, MissingInputError
@@ -61,6 +61,13 @@ def read_mined(paths: Sequence[str]) -> dict[str, Mined]:
         DataError: If a line is invalid; names file and line.
     """
     mined: dict[str, Mined] = {}
+    for question_id, found in mined_rows(paths):
+        mined.setdefault(question_id, Mined()).add(found)
+    return mined
+
+
+def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
+    """Question id and mined passages of every line of the files, in order; raises as `read_mined`."""
     for path in paths:
         if not Path(path).is_file():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")
@@ -69,12 +76,12 @@ def read_mined(paths: Sequence[str]) -> dict[str, Mined]:
                 try:
                     row = json.loads(line)
                     found = Mined((Passage.of(p["title"], p["text"]) for p in row["passages"]), _hits(row))
-                    mined.setdefault(row["question_id"], Mined()).add(found)
+                    question_id = str(row["question_id"])
                 except (ValueError, KeyError, TypeError, AttributeError) as error:
                     raise DataError(
                         f"{path}, line {number}: invalid row ({error!r}); run `python infer.py mine` again."
                     ) from error
-    return mined
+                yield question_id, found
 
 
 def _hits(row: Mapping[str, Hits]) -> Hits:

@@ -8,11 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
 from datamodules.formats.csv_rows import csv_rows
 from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 SPLIT = "split"  # field that `FILE:SPLIT` selects by
 HUB = "hf:"  # prefix of a Hugging Face data set, see HUB_FORM
@@ -35,17 +39,35 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
             the split.
     """
     if source.startswith(HUB):
-        parts = source.removeprefix(HUB).split(":")
-        if len(parts) not in (2, 3) or not all(parts):
-            raise UserError(f"{source!r} names no data set and split: write {HUB_FORM}")
-        return _objects(source, _hub_values(source, parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
+        return _objects(source, _hub_values(source, *_hub_name(source)))
+    path, split = _existing(source)
+    found = _objects(str(path), _file_values(path))
+    return found if split is None else _of_split(source, found, split)
+
+
+def content_files(source: str) -> list[Path]:
+    """The files that hold what `rows` reads: the source's own, or those in which `datasets` keeps a data set.
+
+    Raises:
+        As `rows`.
+    """
+    if source.startswith(HUB):
+        return [Path(file["filename"]) for file in _hub_data(source, *_hub_name(source)).cache_files]
+    return [_existing(source)[0]]
+
+
+def part_of(source: str) -> str | None:
+    """Which part of `content_files(source)` it is: the split of `FILE:SPLIT`, the whole name of a Hugging Face data set, else None."""
+    return source if source.startswith(HUB) else file_of(source)[1]
+
+
+def _existing(source: str) -> tuple[Path, str | None]:
     path, split = file_of(source)
     if path.is_dir():
         raise DataError(f"{source} is a folder: give one file of it, or a data set as {HUB_FORM}")
     if not path.exists():
         raise MissingInputError(f"{source} does not exist: give a JSON or JSON Lines file, or a data set as {HUB_FORM}")
-    found = _objects(str(path), _file_values(path))
-    return found if split is None else _of_split(source, found, split)
+    return path, split
 
 
 def file_of(source: str) -> tuple[Path, str | None]:
@@ -135,21 +157,32 @@ def _paired_values(columns: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, o
                 raise DataError(f"line {number}: not UTF-8: byte 0x{error.object[error.start]:02x}") from error
 
 
+def _hub_name(source: str) -> tuple[str, str | None, str]:
+    """Id or folder, configuration and split of a data set's name."""
+    parts = source.removeprefix(HUB).split(":")
+    if len(parts) not in (2, 3) or not all(parts):
+        raise UserError(f"{source!r} names no data set and split: write {HUB_FORM}")
+    return parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
+
+
 def _hub_values(source: str, name: str, config: str | None, split: str) -> Iterator[tuple[str, object]]:
+    for number, row in enumerate(_hub_data(source, name, config, split), 1):
+        yield f"row {number}", row
+
+
+def _hub_data(source: str, name: str, config: str | None, split: str) -> "Dataset":
     try:
         import datasets
     except ImportError as error:
         raise UserError(f"{source} needs the package datasets: pip install datasets") from error
     try:
-        data = datasets.load_dataset(name, config, split=split)
+        return datasets.load_dataset(name, config, split=split)
     except (FileNotFoundError, ConnectionError) as error:  # unknown data set, or no network
         raise MissingInputError(
             f"{source} was not found: {_first_line(error)}. Check the id, or give a file."
         ) from error
     except (ValueError, OSError, datasets.exceptions.DatasetsError) as error:
         raise UserError(f"{source} cannot be opened as {HUB_FORM}: {_first_line(error)}") from error
-    for number, row in enumerate(data, 1):
-        yield f"row {number}", row
 
 
 def _first_line(error: BaseException) -> str:

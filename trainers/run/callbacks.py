@@ -135,7 +135,7 @@ class RandomState(Callback):
 
 
 class ServingExport(Callback):
-    """Exports the best checkpoint to checkpoints/<name>/serving and compares it with the module on a validation batch."""
+    """Exports the best checkpoint to checkpoints/<name>/serving and compares it with the module on validation examples."""
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Export on rank 0, or print why there is no best checkpoint.
@@ -160,7 +160,7 @@ class ServingExport(Callback):
         module.on_load_checkpoint(best)
         with Progress(f"exporting and checking {folder}"), whole_folder(folder) as temporary:
             module.export(temporary, provenance(trainer))
-            difference = module.export_difference(temporary, next(iter(trainer.datamodule.val_dataloader())))
+            difference = module.export_difference(temporary, trainer.datamodule.proof_batch())
             if difference > EXPORT_TOLERANCE_NATS:
                 raise ArtifactError(
                     f"{folder}: not written, the export differs from the module by {difference:.2e} nats."
@@ -179,5 +179,5 @@ class ServingExport(Callback):
 
 def provenance(trainer: pl.Trainer) -> dict[str, Any]:
     """Commit, package versions and data digests of a run."""
-    files = getattr(trainer.datamodule, "files", [])
-    return {"commit": commit(), "versions": versions(), "data": data_digests(files)}
+    files, cache = getattr(trainer.datamodule, "files", []), getattr(trainer.datamodule, "cache", None)
+    return {"commit": commit(), "versions": versions(), "data": data_digests(files, cache)}

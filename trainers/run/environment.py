@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from common.files import sha256
 from datamodules.formats.sources import file_of
+from datamodules.stored.content_digests import content_digest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("torch", "pytorch-lightning", "transformers", "tokenizers", "safetensors", "datasets", "wandb", "numpy")
@@ -46,9 +46,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def data_digests(paths: list[str]) -> dict[str, str]:
-    """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set."""
-    return {path: sha256(file) if (file := file_of(path)[0]).is_file() else "hub" for path in paths}
+def data_digests(paths: list[str], cache: str | None = None) -> dict[str, str]:
+    """sha256 of each local file, of `FILE:SPLIT` the whole file; "hub" for a hub data set.
+
+    Args:
+        paths: As the data module names them.
+        cache: Where it remembers the digests of large files.
+    """
+    return {path: content_digest(file, cache) if (file := file_of(path)[0]).is_file() else "hub" for path in paths}
 
 
 def hardware() -> dict[str, Any]:

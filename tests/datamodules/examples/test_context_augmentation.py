@@ -119,7 +119,7 @@ def texts(data, epoch: int) -> list[tuple[str, ...]]:
 
 def test_words_are_swapped_anew_in_every_epoch_of_training_alone(reader: tuple[Path, ReRagTrainer]) -> None:
     plain, swapping, again = (context_data(*reader, word_swaps=share) for share in (0.0, 0.5, 0.5))
-    assert {"director", "born", "city"} <= swapping.nearest.keys()
+    assert {"director", "born", "city"} <= swapping.draws.nearest.keys()
     assert texts(swapping, 1) == texts(again, 1)
     assert texts(swapping, 1) != texts(swapping, 2)
     other = context_data(*reader, word_swaps=0.5, sampling_seed=1)
@@ -128,18 +128,18 @@ def test_words_are_swapped_anew_in_every_epoch_of_training_alone(reader: tuple[P
         words = [list(zip(a.split(), b.split(), strict=True)) for a, b in zip(old, new, strict=True)]
         changed = [pair for text in words for pair in text if pair[0] != pair[1]]
         assert changed
-        assert all(b in swapping.nearest[a] for a, b in changed)
+        assert all(b in swapping.draws.nearest[a] for a, b in changed)
         assert new[1] == old[1]  # the answer
         assert sum(new[1] in text for text in new[2:]) >= 1
-    assert swapping.validation_sets == plain.validation_sets
+    assert list(swapping.validation_sets) == list(plain.validation_sets)
     assert texts(swapping, -1) == texts(plain, -1)
-    assert swapping.questions == plain.questions
+    assert list(swapping.questions) == list(plain.questions)
 
 
 def test_an_answers_words_are_kept_whatever_its_marks(reader: tuple[Path, ReRagTrainer]) -> None:
     data = context_data(*reader, word_swaps=1.0)
     passage = Passage.of("born", "born director, city of born")
-    _, (changed,) = data._reworded(Question("1", "director"), (passage,), "director, city", random.Random(0))
+    _, (changed,) = data.draws._reworded(Question("1", "director"), (passage,), "director, city", random.Random(0))
     assert "director, city of" in changed.text
     assert "born" not in changed.text
     assert changed.title == "born"
@@ -172,4 +172,4 @@ def test_windows_grow_with_the_epochs(reader: tuple[Path, ReRagTrainer]) -> None
             for cut, text in zip(one[2:], full[2:], strict=True):
                 assert len(cut.split()) == min(3 + 2 * epoch, len(text.split()))
                 assert cut in text
-    assert data.validation_sets == whole.validation_sets
+    assert list(data.validation_sets) == list(whole.validation_sets)

@@ -1,0 +1,147 @@
+"""RE-RAG's data from stored questions: the same draws, batch for batch, as when all files are in memory."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from common.records import Passage
+from datamodules.examples.context_sets import ContextBatch
+from datamodules.examples.splits import Source
+from datamodules.formats.mined_negatives import Mined, write_mined
+from datamodules.rerag import ReRagData
+from datamodules.stored import content_digests
+from tests.helpers.context_reference import ContextReference
+from tests.helpers.layout_rows import HOTPOT
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.tiny_runs import set_up
+from trainers.rerag import ReRagTrainer
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Three training files with repeated questions, and one of mined passages; two layouts, letters of several alphabets."""
+    rows = fid_rows(40)
+    for number, row in enumerate(rows):
+        row["ctxs"] += row["ctxs"][:1]  # a repeated passage
+        if number % 3 == 0:
+            row["answers"] += ["Gödel", "Σίσυφος"]
+            row["ctxs"].append({"title": "ΣΊΣΥΦΟΣ", "text": "Kurt Go\u0308del and ΣΊΣΥΦΟΣ , not ΣΊΣΥΦΟΣΑ ."})
+    rows[4]["answers"], rows[5]["ctxs"] = [], []
+    (tmp_path / "one.json").write_text(json.dumps(rows))
+    (tmp_path / "two.json").write_text(json.dumps([*fid_rows(9, seed=1), *rows[:7]]))
+    multi = [HOTPOT | {"_id": f"h{n}", "question": f"Who wrote part {n} of Hamlet?"} for n in range(9)]
+    (tmp_path / "three.json").write_text(json.dumps(multi))
+    mined = [(row["id"], Mined([Passage.of("m", f"{row['answers'] and row['answers'][0]} mined"),
+                                Passage.of(row["ctxs"][0]["title"], row["ctxs"][0]["text"])] if row["ctxs"] else []))
+             for row in rows[::2]]  # fmt: skip
+    write_mined(tmp_path / "mined.jsonl", mined)
+    write_mined(tmp_path / "again.jsonl", [(rows[0]["id"], Mined([Passage.of("n", "another")])), ("unknown", Mined())])
+    return tmp_path
+
+
+def read(folder: Path, module: ReRagTrainer, kept: str | None, **options: Any) -> ReRagData:
+    """The data of the files, set up for a module."""
+    train = [Source("fid", str(folder / "one.json")), Source("fid", str(folder / "two.json")),
+             Source("hotpotqa", str(folder / "three.json"))]  # fmt: skip
+    more = [str(folder / "mined.jsonl"), str(folder / "again.jsonl")] if options.pop("mined", True) else []
+    data = ReRagData(
+        train, **{"validation_fraction": 0.3, "contexts": 3, "validation_contexts": 5, "more": more,
+                  "tokens_per_bucket": 250, "questions_per_step": 7, "cache": kept, **options},
+    )  # fmt: skip
+    return set_up(data, module)
+
+
+def tensors(value: object) -> list[Tensor]:
+    """All tensors of a batch, in order."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, list):
+        return [each for one in value for each in tensors(one)]
+    return [each for one in vars(value).values() for each in tensors(one)] if hasattr(value, "__dict__") else []
+
+
+def digest(batches: Sequence[ContextBatch]) -> str:
+    """Of all that batches hold."""
+    found = hashlib.sha256()
+    for batch in batches:
+        for each in tensors(batch):
+            found.update(str(tuple(each.shape)).encode() + each.numpy().tobytes())
+        found.update(str((batch.weight, batch.step_questions, batch.step_pairs)).encode())
+    return found.hexdigest()
+
+
+def all_batches(data: ReRagData) -> list[ContextBatch]:
+    """Those of two epochs of training, and of validation."""
+    loader = data.train_dataloader()
+    return [*loader, *loader, *data.val_dataloader()]
+
+
+@pytest.fixture
+def module(checkpoints: dict[str, Path]) -> ReRagTrainer:
+    return ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96)
+
+
+AUGMENTED = {"crop_words": 3, "crop_growth_words": 1, "substitution": 0.7}
+
+
+@pytest.mark.parametrize("kept", [None, "memory", "disk"])
+@pytest.mark.parametrize(
+    ("pick", "options"),
+    [("ranked", {}), ("sampled", AUGMENTED), ("gold", {"labels": "gold", "mined": False}), ("sampled", {"mined": False})],
+)  # fmt: skip
+def test_every_draw_is_that_of_files_in_memory(
+    files: Path,
+    module: ReRagTrainer,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: str | None,
+    pick: Any,
+    options: dict[str, Any],
+) -> None:
+    if kept == "disk":
+        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
+    given = {key: value for key, value in options.items() if key != "mined"}
+    more = [str(files / "mined.jsonl"), str(files / "again.jsonl")] if options.get("mined", True) else []
+    layouts = [
+        ("fid", str(files / "one.json")),
+        ("fid", str(files / "two.json")),
+        ("hotpotqa", str(files / "three.json")),
+    ]
+    reference = ContextReference(layouts, more=more, **given)
+    questions = reference.usable(reference.training, 3, pick, 0)
+    if options.get("substitution"):
+        reference.learn_substitutes(questions)
+    place = None if kept is None else str(files / "cache")
+    for start in range(2):  # the second one finds what the first one stored
+        data = read(files, module, place, pick=pick, **options)
+        assert list(data.questions) == questions, start
+        assert len(questions) > 20
+        for epoch in range(3):
+            drawn = [data._set(question, 3, pick, epoch) for question in data.questions]
+            assert drawn == [reference.draw(question, 3, pick, epoch) for question in questions]
+        assert data.counts.tolist() == [len(reference.draw(question, 3, pick, 0).passages) for question in questions]
+        held_out = reference.usable(reference.validation, 5, "ranked", -1)
+        assert list(data.validation_sets) == [reference.draw(question, 5, "ranked", -1) for question in held_out]
+        assert any(any(one.labels) and not all(one.labels) for one in data.validation_sets)
+    assert (files / "cache").exists() == (kept == "disk")
+
+
+EARLIER = {  # of the same data modules before questions were stored
+    "ranked": "4c3af3930287ca3649f0938f7d89580923c4396925ee60e3d6267b5da469556b",
+    "sampled": "efa6cf29bc38463c443f9e6e0e0acb7b65c7a501db8f01acdc5c6d5e8c232738",
+}
+
+
+@pytest.mark.parametrize("pick", EARLIER)
+@pytest.mark.parametrize("kept", ["memory", "disk"])
+def test_batches_are_those_of_earlier_releases(
+    files: Path, module: ReRagTrainer, monkeypatch: pytest.MonkeyPatch, kept: str, pick: Any
+) -> None:
+    if kept == "disk":
+        monkeypatch.setattr(content_digests, "SMALL_BYTES", 0)
+    options = AUGMENTED if pick == "sampled" else {}
+    assert digest(all_batches(read(files, module, str(files / "cache"), pick=pick, **options))) == EARLIER[pick]
