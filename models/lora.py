@@ -58,7 +58,9 @@ def add_adapter(
             f"an adapter cannot be named {name!r}: name the strategy by letters, digits, _ and -, such as gqr."
         )
     transposed = any(isinstance(module, Conv1D) for module in network.modules())  # GPT-2's layers
-    kind = TaskType.SEQ_2_SEQ_LM if network.config.is_encoder_decoder else TaskType.CAUSAL_LM
+    kind = TaskType.FEATURE_EXTRACTION  # of a body without a head
+    if network.get_output_embeddings() is not None:
+        kind = TaskType.SEQ_2_SEQ_LM if network.config.is_encoder_decoder else TaskType.CAUSAL_LM
     config = LoraConfig(
         task_type=kind, r=rank, lora_alpha=alpha, lora_dropout=dropout, base_model_name_or_path=base,
         target_modules=list(targets) if targets else "all-linear", fan_in_fan_out=transposed,

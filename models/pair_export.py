@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTok
 from common.errors import UserError
 from common.files import write_json
 from models.loading import save_network
+from models.lora import adapters_of, merged_weights
 
 # CrossEncoder applies this function to the logit; its default for one label is the sigmoid.
 ACTIVATION = {"activation_fn": "torch.nn.modules.linear.Identity"}
@@ -47,8 +48,8 @@ def widen(network: PreTrainedModel) -> None:
 
 
 def save_one_score(network: PreTrainedModel, folder: Path) -> None:
-    """Save a classifier of one or two labels with a one-label head, whose logit is the log-odds of relevance."""
-    weights = dict(network.state_dict())
+    """Save a classifier of one or two labels with a one-label head, whose logit is the log-odds of relevance; a LoRA adapter is merged."""
+    weights = merged_weights(network) if adapters_of(network.base_model) else dict(network.state_dict())
     labels = dict(network.config.id2label)
     if network.config.num_labels == 2:
         name, head = output_layer(network)

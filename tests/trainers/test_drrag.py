@@ -114,6 +114,41 @@ def test_frozen_embeddings_stay_as_they_were(workplace: Path, checkpoints: dict[
     assert not torch.equal(served.bert.get_parameter(dense), before.get_parameter(dense))
 
 
+@pytest.mark.parametrize("model", ["bert", "longformer"])
+def test_an_adapter_is_trained_with_the_head_and_merged_into_the_export(
+    model: str, workplace: Path, checkpoints: dict[str, Path]
+) -> None:
+    fit_here(workplace, "--model.pretrained", str(checkpoints[model]), "--model.lora_rank", "2", "--trainer.max_epochs", "2",
+             "--model.learning_rate", "0.05", "--model.gradient_checkpointing", "true")  # fmt: skip
+    state = {
+        name.removeprefix("classifier.network."): value
+        for name, value in weights(workplace, "tiny", "best.ckpt").items()
+    }
+    served = TripleClassifier.load(workplace / "checkpoints/tiny/serving", device="cpu").network
+    before = dict(AutoModel.from_pretrained(checkpoints[model]).state_dict())
+    learned = []
+    for name, value in served.base_model.state_dict().items():
+        if "pooler" in name or name not in before or before[name].shape != value.shape:  # positions are widened
+            continue
+        stem, _, kind = f"{served.base_model_prefix}.{name}".rpartition(".")
+        a, b = (state.get(f"{stem}.lora_{part}.default.weight") for part in "AB")
+        if kind == "weight" and a is not None:
+            torch.testing.assert_close(state[f"{stem}.base_layer.weight"], before[name], rtol=0, atol=0)
+            torch.testing.assert_close(value - before[name], 32 / 2 * b @ a)
+            learned.append(bool(b.abs().max() > 0))
+        else:
+            torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+    # the last layer of a Longformer attends globally for its head alone: what it has for local attention learns nothing
+    assert any(learned) if model == "longformer" else learned and all(learned)
+
+
+def test_a_layer_that_the_body_lacks_is_refused(workplace: Path) -> None:
+    ended = fit(workplace, "--model.lora_rank", "2", "--model.lora_targets", "[q_proj]")
+    assert ended.returncode == 2
+    assert "are no layers of" in ended.stderr
+    assert "query" in ended.stderr
+
+
 def test_a_longformer_trains_in_bf16_and_exports(workplace: Path, checkpoints: dict[str, Path]) -> None:
     fit_here(workplace, "--model.pretrained", str(checkpoints["longformer"]), "--trainer.max_epochs", "1",
              "--trainer.precision", "bf16-mixed", "--model.gradient_checkpointing", "true")  # fmt: skip

@@ -66,6 +66,20 @@ def test_it_trains_resumes_and_exports_as_ddp(
         assert same == list(served)
 
 
+@pytest.mark.slow
+def test_an_adapter_is_trained_and_merged_as_under_ddp(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    common = (*prepare("bert", tmp_path, checkpoints, hotpot_file), "--model.lora_rank", "2")
+    fit_in_turn(tmp_path, [["--name", "ddp", *common], ["--name", "fsdp2", *common, *FSDP2]])
+    assert largest_difference(weights(tmp_path, "fsdp2"), weights(tmp_path, "ddp")) <= 1e-5
+    ddp, fsdp2 = (
+        TripleClassifier.load(tmp_path / "checkpoints" / name / "serving", "cpu").state_dict()
+        for name in ("ddp", "fsdp2")
+    )
+    assert largest_difference(fsdp2, ddp) <= 1e-5
+
+
 def test_the_memory_plan_divides_weights_gradients_and_moments() -> None:
     networks, device = {"t5": official("google-t5/t5-base")}, torch.device("cuda")
 
