@@ -116,8 +116,9 @@ def search_by_weight(
 
 def _stage_results(ranking: Sequence[Ranked], concatenated: Sequence[Sequence[Ranked]]) -> StageResults:
     """One question's rankings as ids, with the passages by id and the hits."""
-    ids = [tuple(hit.passage.id for hit in hits) for hits in concatenated]
-    results = StageResults(Rankings(tuple(hit.passage.id for hit in ranking), tuple(ids)))
+    first, *second = ([hit.passage.id for hit in hits] for hits in (ranking, *concatenated))
+    first_scores, *second_scores = (tuple(hit.score for hit in hits) for hits in (ranking, *concatenated))
+    results = StageResults(Rankings(tuple(first), tuple(map(tuple, second)), first_scores, tuple(second_scores)))
     results.hits = [ranking, *concatenated]
     for hits in results.hits:
         for hit in hits:

@@ -12,6 +12,7 @@ from typing import Literal
 
 PairTest = Callable[[str, str], bool]  # (d1, d2) -> is C(q, d1, d2) positive?
 PairScore = Callable[[str, str], float]  # (d1, d2) -> P(positive | q, d1, d2)
+Prior = Callable[[int, str], float]  # (i, d') -> what is added to the log-odds of (d_i, d'), nats
 Take = Literal["first", "all"]
 Scope = Literal["second", "all"]
 Source = Literal["qdc", "ranking", "both"]
@@ -26,6 +27,8 @@ class Rankings:
 
     ranking: tuple[str, ...]  # Retriever(q)
     concatenated: tuple[tuple[str, ...], ...] = ()
+    scores: tuple[float, ...] = ()  # of `ranking`, the retriever's; for a selection that weighs them
+    concatenated_scores: tuple[tuple[float, ...], ...] = ()
 
 
 def first_stage_size(k: int) -> int:
@@ -130,7 +133,7 @@ def ranked(
     k: int,
     score: PairScore,
     keep_first: int = 1,
-    prior_weight: float = 0.0,
+    prior: Prior | None = None,
     symmetric: bool = False,
 ) -> list[str]:
     """Ranked selection (not in the paper): fill the budget in the order of pair scores.
@@ -146,20 +149,56 @@ def ranked(
         k: Document budget.
         score: P(positive | q, d1, d2).
         keep_first: Number of top-ranked documents that are always chosen.
-        prior_weight: For each document of a pair, this times its reciprocal rank in `ranking` (0 if absent) is added to
-            the pair's log-odds, nats.
+        prior: What the retrieval says of a pair, see `retrieval_prior`.
         symmetric: Average the log-odds of both orders of a pair; twice the number of scored pairs.
     """
-    reciprocal = {d: 1 / rank for rank, d in enumerate(ranking, start=1)}
     pair_score: dict[tuple[str, str], float] = {}
     for position, (d_i, pool) in enumerate(zip(first, pools, strict=True)):
         for other in [*first[position + 1 :], *pool]:
             log_odds = mean_log_odds(score, d_i, other) if symmetric else log_odds_of(score(d_i, other))
-            prior = reciprocal.get(d_i, 0.0) + reciprocal.get(other, 0.0)
-            pair_score[d_i, other] = log_odds + prior_weight * prior
+            pair_score[d_i, other] = log_odds + (prior(position, other) if prior else 0.0)
     best_pairs = sorted(pair_score, key=lambda pair: -pair_score[pair])  # stable: ties in order of retrieval
     order = [*ranking[:keep_first], *(d for pair in best_pairs for d in pair), *ranking]
     return list(dict.fromkeys(order))[:k]
+
+
+def retrieval_prior(
+    rankings: Rankings, rank_weight: float, score_weight: float, ranking_size: int, concatenated_size: int
+) -> Prior:
+    """What the retrieval says of the pair (d_i, d'), in nats.
+
+    Rank weight times the reciprocal ranks of both in Retriever(q), plus score weight times the sum of the scores of both in
+    Retriever(q) and of d' in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search.  A document that a search did not
+    find counts 0.
+
+    Args:
+        rankings: Both stages' ranked lists, with scores if these are weighed.
+        rank_weight: Nats.
+        score_weight: Nats.
+        ranking_size: Documents of Retriever(q) that count; the retrieval may have been deeper.
+        concatenated_size: Documents of each Retriever(q*_i) that count.
+    """
+    of_document = {d: rank_weight / rank for rank, d in enumerate(rankings.ranking, start=1)}
+    of_candidate: list[dict[str, float]] = []
+    if score_weight:
+        for d, value in _scaled(rankings.ranking[:ranking_size], rankings.scores).items():
+            of_document[d] += score_weight * value
+        for found, scores in zip(rankings.concatenated, rankings.concatenated_scores, strict=True):
+            scaled = _scaled(found[:concatenated_size], scores)
+            of_candidate.append({d: score_weight * value for d, value in scaled.items()})
+
+    def prior(position: int, other: str) -> float:
+        second = of_candidate[position].get(other, 0.0) if position < len(of_candidate) else 0.0
+        return of_document[rankings.ranking[position]] + of_document.get(other, 0.0) + second
+
+    return prior
+
+
+def _scaled(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    """The scores of documents, which begin a longer list, from 0 to 1; all 0 if they are equal."""
+    own = scores[: len(ids)]
+    least, greatest = min(own, default=0.0), max(own, default=0.0)
+    return {d: (value - least) / ((greatest - least) or 1.0) for d, value in zip(ids, own, strict=True)}
 
 
 def oracle(first: Sequence[str], pools: Sequence[Sequence[str]], k: int, gold: Collection[str]) -> list[str]:

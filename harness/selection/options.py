@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from common.checks import check_at_least, check_choice, check_share
 from common.errors import UserError
 from harness.selection import algorithms
-from harness.selection.algorithms import PairScore, Rankings, Scope, Source, Take
+from harness.selection.algorithms import PairScore, Prior, Rankings, Scope, Source, Take
 
 Method = Literal["sm", "qdc", "cis", "cfs", "ranked"]
 
@@ -34,6 +34,8 @@ class SelectionOptions:
         pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
         keep_first: For `ranked`: number of top first-stage documents that are always chosen.
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
+        score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in Retriever(q*_i), each
+            scaled to 0 to 1 within its search; nats.
         symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored pairs;
             off when None.
 
@@ -56,6 +58,7 @@ class SelectionOptions:
     pool: Source = "qdc"
     keep_first: int = 1
     prior_weight: float = 0.0
+    score_weight: float = 0.0
     symmetric: bool | None = None
 
     def __post_init__(self) -> None:
@@ -66,7 +69,7 @@ class SelectionOptions:
         check_choice(get_args(Source), pool=self.pool)
         check_at_least(1, k=self.k, k1=self.k1, depth=self.depth, anchors=self.anchors, anchor_depth=self.anchor_depth)
         check_at_least(1, question_weight=self.question_weight)
-        check_at_least(0, prior_weight=self.prior_weight)
+        check_at_least(0, prior_weight=self.prior_weight, score_weight=self.score_weight)
         check_share(threshold=self.threshold)
         if self.k1 is not None and self.k1 > self.k:
             raise UserError(f"k1 is {self.k1}, above the budget k = {self.k}: lower k1 or raise k.")
@@ -105,7 +108,10 @@ class SelectionOptions:
     @property
     def ranking_size(self) -> int:
         """Number of documents needed from Retriever(q)."""
-        further = self.pool_depth if self.method != "sm" and self.source != "qdc" else 0
+        scores = (
+            self.method == "ranked" and self.score_weight > 0
+        )  # they are scaled within as many documents as candidates
+        further = self.pool_depth if self.method != "sm" and (self.source != "qdc" or scores) else 0
         return max(self.k, self.first_size + further)
 
     @property
@@ -156,7 +162,7 @@ class SelectionOptions:
                 self.k,
                 score,
                 self.keep_first,
-                self.prior_weight,
+                self._prior(rankings),
                 bool(self.symmetric),
             )
         if self.method == "cfs":
@@ -168,3 +174,9 @@ class SelectionOptions:
             rejected = set(concatenated) - set(chosen)
         ranking = rankings.ranking[: self.ranking_size]  # a search shared by several selections may be deeper
         return algorithms.filled(chosen, ranking, self.k, rejected) if self.fill else chosen
+
+    def _prior(self, rankings: Rankings) -> Prior | None:
+        if not self.prior_weight and not self.score_weight:
+            return None
+        sizes = self.ranking_size, self.concatenated_size
+        return algorithms.retrieval_prior(rankings, self.prior_weight, self.score_weight, *sizes)

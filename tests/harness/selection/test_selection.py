@@ -112,10 +112,30 @@ def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
     even = (log_odds["a", "x"] - log_odds["a", "c"]) * 3  # c is at rank 3, x is not in the ranking
 
     def third(weight):
-        return algorithms.ranked(ranking, FIRST, pools, 2, lambda d1, d2: table[d1, d2], prior_weight=weight)[1]
+        prior = algorithms.retrieval_prior(Rankings(tuple(ranking)), weight, 0.0, 3, 0)
+        return algorithms.ranked(ranking, FIRST, pools, 2, lambda d1, d2: table[d1, d2], prior=prior)[1]
 
     assert third(even * 0.99) == "x"
     assert third(even * 1.01) == "c"
+
+
+def test_a_score_s_prior_is_scaled_within_each_search_and_what_the_retrieval_found_deeper_does_not_count():
+    rankings = Rankings(("a", "b", "c"), (("x", "b", "y"), ("z",)), (8.0, 5.0, 2.0), ((0.9, 0.4, -0.1), (7.0,)))
+    whole = algorithms.retrieval_prior(rankings, 0.0, 4.0, 3, 3)
+    # a, b and c are worth 1, 1/2 and 0 in Retriever(q); x, b and y 1, 1/2 and 0 in Retriever(q*_1); z alone 0 in Retriever(q*_2)
+    pairs = ((0, "b"), (0, "c"), (0, "x"), (0, "y"), (1, "c"), (1, "z"))
+    assert [whole(i, d) for i, d in pairs] == pytest.approx([8.0, 4.0, 8.0, 4.0, 2.0, 2.0])
+    part = algorithms.retrieval_prior(rankings, 0.0, 4.0, 2, 2)
+    assert [part(i, d) for i, d in pairs] == pytest.approx([4.0, 4.0, 8.0, 4.0, 0.0, 0.0])
+
+
+def test_a_score_weight_needs_as_deep_a_ranking_as_there_are_candidates():
+    options = SelectionOptions("ranked", k=4, anchor_depth=10, score_weight=4.0)
+    assert (options.ranking_size, options.concatenated_size, options.most_pairs) == (13, 13, 39)
+    rankings = Rankings(tuple("abc"), (tuple("xy"), tuple("yz"), ()), (3.0, 2.0, 1.0), ((2.0, 1.0), (2.0, 1.0), ()))
+    even = lambda d1, d2: 0.5  # noqa: E731
+    assert SelectionOptions("ranked", k=2).choose(rankings, even) == ["a", "b"]
+    assert SelectionOptions("ranked", k=2, score_weight=1.0).choose(rankings, even) == ["a", "x"]
 
 
 def test_ranked_symmetric_averages_the_log_odds_of_both_orders():
@@ -185,11 +205,13 @@ def problems(draw):
         pool=draw(st.sampled_from(["qdc", "ranking", "both"])),
         keep_first=draw(st.integers(0, k)),
         prior_weight=draw(st.sampled_from([0.0, 0.5])),
+        score_weight=draw(st.sampled_from([0.0, 2.0])),
         symmetric=draw(st.none() | st.booleans()),
     )
     random = Random(draw(st.integers(0, 1000)))
     scores = {pair: random.random() for pair in itertools.permutations(IDS, 2)}
-    return options, Rankings(tuple(ranking), tuple(map(tuple, concatenated))), scores
+    of_lists = [tuple(random.uniform(-1, 1) for _ in found) for found in (ranking, *concatenated)]
+    return options, Rankings(tuple(ranking), tuple(map(tuple, concatenated)), of_lists[0], tuple(of_lists[1:])), scores
 
 
 @given(problems())
