@@ -186,6 +186,8 @@ def test_the_list_of_classes_is_complete() -> None:
     assert set(missing) <= {
         "datamodules.dmqr_rewards.GreedyReward",
         "datamodules.dmqr_substitution.WordSubstitution",
+        "datamodules.examples.computed.Computed",
+        "datamodules.examples.context_draws.ContextDraws",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
         "harness.feedback.collecting.Collector",
