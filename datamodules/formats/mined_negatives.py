@@ -44,13 +44,15 @@ def is_mined(path: Path) -> bool:
         return False
 
 
+def mined_line(id: str, found: Mined) -> str:
+    """The line of a question, without its line break."""
+    row = {"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found], "hits": found.hits}
+    return json.dumps(row, ensure_ascii=False)
+
+
 def write_mined(path: Path, mined: Iterable[tuple[str, Mined]]) -> None:
     """Write (question id, passages and hits) rows atomically.  Raises as `write_text`."""
-    rows = (
-        {"question_id": id, "passages": [{"title": p.title, "text": p.text} for p in found], "hits": found.hits}
-        for id, found in mined
-    )
-    write_text(path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_text(path, "".join(mined_line(id, found) + "\n" for id, found in mined))
 
 
 def read_mined(paths: Sequence[str]) -> dict[str, Mined]:

@@ -1,6 +1,9 @@
 """`infer.py mine`: mine hard negatives for a classifier of document pairs with the retriever used at inference."""
 
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from common.checks import check_at_least
 from common.errors import UserError
@@ -8,7 +11,11 @@ from common.outputs import OutputFile
 from datamodules.formats.mined_negatives import is_mined
 from harness.interfaces import Retriever
 
+if TYPE_CHECKING:
+    from common.records import Question
+
 MINED = OutputFile("`infer.py mine`", "a file of mined negatives", is_mined)
+QUESTIONS_AT_ONCE = 256  # bounds memory; also the unit in which an interrupted run resumes, and that ranks share
 
 
 def mine(
@@ -26,6 +33,9 @@ def mine(
     The classifier must learn to reject these: the first documents of Retriever(q), and those of Retriever(Concat(q, d))
     for the first `anchors` documents d and for each gold document d.  The file also says which d found which.
 
+    A stopped run resumes: type it again.  Under torchrun all processes share the work:
+    `torchrun --nproc-per-node 8 infer.py mine --config FILE`.
+
     Args:
         retriever: E.g. harness.retrievers.dense.DenseRetriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
@@ -36,62 +46,56 @@ def mine(
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
     """
+    import json
+    from itertools import chain
+
     from common.progress import say, track
-    from common.records import Passage, Question, Ranked, clean
-    from datamodules.formats.mined_negatives import Mined, write_mined
+    from datamodules.formats.mined_negatives import mined_line
     from datamodules.formats.reading import read_questions
-    from harness.retrievers.corpora import gold_not_in_index
-    from harness.retrievers.two_stage import concatenate
+    from harness.evaluation.serialization import digest
+    from harness.retrievers.corpora import check_gold_in_index
+    from harness.retrievers.hard_negatives import HardNegatives
+    from harness.runtime.distributed import join_process_group
+    from harness.runtime.provenance import configuration, hardware
+    from harness.runtime.shared_lines import SharedLines
 
     check_mine(questions, out, layout, per_question, anchors, depth, question_weight)
-    with MINED.locked(out):
-        sources = [questions] if isinstance(questions, str) else questions
-        all_questions = [question for source in sources for question in read_questions(layout, source)]
+    negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight)
+    sources = [questions] if isinstance(questions, str) else questions
+    counts = {"questions": 0, "passages": 0}
 
-        gold_not_in_index(retriever, all_questions, count=False)
+    def read() -> "Iterator[Question]":
+        return chain.from_iterable(read_questions(layout, source) for source in sources)
 
-        def hard_negatives(question: Question, rankings: list[list[Ranked]], anchors_of: list[str]) -> Mined:
-            """Round robin over the rankings, without gold passages, also without those of which only the title is known.
+    def survey() -> tuple[int, dict[str, object] | None]:
+        """Number of questions, and what their lines depend on."""
+        count, gold = 0, set[str]()
 
-            The first ranking is Retriever(q); `anchors_of` has the d of each further one.
-            """
-            gold_titles = {clean(title) for title in question.unshipped_support}
-            negatives: dict[str, Passage] = {}
-            for rank in range(depth + anchors + len(question.support)):
-                for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
-                    if passage.id not in question.support and passage.title not in gold_titles:
-                        negatives.setdefault(passage.id, passage)
-            kept = list(negatives.values())[:per_question]
-            known = {passage.id for passage in kept} | set(question.support)
-            hits = {
-                d: [hit.passage.id for hit in found if hit.passage.id in known and hit.passage.id != d]
-                for d, found in zip(anchors_of, rankings[1:], strict=True)
-                if d in known
-            }
-            return Mined(kept, hits)
+        def looked_at() -> "Iterator[Question]":
+            nonlocal count
+            for question in track(read(), None, "reading questions"):
+                count += 1
+                gold.update(question.support)
+                yield question
 
-        mined: list[tuple[str, Mined]] = []
-        chunk = 256
-        for start in track(range(0, len(all_questions), chunk), -(-len(all_questions) // chunk), "mining"):
-            batch = all_questions[start : start + chunk]
-            first = retriever.search(
-                [q.text for q in batch], depth + len(max(batch, key=lambda q: len(q.support)).support)
-            )
-            queries = [
-                (row, passage.id, concatenate(question.text, passage, question_weight))
-                for row, (question, hits) in enumerate(zip(batch, first, strict=True))
-                for passage in {p.id: p for p in [*(h.passage for h in hits[:anchors]), *question.gold]}.values()
-            ]
-            second = retriever.search([text for *_, text in queries], depth + anchors)
-            rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
-            anchors_of: list[list[str]] = [[] for _ in batch]
-            for (row, anchor, _), hits in zip(queries, second, strict=True):
-                rankings[row].append(hits)
-                anchors_of[row].append(anchor)
-            found = zip(batch, map(hard_negatives, batch, rankings, anchors_of), strict=True)
-            mined += [(question.id, negatives) for question, negatives in found]
-        write_mined(out, mined)
-        say(f"{out}: {sum(len(found) for _, found in mined):,} hard negatives for {len(mined):,} questions.")
+        depends_on: dict[str, object] = {
+            "retriever": configuration(retriever), "questions": digest(looked_at()), "per_question": per_question,
+            "anchors": anchors, "depth": depth, "question_weight": question_weight, "hardware": hardware(),
+        }  # fmt: skip
+        check_gold_in_index(retriever, gold)
+        return count, depends_on if depends_on["retriever"] is not None else None
+
+    def lines(batch: "Sequence[Question]") -> list[str]:
+        found = zip(batch, negatives.of(batch), strict=True)
+        return [mined_line(question.id, mined) for question, mined in found]
+
+    def seen(line: str) -> None:
+        counts["questions"] += 1
+        counts["passages"] += len(json.loads(line)["passages"])
+
+    work = SharedLines(MINED, out, join_process_group())
+    work.write(survey, read, QUESTIONS_AT_ONCE, lines, "mining", seen)
+    say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions.")
 
 
 def check_mine(
@@ -110,4 +114,5 @@ def check_mine(
     if not questions:
         raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
     check_questions(layout, [questions] if isinstance(questions, str) else questions)
-    MINED.check_writable(out)
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
+        MINED.check_writable(out)

@@ -1,6 +1,6 @@
 """Which indexes a retriever searches; checks that they are of one corpus, and of that of the questions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 
 from common.errors import ArtifactError
@@ -63,8 +63,21 @@ def gold_not_in_index(searching: object, questions: Sequence[Question], count: b
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
-    absent = _absent_gold(searching, questions, all_of_them=count)
+    absent = _absent_gold(searching, _gold_of(questions), all_of_them=count)
     return None if absent is None else len(absent) if count else 0
+
+
+def check_gold_in_index(searching: object, gold: Set[str]) -> None:
+    """As `gold_not_in_index` without counting, for questions that are not kept in memory.
+
+    Args:
+        searching: A retriever or a system.
+        gold: Ids of the gold passages of all questions.
+
+    Raises:
+        ArtifactError: If none is in the index: it is of another corpus.
+    """
+    _absent_gold(searching, gold, all_of_them=False)
 
 
 def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> list[Question]:
@@ -73,14 +86,17 @@ def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> l
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
     """
-    absent = _absent_gold(retriever, questions, all_of_them=True) or set()
+    absent = _absent_gold(retriever, _gold_of(questions), all_of_them=True) or set()
     return [question for question in questions if set(question.support) - absent]
 
 
-def _absent_gold(searching: object, questions: Sequence[Question], all_of_them: bool) -> set[str] | None:
+def _gold_of(questions: Sequence[Question]) -> set[str]:
+    return {id_ for question in questions for id_ in question.support}
+
+
+def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[str] | None:
     """Ids of the gold passages that are in no index, or an incomplete set of them; None and errors as `gold_not_in_index`."""
     indexes = indexes_of(searching)
-    gold = {id_ for question in questions for id_ in question.support}
     if not indexes or not gold:
         return None
     absent = set(gold)

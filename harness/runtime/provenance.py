@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from common.files import sha256
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
+LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
 _ARGUMENTS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 _MODELS: WeakSet[Any] | None = None  # language models in use; None outside of `shared_models`
 

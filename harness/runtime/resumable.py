@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from common.progress import Progress, say, track
 from harness.runtime.journal import Journal
+from harness.runtime.provenance import LIBRARIES
 
 _FORMAT = 3  # version of the lines; increase it when the meaning of a result changes
-_LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
 _Batch = TypeVar("_Batch", bound=Sequence)
 
 
@@ -47,7 +47,7 @@ class ResumableBatches:
         if self.file is None:
             yield from map(work, batches if what is None else track(batches, len(batches), what))
             return
-        versions = {name: importlib.metadata.version(name) for name in _LIBRARIES}
+        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
         size = len(batches[0]) if batches else 0
         journal = Journal(self.file, {**self.depends_on, "batch size": size, "versions": versions, "format": _FORMAT})
         with journal.locked():

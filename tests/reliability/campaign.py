@@ -148,14 +148,17 @@ def indexing(work: Path) -> Job:
 
 
 def mining(work: Path) -> Job:
-    """Hard negatives of 3,000 questions from a BM25 index of their passages; a stopped run starts over."""
+    """Hard negatives of 3,000 questions from a BM25 index of their passages, saved in batches."""
     build_bm25(read_passages("hotpotqa", [str(work / "mine.json")]), work / "bm25")
 
     def command(run: str) -> list[str]:
         return ["infer.py", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
                 str(work / "bm25"), "--questions", str(work / "mine.json"), "--out", str(work / "mined" / run)]  # fmt: skip
 
-    return Job("mine", command, lambda run: work / "mined" / run, lambda out: int(out.exists()),
+    def batches(out: Path) -> int:
+        return 12 if out.exists() else sum(1 for _ in out.parent.glob(f"{out.name}.partial/lines-*.jsonl"))
+
+    return Job("mine", command, lambda run: work / "mined" / run, batches,
                lambda out, whole: "" if out.read_bytes() == whole.read_bytes() else "the file")  # fmt: skip
 
 

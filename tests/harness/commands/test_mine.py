@@ -1,6 +1,9 @@
 """`infer.py mine` on a small BM25 index: what it writes, what counts as gold, options, bad input."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +14,10 @@ import infer
 from common.errors import exit_code
 from common.records import Passage
 from datamodules.formats.mined_negatives import read_mined
+from harness.commands.mine import QUESTIONS_AT_ONCE
 from harness.retrievers.bm25 import build_bm25
+from tests.helpers.killing_retriever import KILLED_AT
+from tests.helpers.runs import ROOT
 
 # The question asks for "kiln".  Three passages hold the word; "amber" leads on from the gold one, "delta" from the hidden one.
 GOLD = Passage.of("north", "kiln amber")
@@ -151,3 +157,36 @@ def test_a_mistake_is_one_line_and_writes_nothing(
     assert found == code, error
     assert message in next(line for line in error.splitlines() if line.startswith("infer.py: "))
     assert not (place / "mined.jsonl").exists()
+
+
+def started(place: Path, out: str, processes: int, killed_at: str = "") -> subprocess.CompletedProcess[str]:
+    """Mining by the command line in a process, or under torchrun; with `killed_at` killed before that search."""
+    launch = (
+        ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes > 1 else []
+    )
+    command = [sys.executable, *launch, str(ROOT / "infer.py"), "mine", "--retriever", "tests.helpers.killing_retriever.KillingRetriever",
+               "--retriever.index", "index", "--questions", "many.json", "--out", out]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KILLED_AT: killed_at}
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=240, env=environment)
+
+
+@pytest.mark.whole_run
+def test_processes_share_the_work_and_a_killed_run_resumes_with_the_same_bytes(place: Path) -> None:
+    words = ["kiln", "delta", "amber", "glade"]
+    rows = [row(f"m{number}", words[number % 4]) for number in range(5 * QUESTIONS_AT_ONCE + 3)]
+    (place / "many.json").write_text(json.dumps(rows))
+    whole = started(place, "whole.jsonl", 1)
+    assert whole.returncode == 0, whole.stderr
+    shared = started(place, "shared.jsonl", 2)
+    assert shared.returncode == 0, shared.stderr
+    assert shared.stderr.count("hard negatives for 1,283 questions.") == 1  # only the first process prints
+    killed = started(place, "killed.jsonl", 1, killed_at="5")  # two searches a batch: two batches are kept
+    assert killed.returncode == -9
+    assert not (place / "killed.jsonl").exists()
+    resumed = started(place, "killed.jsonl", 2)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 of 6 batches are there from an earlier run" in resumed.stderr
+    assert {(place / name).read_bytes() for name in ("whole.jsonl", "shared.jsonl", "killed.jsonl")} == {
+        (place / "whole.jsonl").read_bytes()
+    }
+    assert not (place / "killed.jsonl.partial").exists()

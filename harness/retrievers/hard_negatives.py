@@ -1,0 +1,65 @@
+"""Hard negatives of a classifier of document pairs: what both retrieval stages find for a question and is not gold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from common.records import Passage, Question, Ranked, clean
+from datamodules.formats.mined_negatives import Mined
+from harness.interfaces import Retriever
+from harness.retrievers.two_stage import concatenate
+
+
+@dataclass(frozen=True)
+class HardNegatives:
+    """Searches with the question, and with the question and each of its first or gold documents.
+
+    Args:
+        retriever: Used for both stages.
+        per_question: Maximum passages per question, best ranks first.
+        anchors: Number of first-stage documents to concatenate with the question.
+        depth: Documents taken from each ranking.
+        question_weight: How often the question stands before d in Concat(q, d).
+    """
+
+    retriever: Retriever
+    per_question: int
+    anchors: int
+    depth: int
+    question_weight: int
+
+    def of(self, questions: Sequence[Question]) -> list[Mined]:
+        """The hard negatives of each question; one batched search per stage."""
+        most_gold = max(len(question.support) for question in questions)
+        first = self.retriever.search([question.text for question in questions], self.depth + most_gold)
+        queries = [
+            (row, passage.id, concatenate(question.text, passage, self.question_weight))
+            for row, (question, hits) in enumerate(zip(questions, first, strict=True))
+            for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
+        ]
+        second = self.retriever.search([text for *_, text in queries], self.depth + self.anchors)
+        rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
+        anchors_of: list[list[str]] = [[] for _ in questions]
+        for (row, anchor, _), hits in zip(queries, second, strict=True):
+            rankings[row].append(hits)
+            anchors_of[row].append(anchor)
+        return [self._chosen(*each) for each in zip(questions, rankings, anchors_of, strict=True)]
+
+    def _chosen(self, question: Question, rankings: Sequence[Sequence[Ranked]], anchors_of: Sequence[str]) -> Mined:
+        """Round robin over the rankings, without gold passages, also without those of which only the title is known.
+
+        The first ranking is Retriever(q); `anchors_of` has the d of each further one.
+        """
+        gold_titles = {clean(title) for title in question.unshipped_support}
+        negatives: dict[str, Passage] = {}
+        for rank in range(self.depth + self.anchors + len(question.support)):
+            for passage in (hits[rank].passage for hits in rankings if rank < len(hits)):
+                if passage.id not in question.support and passage.title not in gold_titles:
+                    negatives.setdefault(passage.id, passage)
+        kept = list(negatives.values())[: self.per_question]
+        known = {passage.id for passage in kept} | set(question.support)
+        hits = {
+            d: [hit.passage.id for hit in found if hit.passage.id in known and hit.passage.id != d]
+            for d, found in zip(anchors_of, rankings[1:], strict=True)
+            if d in known
+        }
+        return Mined(kept, hits)

@@ -1,0 +1,136 @@
+"""Work whose result is one file of lines: computed batch by batch in bounded memory, resumed, and shared by ranks.
+
+<out>.partial/work.json              what the lines depend on; those of other work are not reused
+<out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the missing ones
+
+The file has the same bytes whatever was interrupted, and however many ranks shared the work.
+"""
+
+import importlib.metadata
+import json
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from common.errors import ArtifactError
+from common.files import read_json, write_atomically, write_json, write_text
+from common.outputs import Output, OutputFolder
+from common.progress import Progress, say
+from harness.runtime.distributed import ProcessGroup
+from harness.runtime.provenance import LIBRARIES, differences
+
+_WORK = "work.json"
+_FORMAT = 1  # of the lines' files; increase it when the meaning of a line changes
+PARTIAL = OutputFolder("an interrupted command", "unfinished lines", lambda _: [_WORK, "lines-*.jsonl"])
+Item = TypeVar("Item")
+
+
+class SharedLines:
+    """Lines of a file that this rank and others compute.
+
+    Args:
+        output: The command's kind of file, by which its own earlier file is known.
+        out: The file.
+        processes: The ranks that share the work; all see the folder of `out`.
+    """
+
+    def __init__(self, output: Output, out: Path, processes: ProcessGroup) -> None:
+        self.output, self.out, self.processes = output, out, processes
+        self.partial = out.with_name(f"{out.name}.partial")
+
+    def write(
+        self,
+        survey: Callable[[], tuple[int, Mapping[str, object] | None]],
+        items: Callable[[], Iterator[Item]],
+        at_once: int,
+        lines: Callable[[Sequence[Item]], Iterable[str]],
+        what: str,
+        seen: Callable[[str], object],
+    ) -> None:
+        """Compute the lines of all items and write the file.
+
+        Args:
+            survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of the same
+                work are reused; None: no other run's are.  Called by the first rank, before `items`.
+            items: All items, in order; read lazily.
+            at_once: Items of a batch: what is saved at once.
+            lines: The lines of a batch, without line breaks.
+            what: Description of the work, for the progress line.
+            seen: Called by the first rank for each line of the file.
+
+        Raises:
+            UserError: If another process is writing the file, or the output or its partial folder is something else.
+            ArtifactError: If writing to disk fails, or the ranks do not share a folder.
+        """
+        first = self.processes.rank == 0
+        with self.output.locked(self.out) if first else nullcontext():
+            batches, missing = 0, list[int]()
+            if first:
+                count, depends_on = survey()
+                batches = -(-count // at_once)
+                self._start_or_resume(depends_on, at_once)
+                missing = [batch for batch in range(batches) if not self._path(batch).is_file()]
+                if missing and len(missing) < batches:
+                    say(f"{self.partial}: {batches - len(missing)} of {batches} batches are there from an earlier run.")
+            batches, missing = self.processes.broadcast((batches, missing))
+            self._compute(missing[self.processes.rank :: self.processes.size], items, at_once, lines, what)
+            self.processes.barrier()
+            if first:
+                write_atomically(self.out, lambda temporary: self._join(temporary, batches, seen))
+                shutil.rmtree(self.partial)
+
+    def _compute(
+        self,
+        mine: Sequence[int],
+        items: Callable[[], Iterator[Item]],
+        at_once: int,
+        lines: Callable[[Sequence[Item]], Iterable[str]],
+        what: str,
+    ) -> None:
+        stream, read = items() if mine else iter(()), 0
+        with Progress(f"{what}, batches of {at_once}", len(mine)) as progress:
+            for batch in mine:
+                for _ in islice(stream, (batch - read) * at_once):  # other ranks' and finished batches
+                    pass
+                found = lines(list(islice(stream, at_once)))
+                read = batch + 1
+                write_text(self._path(batch), "".join(line + "\n" for line in found))
+                progress.advance()
+
+    def _start_or_resume(self, depends_on: Mapping[str, object] | None, at_once: int) -> None:
+        """Keep the batches of the same work; remove those of other work."""
+        PARTIAL.check(self.partial)
+        versions = {name: importlib.metadata.version(name) for name in LIBRARIES}
+        work = json.loads(
+            json.dumps({**(depends_on or {}), "at_once": at_once, "versions": versions, "format": _FORMAT})
+        )
+        record = self.partial / _WORK
+        recorded = read_json(record, f"Remove {self.partial}.") if record.is_file() else None
+        if recorded == work and depends_on is not None:
+            return
+        if recorded is not None and recorded != work:
+            say(f"{self.partial}: saved by a run that differs in: {differences(recorded, work)}. Starting over.")
+        if self.partial.exists():
+            shutil.rmtree(self.partial)
+        write_json(record, work)
+
+    def _path(self, batch: int) -> Path:
+        return self.partial / f"lines-{batch:06}.jsonl"
+
+    def _join(self, target: Path, batches: int, seen: Callable[[str], object]) -> None:
+        with target.open("w", encoding="utf-8") as whole:
+            for batch in range(batches):
+                try:
+                    part = self._path(batch).open(encoding="utf-8")
+                except FileNotFoundError as error:
+                    raise ArtifactError(
+                        f"{self._path(batch)} is missing although all processes finished. Choose an --out on a file system that all "
+                        "nodes share, and run again: existing batches are reused."
+                    ) from error
+                with part:
+                    for line in part:
+                        seen(line)
+                        whole.write(line)

@@ -1,0 +1,115 @@
+"""Files of lines, written batch by batch: interruptions, other work, foreign files, bounded reading."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from common.errors import ArtifactError, UserError
+from common.outputs import OutputFile
+from harness.runtime.distributed import ProcessGroup
+from harness.runtime.shared_lines import SharedLines
+
+OUTPUT = OutputFile("`a test`", "a file of lines", lambda path: path.read_text().startswith("line"))
+ITEMS, AT_ONCE = 11, 3
+WHOLE = "".join(f"line {number}\n" for number in range(ITEMS))
+
+
+class StoppedError(Exception):
+    """What interrupts a run."""
+
+
+class Work:
+    """Lines of the numbers below `ITEMS`; it remembers what it computed."""
+
+    def __init__(self, out: Path, depends_on: dict[str, object] | None = None, stop_at: int | None = None) -> None:
+        self.out, self.depends_on, self.stop_at = out, depends_on, stop_at
+        self.computed: list[list[int]] = []
+        self.read = 0
+        self.ahead = 0
+        self.seen: list[str] = []
+        self.after: Callable[[], object] = lambda: None
+
+    def items(self) -> Iterator[int]:
+        for number in range(ITEMS):
+            self.read = number + 1
+            yield number
+
+    def lines(self, batch: Sequence[int]) -> Iterator[str]:
+        if batch[0] == self.stop_at:
+            raise StoppedError
+        self.ahead = max(self.ahead, self.read - batch[0])
+        self.computed.append(list(batch))
+        self.after()
+        return (f"line {number}" for number in batch)
+
+    def run(self) -> str:
+        shared = SharedLines(OUTPUT, self.out, ProcessGroup(0, 1))
+        shared.write(lambda: (ITEMS, self.depends_on), self.items, AT_ONCE, self.lines, "testing", self.seen.append)
+        assert not shared.partial.exists()
+        return self.out.read_text()
+
+
+def test_lines_are_written_in_order_from_few_items_at_once(tmp_path: Path) -> None:
+    work = Work(tmp_path / "out")
+    assert work.run() == WHOLE
+    assert work.computed == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
+    assert work.ahead == AT_ONCE
+    assert work.seen == WHOLE.splitlines(keepends=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+@pytest.mark.parametrize("stop_at", [0, 3, 9])
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, stop_at: int) -> None:
+    with pytest.raises(StoppedError):
+        Work(tmp_path / "out", {"of": "this"}, stop_at).run()
+    assert not (tmp_path / "out").exists()
+    again = Work(tmp_path / "out", {"of": "this"})
+    assert again.run() == WHOLE
+    assert [batch[0] for batch in again.computed] == list(range(stop_at, ITEMS, AT_ONCE))
+
+
+@pytest.mark.parametrize(("first", "second"), [({"of": "this"}, {"of": "that"}), (None, None), ({"of": "this"}, None)])
+def test_lines_of_other_or_unknown_work_are_not_reused(
+    tmp_path: Path,
+    first: dict[str, object] | None,
+    second: dict[str, object] | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(StoppedError):
+        Work(tmp_path / "out", first, 6).run()
+    again = Work(tmp_path / "out", second)
+    assert again.run() == WHOLE
+    assert len(again.computed) == 4
+    assert ("differs in: of. Starting over." in capsys.readouterr().err) == (first != second)
+
+
+def test_a_batch_that_was_only_begun_is_computed_again(tmp_path: Path) -> None:
+    with pytest.raises(StoppedError):
+        Work(tmp_path / "out", {"of": "this"}, 6).run()
+    (tmp_path / "out.partial" / ".tmp-1-lines-000002.jsonl").write_text("line 6\nli")
+    again = Work(tmp_path / "out", {"of": "this"})
+    assert again.run() == WHOLE
+    assert again.computed == [[6, 7, 8], [9, 10]]
+
+
+def test_other_files_are_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "out.partial").mkdir()
+    (tmp_path / "out.partial/thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"out\.partial"):
+        Work(tmp_path / "out").run()
+    assert (tmp_path / "out.partial/thesis.txt").read_text() == "mine"
+    (tmp_path / "other").write_text("no lines of the command")
+    with pytest.raises(UserError, match="other exists and is not a file of lines"):
+        Work(tmp_path / "other").run()
+
+
+def test_a_batch_that_another_machine_keeps_to_itself_is_named(tmp_path: Path) -> None:
+    work = Work(tmp_path / "out", {"of": "this"})
+    work.after = lambda: (tmp_path / "out.partial/lines-000001.jsonl").unlink() if len(work.computed) == 4 else None
+    with pytest.raises(ArtifactError, match=r"lines-000001.jsonl is missing .* all nodes share"):
+        work.run()
+    assert not (tmp_path / "out").exists()
+    again = Work(tmp_path / "out", {"of": "this"})
+    assert again.run() == WHOLE
+    assert again.computed == [[3, 4, 5]]
