@@ -45,9 +45,12 @@ drrag() {
   stage mine "$python" infer.py mine --config configs/infer/mine_world.yaml
   rm -rf checkpoints/drrag-world # a quickstart starts over; it overwrites no other run
   stage train "$python" train.py fit --config configs/train/drrag_world.yaml
+  mkdir -p reports
+  "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question hotpotqa test.json)" > reports/world.log 2>&1 &
+  local asking=$!
   stage evaluate "$python" infer.py evaluate --config configs/infer/drrag_world.yaml \
     --questions $questions/test.json --limit 400 --study.rows '[QDC,CFS,ranked]' --out reports/world
-  stage ask "$python" infer.py ask --config configs/infer/drrag_world.yaml --question "$(first_question hotpotqa test.json)"
+  stage ask finished $asking reports/world.log
   printf '\nreport in reports/world: report.html in a browser, report.md as text\n'
 }
 
