@@ -181,11 +181,11 @@ def retrieval_prior(
     of_document = {d: rank_weight / rank for rank, d in enumerate(rankings.ranking, start=1)}
     of_candidate: list[dict[str, float]] = []
     if score_weight:
-        for d, value in _scaled(rankings.ranking[:ranking_size], rankings.scores).items():
+        for d, value in scaled(rankings.ranking[:ranking_size], rankings.scores).items():
             of_document[d] += score_weight * value
         for found, scores in zip(rankings.concatenated, rankings.concatenated_scores, strict=True):
-            scaled = _scaled(found[:concatenated_size], scores)
-            of_candidate.append({d: score_weight * value for d, value in scaled.items()})
+            own = scaled(found[:concatenated_size], scores)
+            of_candidate.append({d: score_weight * value for d, value in own.items()})
 
     def prior(position: int, other: str) -> float:
         second = of_candidate[position].get(other, 0.0) if position < len(of_candidate) else 0.0
@@ -194,8 +194,13 @@ def retrieval_prior(
     return prior
 
 
-def _scaled(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
-    """The scores of documents, which begin a longer list, from 0 to 1; all 0 if they are equal."""
+def scaled(ids: Sequence[str], scores: Sequence[float]) -> dict[str, float]:
+    """The scores of documents by their ids, scaled to 0 to 1 (min-max); all 0 if they are equal.
+
+    Args:
+        ids: Of one search, the first ones.
+        scores: Of as many documents or more.
+    """
     own = scores[: len(ids)]
     least, greatest = min(own, default=0.0), max(own, default=0.0)
     return {d: (value - least) / ((greatest - least) or 1.0) for d, value in zip(ids, own, strict=True)}

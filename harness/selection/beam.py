@@ -9,14 +9,24 @@ compete by a learned score.  Two chains of the same documents in another order a
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from common.checks import check_at_least, check_choice
 from common.errors import UserError
+from harness.selection.algorithms import scaled
 
 Ids = tuple[str, ...]
+
+
+class Found(NamedTuple):
+    """Candidates of a chain, best first."""
+
+    documents: Sequence[str]
+    scores: Sequence[float] = ()  # the retriever's, for a beam that weighs them
+
+
 Scoring = Literal["last", "sum", "softmax"]
-Retrieve = Callable[[list[tuple[int, Ids]]], Sequence[Sequence[str]]]  # (question, chain) -> candidates, best first
+Retrieve = Callable[[list[tuple[int, Ids]]], Sequence[Found]]  # (question, chain) -> candidates
 Score = Callable[[list[tuple[int, Ids, bool]]], Sequence[float]]  # (question, chain, is it complete?) -> log-odds, nats
 MOST_HOPS = 4  # as many as the classifier's text format has documents
 
@@ -35,6 +45,9 @@ class BeamOptions:
         scoring: A chain's score: `last`, the classifier's log-odds of the whole chain, as binary cross-entropy trains it;
             `softmax`, the sum over hops of the log-probability of the step among all of its chain's candidates, the end and
             "none of these", as the listwise loss trains it; or `sum`, the sum over hops of log P(chain so far).
+        score_weight: Weight of the retriever's scores, nats: of each document in Retriever(q) and in the search that its chain was
+            extended by, each scaled to 0 to 1 within its search.  With `last` their mean over the chain's documents is added to
+            the log-odds, else the step's own to those of the step.
 
     Raises:
         UserError: If a value is not allowed.
@@ -47,11 +60,12 @@ class BeamOptions:
     again: int = 0
     question_weight: int = 1
     scoring: Scoring = "last"
+    score_weight: float = 0.0
 
     def __post_init__(self) -> None:
         check_at_least(1, k=self.k, width=self.width, most_hops=self.most_hops, depth=self.depth)
         check_at_least(1, question_weight=self.question_weight)
-        check_at_least(0, again=self.again)
+        check_at_least(0, again=self.again, score_weight=self.score_weight)
         check_choice(get_args(Scoring), scoring=self.scoring)
         if self.most_hops > MOST_HOPS:
             raise UserError(f"most_hops is {self.most_hops}; allowed: 1 to {MOST_HOPS}.")
@@ -84,6 +98,7 @@ class ScoredChain:
     documents: Ids = ()
     score: float = 0.0
     log_odds: tuple[float, ...] = ()
+    prior: float = 0.0  # what the retrieval says of its documents, nats, their sum
 
     @property
     def ended(self) -> bool:
@@ -96,6 +111,7 @@ class BeamResult:
     """What the search found for one question."""
 
     ranking: Sequence[str] = ()  # Retriever(q), best first
+    priors: dict[str, float] = field(default_factory=dict)  # of its documents, nats
     chains: list[ScoredChain] = field(default_factory=list)  # the last beam, best first
     passed_over: dict[frozenset[str], ScoredChain] = field(default_factory=dict)  # the best order of each other chain
     expansions: dict[Ids, dict[str, float]] = field(default_factory=dict)  # extended chain -> candidate -> log-odds
@@ -140,18 +156,22 @@ def beam_search(questions: int, options: BeamOptions, retrieve: Retrieve, score:
             break
         found = retrieve([(question, chain.documents) for question, chain in open_chains])
         steps: list[list[tuple[int, Ids, bool]]] = []
+        priors: list[list[float]] = []
         for (question, chain), candidates in zip(open_chains, found, strict=True):
             result = results[question]
             result.searches += 1
+            own = _priors(candidates, options.score_weight)
             if hop == 1:
-                result.ranking = candidates
-            further = [(question, (*chain.documents, d), False) for d in _further(chain, candidates, result, options)]
+                result.ranking, result.priors, own = candidates.documents, own, {}
+            documents = list(_further(chain, candidates.documents, result, options))
+            further = [(question, (*chain.documents, d), False) for d in documents]
             steps.append([*further, *([(question, chain.documents, True)] if hop > 1 else [])])
+            priors.append([result.priors.get(d, 0.0) + own.get(d, 0.0) for d in documents] + [0.0] * (hop > 1))
         log_odds = iter(score([step for of_chain in steps for step in of_chain]))
         grown: list[list[ScoredChain]] = [[] for _ in results]
-        for (question, chain), of_chain in zip(open_chains, steps, strict=True):
+        for (question, chain), of_chain, of_steps in zip(open_chains, steps, priors, strict=True):
             results[question].scored += len(of_chain)
-            following = list(_grown(chain, of_chain, [next(log_odds) for _ in of_chain], options.scoring))
+            following = list(_grown(chain, of_chain, [next(log_odds) for _ in of_chain], of_steps, options.scoring))
             results[question].expansions[chain.documents] = {
                 each.documents[-1]: each.log_odds[-1] for each in following if not each.ended
             }
@@ -168,19 +188,29 @@ def _further(chain: ScoredChain, candidates: Sequence[str], result: BeamResult, 
     return dict.fromkeys([*own, *first])
 
 
+def _priors(found: Found, weight: float) -> dict[str, float]:
+    """What a search says of its documents, nats."""
+    return {d: weight * value for d, value in scaled(found.documents, found.scores).items()} if weight else {}
+
+
 def _grown(
-    chain: ScoredChain, steps: Sequence[tuple[int, Ids, bool]], log_odds: Sequence[float], scoring: Scoring
+    chain: ScoredChain,
+    steps: Sequence[tuple[int, Ids, bool]],
+    log_odds: Sequence[float],
+    priors: Sequence[float],
+    scoring: Scoring,
 ) -> Iterator[ScoredChain]:
     """The chain after each of its possible steps."""
-    everything = _log_sum_exp([0.0, *log_odds])  # "none of these" has log-odds 0
-    for (_, documents, _), step in zip(steps, log_odds, strict=True):
+    weighed = [step + prior for step, prior in zip(log_odds, priors, strict=True)]
+    everything = _log_sum_exp([0.0, *weighed])  # "none of these" has log-odds 0
+    for (_, documents, _), step, prior, both in zip(steps, log_odds, priors, weighed, strict=True):
         if scoring == "last":
-            score = step
+            score = step + (chain.prior + prior) / len(documents)
         elif scoring == "sum":
-            score = chain.score - _log_sum_exp([0.0, -step])  # log σ(step)
+            score = chain.score - _log_sum_exp([0.0, -both])  # log σ
         else:
-            score = chain.score + step - everything
-        yield ScoredChain(documents, score, (*chain.log_odds, step))
+            score = chain.score + both - everything
+        yield ScoredChain(documents, score, (*chain.log_odds, step), chain.prior + prior)
 
 
 def _keep_best(result: BeamResult, grown: Iterable[ScoredChain], width: int, extended: int) -> None:

@@ -18,7 +18,7 @@ from harness.interfaces import ChainScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.two_stage import concatenate
 from harness.runtime.memory_needs import Load, Machine, Memory
-from harness.selection.beam import BeamOptions, BeamResult, Ids, ScoredChain, beam_search
+from harness.selection.beam import BeamOptions, BeamResult, Found, Ids, ScoredChain, beam_search
 from harness.strategies.drrag import with_classifier
 from models.token_count import tokens_read
 
@@ -169,7 +169,7 @@ class _Work:
         self.found: list[dict[str, Ranked]] = [{} for _ in texts]  # of each question, a document's first hit
         self.seconds = dict.fromkeys(("seconds/first_stage", "seconds/later_stages", "seconds/scoring"), 0.0)
 
-    def retrieve(self, chains: list[tuple[int, Ids]]) -> list[list[str]]:
+    def retrieve(self, chains: list[tuple[int, Ids]]) -> list[Found]:
         """Candidates of the chains, in one search."""
         started = time.perf_counter()
         hop = len(chains[0][1])  # the chains of one hop are equally long
@@ -182,7 +182,7 @@ class _Work:
                 self.found[question].setdefault(hit.passage.id, hit)
         stage = "seconds/later_stages" if hop else "seconds/first_stage"
         self.seconds[stage] += time.perf_counter() - started
-        return [[hit.passage.id for hit in hits] for hits in lists]
+        return [Found([hit.passage.id for hit in hits], [hit.score for hit in hits]) for hits in lists]
 
     def score(self, steps: list[tuple[int, Ids, bool]]) -> list[float]:
         """Log-odds of the chains, in one batch."""

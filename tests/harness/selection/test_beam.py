@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import permutations
 
 import pytest
@@ -10,17 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import UserError
-from harness.selection.beam import BeamOptions, BeamResult, Ids, beam_search
+from harness.selection.beam import BeamOptions, BeamResult, Found, Ids, beam_search
 
 LogOdds = Callable[[Ids, bool], float]
 
 
-def search(options: BeamOptions, log_odds: LogOdds, found: dict[Ids, str], default: str = "") -> BeamResult:
+def search(
+    options: BeamOptions,
+    log_odds: LogOdds,
+    found: dict[Ids, str],
+    default: str = "",
+    scores: Callable[[Ids], Sequence[float]] = lambda chain: (),
+) -> BeamResult:
     """One question's beam: `found` maps chains to their candidates, one letter each; `default` is for other chains."""
     (result,) = beam_search(
         1,
         options,
-        lambda chains: [found.get(chain, default) for _, chain in chains],
+        lambda chains: [Found(found.get(chain, default), scores(chain)) for _, chain in chains],
         lambda steps: [log_odds(chain, ended) for _, chain, ended in steps],
     )
     return result
@@ -36,20 +42,47 @@ def random_by_set(seed: int) -> LogOdds:
     return lambda chain, ended: random.Random(f"{seed}/{sorted(chain)}/{ended}").gauss(0, 2)
 
 
-def brute_force(documents: str, hops: int, log_odds: LogOdds, scoring: str) -> dict[tuple[frozenset[str], bool], float]:
+def random_scores(seed: int, count: int) -> Callable[[Ids], list[float]]:
+    """The retriever's scores of a search with a chain, which depend on its documents, not on their order."""
+
+    def scores(chain: Ids) -> list[float]:
+        rng = random.Random(f"{seed}/{sorted(chain)}")
+        return [rng.uniform(-3, 9) for _ in range(count)]
+
+    return scores
+
+
+def brute_force(
+    documents: str,
+    hops: int,
+    log_odds: LogOdds,
+    scoring: str,
+    weight: float,
+    scores: Callable[[Ids], list[float]],
+) -> dict[tuple[frozenset[str], bool], float]:
     """The score of every complete chain and every chain of full length by its set: the best over all orders."""
+
+    def prior(prefix: Ids, document: str) -> float:
+        value = 0.0
+        for searched in {(), prefix}:
+            of = scores(searched)
+            value += (of[documents.index(document)] - min(of)) / (max(of) - min(of))
+        return weight * value
+
     best: dict[tuple[frozenset[str], bool], float] = {}
     for length in range(1, hops + 1):
         for chain in permutations(documents, length):
             steps = [(chain[: n + 1], False) for n in range(length)] + [(chain, True)] * (length < hops)
-            score = 0.0
+            score = priors = 0.0
             for number, (after, ended) in enumerate(steps):
                 prefix = chain[:number]
-                step = log_odds(after, ended)
-                others = [log_odds((*prefix, d), False) for d in documents if d not in prefix]
+                own = 0.0 if ended else prior(prefix, after[-1])
+                priors += own
+                step = log_odds(after, ended) + own
+                others = [log_odds((*prefix, d), False) + prior(prefix, d) for d in documents if d not in prefix]
                 others += [log_odds(prefix, True)] if prefix else []
                 if scoring == "last":
-                    score = step
+                    score = log_odds(after, ended) + priors / len(after)
                 elif scoring == "sum":
                     score += -math.log(1 + math.exp(-step))
                 else:
@@ -61,13 +94,14 @@ def brute_force(documents: str, hops: int, log_odds: LogOdds, scoring: str) -> d
 
 @pytest.mark.parametrize("scoring", ["last", "sum", "softmax"])
 @pytest.mark.parametrize("hops", [1, 2, 3, 4])
-def test_a_wide_beam_finds_what_a_brute_force_over_all_chains_finds(scoring: str, hops: int) -> None:
+@pytest.mark.parametrize("weight", [0.0, 2.0])
+def test_a_wide_beam_finds_what_a_brute_force_over_all_chains_finds(scoring: str, hops: int, weight: float) -> None:
     documents = "abcde"
     for seed in range(4):
-        log_odds = random_by_set(seed)
-        options = BeamOptions(k=5, width=10_000, most_hops=hops, depth=5, scoring=scoring)  # type: ignore[arg-type]
-        result = search(options, log_odds, {}, default=documents)
-        expected = brute_force(documents, hops, log_odds, scoring)
+        log_odds, scores = random_by_set(seed), random_scores(seed, len(documents))
+        options = BeamOptions(k=5, width=10_000, most_hops=hops, depth=5, scoring=scoring, score_weight=weight)  # type: ignore[arg-type]
+        result = search(options, log_odds, {}, documents, scores)
+        expected = brute_force(documents, hops, log_odds, scoring, weight, scores)
         found = {(frozenset(chain.documents), chain.ended): chain.score for chain in result.chains}
         assert found == pytest.approx(expected)
         assert [chain.score for chain in result.chains] == sorted(found.values(), reverse=True)
@@ -128,9 +162,9 @@ def test_a_question_whose_chains_are_all_complete_is_asked_no_more() -> None:
     asked: list[list[tuple[int, Ids]]] = []
     scored: list[int] = []
 
-    def retrieve(chains: list[tuple[int, Ids]]) -> list[str]:
+    def retrieve(chains: list[tuple[int, Ids]]) -> list[Found]:
         asked.append(chains)
-        return ["ab"] * len(chains)
+        return [Found("ab")] * len(chains)
 
     def score(steps: list[tuple[int, Ids, bool]]) -> list[float]:
         scored.append(len(steps))
@@ -160,7 +194,7 @@ def test_documents_come_once_and_never_more_than_k(seed: int, k: int, width: int
         return beam_search(
             questions,
             options,
-            lambda chains: [candidates(chain) for _, chain in chains],
+            lambda chains: [Found(candidates(chain)) for _, chain in chains],
             lambda steps: [log_odds(chain, ended) for _, chain, ended in steps],
         )
 
