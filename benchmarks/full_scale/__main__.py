@@ -57,10 +57,10 @@ def measured(system: str, share: float, out: Path) -> list[Cost]:
         say(f"== {system}, {share:.4g} of full size: {stage.name}")
         costs.append(measure(stage.name, arguments(stage), out, ENVIRONMENT, log, stage.training))
         say(f"   {costs[-1].seconds:.0f} s, {costs[-1].core_seconds:.0f} core-seconds")
-    rows = [cost.to_row() for cost in costs]
-    write_text(out / f"{system}.json", json.dumps({"share": share, "stages": rows}, indent=1))
-    write_text(out / f"{system}.md", text := table(system, share, costs))
-    print(text, flush=True)
+        rows = [cost.to_row() for cost in costs]  # written after each stage: a run of hours may be stopped
+        write_text(out / f"{system}.json", json.dumps({"share": share, "stages": rows}, indent=1))
+        write_text(out / f"{system}.md", table(system, share, costs))
+    print(table(system, share, costs), flush=True)
     return costs
 
 

@@ -15,7 +15,7 @@ from benchmarks.full_scale.process_memory import Peak, descendants
 from common.errors import UserError
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2): orphans become this process's children, which counts what they cost
-_LOOK_EVERY_SECONDS = 0.2
+_LOOK_EVERY_SECONDS = 0.5
 _LOOKING_SHARE = 0.2  # most of the time that reading /proc may take
 _ENDED_WITHIN_SECONDS = 60
 
@@ -109,7 +109,7 @@ def measure(
                 if training.kill_after is not None and steps >= training.kill_after:
                     killed = True
                     break
-            time.sleep(0.02)
+            time.sleep(0.05)
         seconds = time.perf_counter() - began
     finally:
         _end_all(process)

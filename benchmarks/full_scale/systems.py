@@ -13,7 +13,7 @@ RANKS = 2
 STEPS = 12  # of a whole run: data are measured, not learning
 KILL_AFTER = 5
 CHECKPOINT_EVERY = 2
-EVALUATED = 200  # questions
+EVALUATED = 50  # questions
 SYSTEMS = ("drrag", "rerag")
 
 
