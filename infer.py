@@ -62,6 +62,7 @@ KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
     "index": "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go on.",
     "mine": "The finished questions are kept: type the same command again to go on.",
+    "score": "The finished questions are kept: type the same command again to go on.",
     "expand": "The finished questions are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
     "feedback": "The finished questions are kept: type the same command again to go on.",

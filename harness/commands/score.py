@@ -1,18 +1,20 @@
 """`infer.py score`: write the scores of a sentence encoder into a question file, as a retriever's scores."""
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from common.checks import Precision
 from common.errors import DataError
-from common.files import write_atomically
 from common.outputs import OutputFile
 
+if TYPE_CHECKING:
+    from common.records import Question
+
 LAYOUT = "fid"  # the only layout whose passages have scores
-QUESTIONS_AT_ONCE = 256  # bounds the memory of embeddings
+QUESTIONS_AT_ONCE = 256  # bounds memory; also the unit in which an interrupted run resumes, and that ranks share
 
 
 def is_scored(path: Path) -> bool:
@@ -35,7 +37,7 @@ def score(
 
     A generator can be trained on these scores (model.relevance retriever), and `evaluate` uses them instead of its own cosine. Scores
     that the file gives already are replaced, so that all are of one kind; all else in the rows stays, and each names the encoder
-    as `scored_by`.
+    as `scored_by`.  A stopped run resumes: type it again.  Under torchrun all processes share the work.
 
     Args:
         questions: Question file in the layout fid, with passages.
@@ -45,44 +47,55 @@ def score(
         precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
     check_score(questions, out)
-    with SCORED.locked(out):
-        from common.progress import say, track
-        from common.records import passage_id
-        from datamodules.formats.reading import read_questions
-        from datamodules.formats.sources import rows
-        from harness.indexing.sentence_encoder import SentenceEncoder
-        from harness.retrievers.shipped import cosines
-        from models.pretrained import MINILM
+    from hashlib import sha256
 
-        model = SentenceEncoder(encoder or MINILM, device, precision=precision)
-        counts = {"questions": 0, "passages": 0, "replaced": 0}
+    from common.progress import say, track
+    from common.records import passage_id
+    from datamodules.formats.reading import read_questions
+    from datamodules.formats.sources import rows
+    from harness.indexing.sentence_encoder import SentenceEncoder
+    from harness.retrievers.shipped import cosines
+    from harness.runtime.distributed import join_process_group, local_device
+    from harness.runtime.shared_lines import SharedLines
+    from models.pretrained import MINILM
 
-        def scored_rows() -> Iterator[dict[str, Any]]:
-            pairs = zip(read_questions(LAYOUT, questions), rows(questions), strict=True)
-            batches = iter(lambda: list(islice(pairs, QUESTIONS_AT_ONCE)), [])
-            for batch in track(batches, None, "scoring, batches"):
-                found = cosines([question for question, _ in batch], model)
-                for (question, (_, row)), cosine_C in zip(batch, found, strict=True):
-                    score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))
-                    for item in row["ctxs"]:
-                        item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
-                    counts["questions"] += 1
-                    counts["passages"] += len(row["ctxs"])
-                    counts["replaced"] += bool(question.scores)
-                    yield {**row, "scored_by": model.name}
+    model = SentenceEncoder(encoder or MINILM, local_device(device), precision=precision)
+    counts = {"questions": 0, "passages": 0, "replaced": 0}
 
-        def write(temporary: Path) -> None:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.writelines(json.dumps(row) + "\n" for row in scored_rows())
-            if not counts["passages"]:
-                raise DataError(f"{questions}: no question has passages to score. Choose a file with passages (ctxs).")
+    def read() -> "Iterator[tuple[Question, dict[str, Any]]]":
+        pairs = zip(read_questions(LAYOUT, questions), rows(questions), strict=True)
+        return ((question, row) for question, (_, row) in pairs)
 
-        write_atomically(out, write)
-        replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
-        say(
-            f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "
-            f"{model.name}{replaced}."
-        )
+    def survey() -> tuple[int, dict[str, object]]:
+        """Number of questions, and what their lines depend on."""
+        hashed = sha256()
+        for question, row in track(read(), None, "reading questions"):
+            hashed.update(json.dumps(row).encode())
+            counts["questions"] += 1
+            counts["passages"] += len(row["ctxs"])
+            counts["replaced"] += bool(question.scores)
+        if not counts["passages"]:
+            raise DataError(f"{questions}: no question has passages to score. Choose a file with passages (ctxs).")
+        return counts["questions"], {
+            "encoder": model.recipe, "name": model.name, "dtype": model.dtype, "device": model.device.type,
+            "rows": hashed.hexdigest(),
+        }  # fmt: skip
+
+    def lines(batch: "Sequence[tuple[Question, dict[str, Any]]]") -> list[str]:
+        found = cosines([question for question, _ in batch], model)
+        for (question, row), cosine_C in zip(batch, found, strict=True):
+            score_of = dict(zip((passage.id for passage in question.passages), cosine_C.tolist(), strict=True))
+            for item in row["ctxs"]:
+                item["score"] = round(score_of[passage_id(item.get("title") or "", item["text"])], 6)
+        return [json.dumps({**row, "scored_by": model.name}) for _, row in batch]
+
+    work = SharedLines(SCORED, out, join_process_group())
+    work.write(survey, read, QUESTIONS_AT_ONCE, lines, "scoring")
+    replaced = f"; scores of {counts['replaced']:,} questions were replaced" if counts["replaced"] else ""
+    say(
+        f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "
+        f"{model.name}{replaced}."
+    )
 
 
 def check_score(questions: str, out: Path) -> None:
@@ -90,4 +103,5 @@ def check_score(questions: str, out: Path) -> None:
     from datamodules.formats.reading import check_questions
 
     check_questions(LAYOUT, [questions])
-    SCORED.check_writable(out)
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
+        SCORED.check_writable(out)

@@ -3,7 +3,7 @@
 <out>.partial/work.json              what the lines depend on; those of other work are not reused
 <out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the missing ones
 
-The file has the same bytes whatever was interrupted, and however many ranks shared the work.
+The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their batch alone.
 """
 
 import importlib.metadata
@@ -48,7 +48,7 @@ class SharedLines:
         at_once: int,
         lines: Callable[[Sequence[Item]], Iterable[str]],
         what: str,
-        seen: Callable[[str], object],
+        seen: Callable[[str], object] | None = None,
     ) -> None:
         """Compute the lines of all items and write the file.
 
@@ -120,7 +120,7 @@ class SharedLines:
     def _path(self, batch: int) -> Path:
         return self.partial / f"lines-{batch:06}.jsonl"
 
-    def _join(self, target: Path, batches: int, seen: Callable[[str], object]) -> None:
+    def _join(self, target: Path, batches: int, seen: Callable[[str], object] | None) -> None:
         with target.open("w", encoding="utf-8") as whole:
             for batch in range(batches):
                 try:
@@ -132,5 +132,6 @@ class SharedLines:
                     ) from error
                 with part:
                     for line in part:
-                        seen(line)
+                        if seen is not None:
+                            seen(line)
                         whole.write(line)
