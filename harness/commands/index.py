@@ -49,8 +49,9 @@ def index(
     precision: Precision = "auto",
     batch_tokens: int | None = None,
     chunk_passages: int = 4096,
-    faiss_index: Literal["flat", "ivf", "hnsw"] = "flat",
+    faiss_index: Literal["flat", "ivf", "ivfpq", "hnsw"] = "flat",
     nlist: int | None = None,
+    pq_bytes: int | None = None,
     hnsw_links: int = 32,
     k1: float = 1.5,
     b: float = 0.75,
@@ -97,8 +98,9 @@ def index(
         precision: Dense: of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
         batch_tokens: Dense: tokens per forward pass; null: chosen by device.
         chunk_passages: Dense: passages per saved chunk.
-        faiss_index: Dense: flat (exact), ivf or hnsw.
-        nlist: Dense: number of ivf clusters; null: 4 times the square root of the number of passages.
+        faiss_index: Dense: flat (exact), ivf (clusters), ivfpq (clusters of compressed vectors) or hnsw (graph).
+        nlist: Dense: number of clusters of ivf and ivfpq; null: 4 times the square root of the number of passages.
+        pq_bytes: Dense: bytes of a compressed vector of ivfpq, a divisor of its dimensions; null: the greatest that is at most 64.
         hnsw_links: Dense: links per vector of hnsw.
         k1: BM25: saturation of term frequency.
         b: BM25: strength of length normalization, 0 to 1.
@@ -192,7 +194,7 @@ def index(
         model = SentenceEncoder(
             encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
         )
-        build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of)
+        build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of, pq_bytes)
 
 
 def _passes(llm: LanguageModel | None, captioner: str | None, device: str) -> "list[Pass]":

@@ -2,7 +2,8 @@
 
 <out>.partial/recipe.json       recipe of the index; a build with another recipe does not reuse the chunks
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
-<out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), complete or absent"""
+<out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), complete or absent
+<out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors (`harness.indexing.faiss_building`)"""
 
 import shutil
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from common.errors import ArtifactError, UserError
 from common.files import read_json, write_atomically, write_json
 from common.outputs import OutputFolder
 from common.progress import say, track
+from harness.indexing.faiss_building import UNFINISHED
 from harness.indexing.index_folder import differs_in_content_only
 from harness.indexing.known_vectors import KnownVectors
 from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text
@@ -23,7 +25,9 @@ from harness.runtime.distributed import ProcessGroup
 from harness.runtime.provenance import differences
 
 _RECIPE = "recipe.json"
-PARTIAL = OutputFolder("`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, "chunk-*.npy"])
+PARTIAL = OutputFolder(
+    "`infer.py index`", "an unfinished build", lambda _: [_RECIPE, PASSAGES, OFFSETS, "chunk-*.npy", UNFINISHED]
+)
 
 
 def partial_folder(out: Path) -> Path:
@@ -56,8 +60,8 @@ def start_or_resume(partial: Path, recipe: dict, overwrite: bool, of_documents: 
                 f"{partial} holds an unfinished build that differs in: {differences(recorded, recipe)}. "
                 f"Finish it with its own options. {advice}"
             )
-    for chunk in partial.glob("chunk-*.npy"):
-        chunk.unlink()
+    for left in (*partial.glob("chunk-*.npy"), *partial.glob(UNFINISHED)):
+        left.unlink()
     write_json(record, recipe)
 
 

@@ -2,88 +2,41 @@
 
 The vectors are stored in `vectors.npy`, float32.  FAISS or numpy propose candidates; final scores and order are computed
 from the stored vectors in double precision, ties by position.  So a query finds the same ids alone or in a batch, on a CPU
-or a GPU.  Approximate indexes add `vectors.faiss`, in CPU format.
+or a GPU.  Approximate indexes add `vectors.faiss`, in CPU format.  Both files are mapped: opening an index takes neither time nor memory.
 
 Shape legend: N vectors, D dimensions, Q queries, K candidates."""
 
-import importlib.metadata
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Literal, get_args
+from typing import Any
 
 import numpy as np
 
-from common.checks import check_at_least, check_choice
+from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
+from common.files import check_space
 from common.progress import say
-
-FaissIndex = Literal["flat", "ivf", "hnsw"]
+from harness.indexing.faiss_building import build_approximate
+from harness.indexing.faiss_devices import flat_on_gpus, gpu_bytes, lists_on_gpus, place, wants_gpu
+from harness.indexing.faiss_library import import_faiss
 
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
 
-_DISTRIBUTIONS = ("faiss-cpu", "faiss-gpu", "faiss-gpu-cuvs", "faiss-gpu-cu12", "faiss-gpu-cu11")
 _EXTRA_CANDIDATES = 16  # candidates beyond k, so that ties at rank k are ordered by position and not by FAISS
 _TIE_TOLERANCE = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
 _GPU_MAX_CANDIDATES = 2048  # FAISS's limit on a GPU
-_GPU_SCRATCH_BYTES = 3 * 2**29  # that FAISS reserves on a GPU of more than 8 GB
 _BLOCK = 65536  # vectors that numpy scores at a time
-_SEED = 0
 
 
-def import_faiss() -> ModuleType | None:
-    """The faiss module; None if it is not installed.
-
-    Raises:
-        UserError: If several FAISS distributions are installed: they overwrite each other's files.
-    """
-    installed = []
-    for name in _DISTRIBUTIONS:
-        try:
-            importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        installed.append(name)
-    if len(installed) > 1:
-        raise UserError(
-            f"{' and '.join(installed)} are both installed and overwrite each other's files. "
-            f"Type: pip uninstall -y {' '.join(installed)} && pip install {installed[-1]}"
-        )
-    try:
-        import faiss
-    except ModuleNotFoundError:
-        return None
-    return faiss
-
-
-def check_parameters(kind: FaissIndex, count: int, nlist: int | None, hnsw_links: int) -> dict:
-    """The parameters of an index, checked and with defaults filled in, for its recipe.
-
-    Args:
-        kind: `flat` (exact), `ivf` (clusters) or `hnsw` (graph).
-        count: Number of vectors.
-        nlist: Number of `ivf` clusters; None: 4 times the square root of `count`.
-        hnsw_links: Links per vector of `hnsw`.
-
-    Raises:
-        UserError: If one is out of range, or an approximate index is requested and FAISS is not installed.
-    """
-    check_choice(get_args(FaissIndex), faiss_index=kind)
-    if kind == "flat":
-        return {"faiss_index": kind}
-    if import_faiss() is None:
-        raise UserError(f"faiss_index {kind} needs FAISS. Type: pip install faiss-cpu, or choose flat.")
-    if kind == "hnsw":
-        check_at_least(2, hnsw_links=hnsw_links)
-        return {"faiss_index": kind, "hnsw_links": hnsw_links}
-    clusters = min(count, round(4 * count**0.5)) if nlist is None else nlist
-    if not 1 <= clusters <= count:
-        raise UserError(f"nlist must be 1 to {count:,}, the number of passages, got {nlist}.")
-    return {"faiss_index": kind, "nlist": clusters}
-
-
-def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimensions: int, parameters: dict) -> None:
+def write_vectors(
+    folder: Path,
+    chunks: Iterator[np.ndarray],
+    count: int,
+    dimensions: int,
+    parameters: dict,
+    unfinished: Path | None = None,
+) -> None:
     """Write the searchable files.
 
     Args:
@@ -91,8 +44,13 @@ def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimens
         chunks: The vectors in order, float32 (n, D) each.
         count: Total number of vectors.
         dimensions: D.
-        parameters: From `check_parameters`.
+        parameters: From `harness.indexing.faiss_library.check_parameters`.
+        unfinished: See `harness.indexing.faiss_building.build_approximate`.
+
+    Raises:
+        ArtifactError: If writing fails, for example because the disk is too small.
     """
+    check_space(folder / VECTORS, count * dimensions * 4)
     header = {"descr": "<f4", "fortran_order": False, "shape": (count, dimensions)}
     end = 0
     with (folder / VECTORS).open("wb") as file:  # not a memory map: on a full disk it raises SIGBUS, not an exception
@@ -103,29 +61,7 @@ def write_vectors(folder: Path, chunks: Iterator[np.ndarray], count: int, dimens
     if end != count:
         raise ArtifactError(f"{folder}: got {end} vectors for {count} passages. Start the build again.")
     if parameters["faiss_index"] != "flat":
-        _write_approximate(folder, parameters)
-
-
-def _write_approximate(folder: Path, parameters: dict) -> None:
-    faiss = import_faiss()
-    assert faiss is not None  # see `check_parameters`
-    vectors_ND = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
-    count, dimensions = vectors_ND.shape
-    if parameters["faiss_index"] == "ivf":
-        description = f"IVF{parameters['nlist']},Flat"
-    else:
-        description = f"HNSW{parameters['hnsw_links']}"
-    index = faiss.index_factory(dimensions, description, faiss.METRIC_INNER_PRODUCT)
-    if not index.is_trained:
-        sample = min(count, 256 * parameters["nlist"])  # FAISS's own limit of training vectors
-        rows = np.sort(np.random.default_rng(_SEED).choice(count, sample, replace=False))
-        index.train(np.ascontiguousarray(vectors_ND[rows]))
-    for start in range(0, count, _BLOCK):
-        index.add(np.ascontiguousarray(vectors_ND[start : start + _BLOCK]))
-    try:
-        faiss.write_index(index, str(folder / APPROXIMATE))
-    except RuntimeError as error:  # raised by FAISS if writing fails
-        raise ArtifactError(f"{folder / APPROXIMATE}: cannot write ({error}). Free space.") from error
+        build_approximate(open_vectors(folder), parameters, folder / APPROXIMATE, unfinished)
 
 
 def search_bytes(folder: Path, parameters: dict, gpus: int, device: str) -> tuple[int, int, int]:
@@ -146,9 +82,11 @@ def search_bytes(folder: Path, parameters: dict, gpus: int, device: str) -> tupl
     if faiss is None:
         return 0, 0, vectors_bytes
     searched = vectors_bytes if kind == "flat" else (folder / APPROXIMATE).stat().st_size
+    # an exact search reads all vectors: they are mapped, and must be in memory all the same
+    mapped = 0 if kind == "flat" else vectors_bytes
     if not wants_gpu(device, kind, gpus if hasattr(faiss, "StandardGpuResources") else 0):
-        return searched, 0, vectors_bytes
-    return 0, searched // (gpus if device == "all" else 1) + _GPU_SCRATCH_BYTES, vectors_bytes
+        return searched, 0, mapped
+    return 0, gpu_bytes(kind, searched, gpus if device == "all" else 1), vectors_bytes
 
 
 def open_vectors(folder: Path) -> np.ndarray:
@@ -163,30 +101,17 @@ def open_vectors(folder: Path) -> np.ndarray:
         raise ArtifactError(f"{folder / VECTORS} cannot be read ({error}). Build the index again.") from error
 
 
-def wants_gpu(device: str, kind: FaissIndex, gpus: int) -> bool:
-    """Whether an index of this kind is searched on a GPU.
-
-    Raises:
-        UserError: If the device is unknown, or not possible with that many GPUs that FAISS sees.
-    """
-    check_choice(("auto", "cpu", "cuda", "all"), index_device=device)
-    possible = gpus > 0 and kind != "hnsw"
-    if device in ("cuda", "all") and not possible:
-        why = "an HNSW index cannot be searched on a GPU" if gpus else "this FAISS sees no GPU"
-        raise UserError(f"index device {device} is not possible: {why}. Choose cpu or auto, or pip install faiss-gpu.")
-    return possible and device != "cpu"
-
-
 class Vectors:
     """The vectors of an index folder, opened for search.
 
     Args:
         folder: Written by `write_vectors`.
         parameters: As passed to `write_vectors`.
-        device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: one GPU
-            if FAISS sees one.  The encoder's device is separate.
-        nprobe: Number of `ivf` clusters searched.
+        device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: `cuda` if FAISS
+            sees a GPU and the index fits its free memory.  The encoder's device is separate.
+        nprobe: Number of clusters searched of `ivf` and `ivfpq`.
         ef_search: efSearch of `hnsw`: candidates kept during the graph search.
+        k_factor: Candidates of `ivfpq` for each passage asked for; their scores are computed from the stored vectors.
 
     Raises:
         UserError: If the device or a parameter is not possible here.
@@ -194,43 +119,62 @@ class Vectors:
     """
 
     def __init__(
-        self, folder: Path, parameters: dict, device: str = "auto", nprobe: int = 16, ef_search: int = 64
+        self,
+        folder: Path,
+        parameters: dict,
+        device: str = "auto",
+        nprobe: int = 16,
+        ef_search: int = 64,
+        k_factor: int = 10,
     ) -> None:
-        check_at_least(1, nprobe=nprobe, ef_search=ef_search)
+        check_at_least(1, nprobe=nprobe, ef_search=ef_search, k_factor=k_factor)
         self.vectors_ND = open_vectors(folder)
         self._process, self._faiss = os.getpid(), import_faiss()
-        kind = parameters["faiss_index"]
-        on_gpu = wants_gpu(device, kind, self._faiss.get_num_gpus() if self._faiss is not None else 0)
-        self._index = None
+        self._kind = parameters["faiss_index"]
+        self._k_factor = k_factor if self._kind == "ivfpq" else 1
+        self._index: Any = None
         self._max_candidates = len(self.vectors_ND)
         if self._faiss is None:
             say("FAISS is not installed: using exact numpy search, which is slower. For FAISS: pip install faiss-cpu.")
             return
-        if kind == "flat":
-            self._index = self._faiss.IndexFlatIP(self.vectors_ND.shape[1])
-            self._index.add(self.vectors_ND)  # at once: block by block the memory would grow by doubling
-        else:
-            self._index = self._faiss.read_index(str(folder / APPROXIMATE))
-        if on_gpu:
-            self._max_candidates = min(self._max_candidates, _GPU_MAX_CANDIDATES)
-            self._move_to_gpu(device)
-        if kind == "ivf":
+        on_gpu = self._put_on_gpus(folder, device)
+        if not on_gpu and self._kind != "flat":
+            # of IVF indexes the lists stay in the file; a graph is read
+            mapped = self._faiss.IO_FLAG_MMAP if self._kind != "hnsw" else 0
+            self._index = self._faiss.read_index(str(folder / APPROXIMATE), mapped)
+        if self._kind in ("ivf", "ivfpq"):
             space = self._faiss.GpuParameterSpace() if on_gpu else self._faiss.ParameterSpace()
             space.set_index_parameter(self._index, "nprobe", nprobe)
-        elif kind == "hnsw":
+        elif self._kind == "hnsw":
             self._index.hnsw.efSearch = ef_search
 
-    def _move_to_gpu(self, device: str) -> None:
-        faiss = self._faiss
+    def _put_on_gpus(self, folder: Path, device: str) -> bool:
+        """Copy the index to the GPUs where it is to be searched; False if it is to be searched in RAM."""
+        faiss, flat = self._faiss, self._kind == "flat"
         assert faiss is not None
-        if device == "all":
-            options = faiss.GpuMultipleClonerOptions()
-            options.shard = True  # split over the GPUs instead of copied to each
-            self._index = faiss.index_cpu_to_all_gpus(self._index, options)
+        gpus = faiss.get_num_gpus()
+        if not wants_gpu(device, self._kind, gpus):
+            return False
+        import torch
+
+        free = [torch.cuda.mem_get_info(gpu)[0] for gpu in range(gpus)]
+        searched = self.vectors_ND.nbytes if flat else (folder / APPROXIMATE).stat().st_size
+        placed = place(device, self._kind, searched, free, int(os.environ.get("LOCAL_RANK", "0")))
+        say(f"{folder}: {placed.why}.")
+        if not placed.gpus:
+            return False
+        if flat:
+            self._index = flat_on_gpus(faiss, self.vectors_ND, placed.gpus)
         else:
-            gpu = int(os.environ.get("LOCAL_RANK", "0")) % faiss.get_num_gpus()
-            self._resources = faiss.StandardGpuResources()  # must live as long as the index
-            self._index = faiss.index_cpu_to_gpu(self._resources, gpu, self._index)
+            try:
+                self._index = lists_on_gpus(faiss, faiss.read_index(str(folder / APPROXIMATE)), placed.gpus)
+            except UserError as error:
+                if device != "auto":
+                    raise
+                say(f"{folder}: in RAM after all: {error}")
+                return False
+        self._max_candidates = min(self._max_candidates, _GPU_MAX_CANDIDATES)
+        return True
 
     def __len__(self) -> int:
         return len(self.vectors_ND)
@@ -254,7 +198,8 @@ class Vectors:
             return []
         queries_QD = np.ascontiguousarray(queries_QD, dtype=np.float32)
         results: list[list[tuple[int, float]]] = [[] for _ in queries_QD]
-        open_rows, wanted = np.arange(len(queries_QD)), min(k + _EXTRA_CANDIDATES, self._max_candidates)
+        open_rows, wanted = np.arange(len(queries_QD)), self._k_factor * k + _EXTRA_CANDIDATES
+        wanted = min(wanted, self._max_candidates)
         while True:
             unsettled = []
             for row, candidates in zip(open_rows, self._candidates(queries_QD[open_rows], wanted), strict=True):
@@ -279,6 +224,8 @@ class Vectors:
         """Positions of the nearest vectors, (Q, wanted); -1 if an approximate index found fewer."""
         if self._index is not None:
             return self._index.search(queries_QD, wanted)[1]
+        if self._faiss is not None:  # on the mapped vectors, without a copy of them
+            return self._faiss.knn(queries_QD, self.vectors_ND, wanted, self._faiss.METRIC_INNER_PRODUCT)[1]
         return self._search_with_numpy(queries_QD, wanted)
 
     def _search_with_numpy(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:

@@ -16,8 +16,8 @@ from harness.runtime.memory_needs import RAM, Load, Machine, Memory, Need
 if TYPE_CHECKING:
     import numpy as np
 
+    from harness.indexing.faiss_library import FaissIndex
     from harness.indexing.sentence_encoder import SentenceEncoder
-    from harness.indexing.vector_search import FaissIndex
 
 _FLOAT_BYTES = 4
 
@@ -32,6 +32,7 @@ def build_dense(
     hnsw_links: int = 32,
     overwrite: bool = False,
     documents: Documents | None = None,
+    pq_bytes: int | None = None,
 ) -> None:
     """Build a dense index folder, unless it is up to date.
 
@@ -43,12 +44,13 @@ def build_dense(
         out: The index folder.
         encoder: Encodes the passages; queries must be encoded by the same encoder, so its recipe is recorded.
         chunk_passages: Passages per saved chunk, at least 1.
-        faiss_index: `flat` (exact), `ivf` or `hnsw`.
-        nlist: Number of `ivf` clusters; None: 4 times the square root of the number of passages.
+        faiss_index: `flat` (exact), `ivf` (clusters), `ivfpq` (clusters of compressed vectors) or `hnsw` (graph).
+        nlist: Number of clusters of `ivf` and `ivfpq`; None: 4 times the square root of the number of passages.
         hnsw_links: Links per vector of `hnsw`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
         documents: The documents that the passages come from, if they do.  Vectors of texts that an earlier index of theirs at `out`
             has are taken from it.
+        pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most 64.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -75,7 +77,7 @@ def build_dense(
                     partial,
                     encoder,
                     chunk_passages,
-                    (faiss_index, nlist, hnsw_links),
+                    (faiss_index, nlist, hnsw_links, pq_bytes),
                     overwrite,
                     documents,
                 )
@@ -111,6 +113,7 @@ def build_dense(
                 len(store),
                 encoder.dimensions,
                 recipe["vectors"],
+                partial,
             ),
             ["torch", "transformers", "numpy"],
             origin={"encoder": encoder.name},
@@ -126,7 +129,7 @@ def _prepare(
     partial: Path,
     encoder: "SentenceEncoder",
     chunk_passages: int,
-    kind: "tuple[FaissIndex, int | None, int]",
+    kind: "tuple[FaissIndex, int | None, int, int | None]",
     overwrite: bool,
     documents: Documents | None,
 ) -> dict | None:
@@ -135,22 +138,21 @@ def _prepare(
     Returns:
         The recipe, or None if the index is up to date.
     """
+    import torch
+
     from harness.indexing.corpus_encoding import PARTIAL, discard, start_or_resume
-    from harness.indexing.vector_search import check_parameters
+    from harness.indexing.faiss_library import check_memory, check_parameters
+    from models.device_memory import available_bytes
 
     PARTIAL.check(partial)
     fresh = not partial.exists()
     partial.mkdir(parents=True, exist_ok=True)
     try:
         corpus = write_passages(partial, track(passages, None, "reading passages"))
-        recipe = recipe_of(
-            "dense",
-            corpus,
-            documents,
-            encoder=encoder.recipe,
-            dtype=encoder.dtype,
-            vectors=check_parameters(kind[0], corpus.passages, kind[1], kind[2]),
-        )
+        faiss_index, nlist, hnsw_links, pq_bytes = kind
+        size = (corpus.passages, encoder.dimensions)
+        vectors = check_parameters(faiss_index, *size, nlist, hnsw_links, pq_bytes)
+        recipe = recipe_of("dense", corpus, documents, encoder=encoder.recipe, dtype=encoder.dtype, vectors=vectors)
         # `auto` is another precision on another machine: an index that exists is good in either
         accepted = (
             [{**recipe, "dtype": dtype} for dtype in ("float32", "bfloat16")] if encoder.precision == "auto" else []
@@ -159,6 +161,7 @@ def _prepare(
             if fresh:
                 discard(partial)
             return None
+        check_memory(vectors, *size, available_bytes(torch.device("cpu")))
         start_or_resume(partial, {**recipe, "chunk_passages": chunk_passages}, overwrite, documents is not None)
     except BaseException:
         if fresh:
@@ -174,13 +177,14 @@ class DenseRetriever:
         index: Folder that `infer.py index --kind dense` wrote.
         device: Of the encoder: `auto`, `cpu`, `cuda` or `cuda:N`.
         encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same files.
-        index_device: Of FAISS: `auto`, `cpu`, `cuda` or `all` (split over all GPUs).
+        index_device: Of FAISS: `auto` (a GPU if the index fits its free memory), `cpu`, `cuda` or `all` (split over all GPUs).
         precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
-        nprobe: Number of `ivf` clusters searched: more clusters give higher recall and take longer.
+        nprobe: Number of clusters searched of `ivf` and `ivfpq`: more clusters give higher recall and take longer.
         ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
         verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
+        k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher recall.
 
     Raises:
         MissingInputError: If the index or its encoder is not found.
@@ -200,8 +204,9 @@ class DenseRetriever:
         ef_search: int = 64,
         verify: Verify = "sampled",
         expect_corpus: str | None = None,
+        k_factor: int = 10,
     ) -> None:
-        self.check_options(batch_tokens, nprobe, ef_search)
+        self.check_options(batch_tokens, nprobe, ef_search, k_factor)
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.indexing.vector_search import Vectors
 
@@ -215,16 +220,16 @@ class DenseRetriever:
                 f"or build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
             )
         self._passages = PassageStore(self.index.folder)
-        self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search)
+        self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search, k_factor)
         say(
             f"{index}: {self.index.passages:,} passages, vectors {in_bytes(self._vectors.vectors_ND.nbytes)}, "
             f"encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device} in {self.encoder.dtype}."
         )
 
     @staticmethod
-    def check_options(batch_tokens: int | None, nprobe: int, ef_search: int) -> None:
+    def check_options(batch_tokens: int | None, nprobe: int, ef_search: int, k_factor: int) -> None:
         """Raise UserError if a value is out of range."""
-        check_at_least(1, batch_tokens=batch_tokens, nprobe=nprobe, ef_search=ef_search)
+        check_at_least(1, batch_tokens=batch_tokens, nprobe=nprobe, ef_search=ef_search, k_factor=k_factor)
 
     @staticmethod
     def memory(
