@@ -20,7 +20,11 @@ def report(out: Path, given: Mapping[str, Any], stages: Mapping[str, Measured]) 
         stages: By name, in order.
     """
     count = given["passages"]
-    options = " ".join(f"--{name} {value}" for name, value in given.items() if name not in ("kind", "folder", "out"))
+    options = " ".join(
+        f"--{name} {value}"
+        for name, value in given.items()
+        if name not in ("kind", "folder", "out") and value is not None
+    )
     lines = [
         f"# {given['kind']}: {count:,} generated passages",
         "",

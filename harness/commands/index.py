@@ -19,6 +19,7 @@ from models.pretrained import MINILM
 
 if TYPE_CHECKING:
     from harness.documents.folder.corpus import Pass
+    from harness.indexing.qdrant_collection import Place
 
 
 def index(
@@ -59,6 +60,11 @@ def index(
     cjk: Literal["runs", "bigrams"] = "runs",
     most_share: float = 0.2,
     keywords: Path | None = None,
+    to: Literal["folder", "qdrant"] = "folder",
+    url: str | None = None,
+    path: Path | None = None,
+    collection: str | None = None,
+    key_variable: str | None = None,
     overwrite: bool = False,
 ) -> None:
     """Build an index folder from a corpus, a folder of documents, or both together, unless it is up to date.
@@ -108,7 +114,12 @@ def index(
         cjk: BM25: words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of characters).
         most_share: Keywords: a name in a greater share of the passages is no keyword, 0 to 1.
         keywords: Keywords: file of further ones, one a line.
-        overwrite: Whether another index at `out`, or another unfinished build, may be replaced.
+        to: folder, or qdrant: upload the dense index to a collection of the Qdrant vector database, too.
+        url: Qdrant: address of the server, such as http://localhost:6333.
+        path: Qdrant: in the place of url, a folder of the client's local mode, for tests and small corpora.
+        collection: Qdrant: name of the collection; null: that of `out`.
+        key_variable: Qdrant: environment variable that holds the server's API key, if it needs one.
+        overwrite: Whether another index at `out` or in the collection, or another unfinished build, may be replaced.
     """
     reading = Reading(engine, outline)
     cutting = Cutting(most_words, least_words, cascade, chunk_words, chunk_overlap)
@@ -162,9 +173,14 @@ def index(
             "An option of --documents was given with --corpus alone: infer.py index --help names these options."
         )
     check_at_least(1, chunk_passages=chunk_passages, nlist=nlist, max_tokens=max_tokens, batch_tokens=batch_tokens)
+    place = _qdrant_place(to, kind, url, path, collection or out.name, key_variable)
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise rank 0 checks it below, and tells the others
         INDEX.check_writable(out)
     first = os.environ.get("RANK", "0") == "0"
+    if place is not None and first:  # before days of encoding
+        from harness.indexing.qdrant_collection import check_place
+
+        check_place(place)
     with source.locked() if source is not None and first else nullcontext():
         if kind == "bm25":
             if not first:  # one process builds it
@@ -195,6 +211,34 @@ def index(
             encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
         )
         build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of, pq_bytes)
+        if place is not None and first:
+            from harness.indexing.index_folder import open_index
+            from harness.indexing.qdrant_collection import upload
+
+            upload(open_index(out, "dense"), place, overwrite)
+
+
+def _qdrant_place(
+    to: str, kind: str, url: str | None, path: Path | None, collection: str, key_variable: str | None
+) -> "Place | None":
+    """Where the index is uploaded; None: nowhere.
+
+    Raises:
+        UserError: If an option contradicts another one.
+    """
+    if to == "folder":
+        if (url, path, key_variable) != (None, None, None):
+            raise UserError(
+                "--url, --path and --key_variable are of a Qdrant collection. Type --to qdrant, or omit them."
+            )
+        return None
+    if kind != "dense":
+        raise UserError(f"--to qdrant takes a dense index, got --kind {kind}. Omit --kind, or --to.")
+    from harness.indexing.qdrant_collection import Place
+
+    place = Place(url, path, collection, key_variable)
+    place.check()
+    return place
 
 
 def _passes(llm: LanguageModel | None, captioner: str | None, device: str) -> "list[Pass]":

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from common.errors import UserError
 from common.records import Passage, Question, clean
-from harness.indexing.passage_store import PassageStore
 from harness.retrievers.corpora import indexes_of
 
 
@@ -34,7 +33,7 @@ def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tupl
     own_ids = {own for question in questions for own in question.gold_corpus_ids}
     by_title: dict[str, list[Passage]] = {}
     by_own_id: dict[str, Passage] = {}
-    for passage in PassageStore(indexes[0].folder):
+    for passage in indexes[0].stored:
         if passage.title in titles:
             by_title.setdefault(passage.title, []).append(passage)
         if passage.corpus_id in own_ids:

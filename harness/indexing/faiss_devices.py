@@ -47,7 +47,7 @@ def gpu_bytes(kind: FaissIndex, searched_bytes: int, gpus: int) -> int:
 
 
 def place(
-    device: str, kind: FaissIndex, searched_bytes: int, free_bytes: Sequence[int], local_rank: int = 0
+    device: str, kind: FaissIndex, searched_bytes: int, gpus: int, free_bytes: Callable[[int], int], local_rank: int = 0
 ) -> Placement:
     """Where an index is searched.
 
@@ -55,29 +55,29 @@ def place(
         device: `cpu`, `cuda` (the GPU of this rank), `all` (split over all GPUs), or `auto`: `cuda` if the index fits, otherwise `cpu`.
         kind: Of the index.
         searched_bytes: Its size.
-        free_bytes: Free memory of each GPU that FAISS sees.
+        gpus: How many GPUs FAISS sees.
+        free_bytes: The free memory of a GPU; to ask takes some of it, so only those are asked on which the index could be.
         local_rank: Of this process on its machine.
 
     Raises:
         UserError: If the device is unknown or not possible, or a GPU that was asked for has too little memory; names the sizes.
     """
-    count = len(free_bytes)
-    if not wants_gpu(device, kind, count):
+    if not wants_gpu(device, kind, gpus):
         return Placement(())
-    one, needed = local_rank % count, gpu_bytes(kind, searched_bytes, 1)
-    split = gpu_bytes(kind, searched_bytes, count)
-    splits = count > 1 and split <= min(free_bytes)
     if device == "all":
-        if split > min(free_bytes):
+        split, least = gpu_bytes(kind, searched_bytes, gpus), min(map(free_bytes, range(gpus)))
+        if split > least:
             raise UserError(
-                f"index device all: the index takes {in_bytes(split)} on each of {count} GPUs, and {in_bytes(min(free_bytes))} are free. "
+                f"index device all: the index takes {in_bytes(split)} on each of {gpus} GPUs, and {in_bytes(least)} are free. "
                 "Choose cpu, or build it with --faiss_index ivfpq."
             )
-        return Placement(tuple(range(count)), f"split over {count} GPUs, {in_bytes(split)} each")
-    sizes = f"it takes {in_bytes(needed)}, and GPU {one} has {in_bytes(free_bytes[one])} free"
-    if needed <= free_bytes[one]:
+        return Placement(tuple(range(gpus)), f"split over {gpus} GPUs, {in_bytes(split)} each")
+    one = local_rank % gpus
+    needed, free = gpu_bytes(kind, searched_bytes, 1), free_bytes(one)
+    sizes = f"it takes {in_bytes(needed)}, and GPU {one} has {in_bytes(free)} free"
+    if needed <= free:
         return Placement((one,), f"on GPU {one}: {sizes}")
-    cure = "index device all splits it over the GPUs" if splits else "--faiss_index ivfpq makes it smaller"
+    cure = "index device all splits it over the GPUs" if gpus > 1 else "--faiss_index ivfpq makes it smaller"
     if device == "cuda":
         raise UserError(f"index device cuda: {sizes}. Choose cpu; {cure}.")
     return Placement((), f"in RAM: {sizes}; {cure}")

@@ -19,8 +19,9 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests, link_or_copy, read_json, sampled_sha256, verify, whole_folder
 from common.outputs import OutputFolder, known_files
 from common.progress import say
+from common.records import Passage
 from common.seals import unsealed, write_sealed
-from harness.indexing.passage_store import IMAGES, OFFSETS, PASSAGES, TEXT_FORMAT, Corpus
+from harness.indexing.passage_store import IMAGES, OFFSETS, PASSAGES, TEXT_FORMAT, Corpus, PassageStore
 from harness.runtime.provenance import differences
 
 MANIFEST = "index.json"
@@ -52,6 +53,11 @@ class Index:
     def corpus(self) -> str:
         """Fingerprint of the corpus; see `harness.indexing.passage_store.write_passages`."""
         return self.recipe["corpus"]
+
+    @property
+    def stored(self) -> Sequence[Passage]:
+        """Its passages, in the order of the corpus."""
+        return PassageStore(self.folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
 from common.files import check_space
 from common.progress import say
+from harness.indexing.exact_rescoring import Candidates, inner_products, search_exactly
 from harness.indexing.faiss_building import build_approximate
 from harness.indexing.faiss_devices import flat_on_gpus, gpu_bytes, lists_on_gpus, place, wants_gpu
 from harness.indexing.faiss_library import import_faiss
 
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
 
-_EXTRA_CANDIDATES = 16  # candidates beyond k, so that ties at rank k are ordered by position and not by FAISS
-_TIE_TOLERANCE = 1e-5  # scores this close, relative to the best, may come in any order from float32 sums
 _GPU_MAX_CANDIDATES = 2048  # FAISS's limit on a GPU
 _BLOCK = 65536  # vectors that numpy scores at a time
 
@@ -157,9 +156,9 @@ class Vectors:
             return False
         import torch
 
-        free = [torch.cuda.mem_get_info(gpu)[0] for gpu in range(gpus)]
         searched = self.vectors_ND.nbytes if flat else (folder / APPROXIMATE).stat().st_size
-        placed = place(device, self._kind, searched, free, int(os.environ.get("LOCAL_RANK", "0")))
+        rank = int(os.environ.get("LOCAL_RANK", "0"))
+        placed = place(device, self._kind, searched, gpus, lambda gpu: torch.cuda.mem_get_info(gpu)[0], rank)
         say(f"{folder}: {placed.why}.")
         if not placed.gpus:
             return False
@@ -197,28 +196,18 @@ class Vectors:
         if len(queries_QD) == 0:
             return []
         queries_QD = np.ascontiguousarray(queries_QD, dtype=np.float32)
-        results: list[list[tuple[int, float]]] = [[] for _ in queries_QD]
-        open_rows, wanted = np.arange(len(queries_QD)), self._k_factor * k + _EXTRA_CANDIDATES
-        wanted = min(wanted, self._max_candidates)
-        while True:
-            unsettled = []
-            for row, candidates in zip(open_rows, self._candidates(queries_QD[open_rows], wanted), strict=True):
-                results[row], settled = self._rescore(queries_QD[row], candidates, k)
-                if not settled:
-                    unsettled.append(row)
-            if not unsettled or wanted == self._max_candidates:
-                return results
-            open_rows, wanted = np.array(unsettled), min(8 * wanted, self._max_candidates)
+
+        def candidates(rows: np.ndarray, wanted: int) -> Iterator[Candidates]:
+            for places in self._candidates(queries_QD[rows], wanted):
+                positions = places[places >= 0]
+                yield positions, self.vectors_ND[positions]
+
+        return search_exactly(queries_QD, k, self._k_factor * k, self._max_candidates, candidates)
 
     def similarities(self, query_D: np.ndarray) -> np.ndarray:
         """Inner product of every vector with a query, float64 (N,), with the same sums as `search`."""
         blocks = range(0, len(self), _BLOCK)
-        return np.concatenate([self._inner(self.vectors_ND[start : start + _BLOCK], query_D) for start in blocks])
-
-    @staticmethod
-    def _inner(vectors_CD: np.ndarray, query_D: np.ndarray) -> np.ndarray:
-        # row sums instead of a BLAS product, whose last bits depend on a row's place in the matrix
-        return (vectors_CD.astype(np.float64) * query_D.astype(np.float64)).sum(axis=1)
+        return np.concatenate([inner_products(self.vectors_ND[start : start + _BLOCK], query_D) for start in blocks])
 
     def _candidates(self, queries_QD: np.ndarray, wanted: int) -> np.ndarray:
         """Positions of the nearest vectors, (Q, wanted); -1 if an approximate index found fewer."""
@@ -241,12 +230,3 @@ class Vectors:
                 best_QK = np.take_along_axis(best_QK, keep, axis=1)
                 scores_QK = np.take_along_axis(scores_QK, keep, axis=1)
         return best_QK
-
-    def _rescore(self, query_D: np.ndarray, candidates: np.ndarray, k: int) -> tuple[list[tuple[int, float]], bool]:
-        """The k best candidates, and whether more candidates cannot change them: if the last candidate ties with the
-        k-th, a vector with the same score and a lower position may be missing."""
-        positions = candidates[candidates >= 0]
-        scores = self._inner(self.vectors_ND[positions], query_D)
-        order = np.lexsort((positions, -scores))
-        settled = len(order) <= k or scores[order[k - 1]] - scores[order[-1]] > _TIE_TOLERANCE * abs(scores[order[0]])
-        return [(int(positions[i]), float(scores[i])) for i in order[:k]], bool(settled) or len(order) < len(candidates)

@@ -6,7 +6,6 @@ from itertools import chain
 from common.errors import ArtifactError
 from common.records import Passage, Question
 from harness.indexing.index_folder import Index
-from harness.indexing.passage_store import PassageStore
 from harness.interfaces import Retriever
 from harness.retrievers.inner import inner
 
@@ -23,7 +22,7 @@ def passages_of(*retrievers: Retriever | None) -> Sequence[Passage] | None:
         if isinstance(passages := getattr(each, "passages", None), Sequence):
             return passages
         if isinstance(index := getattr(each, "index", None), Index):
-            return PassageStore(index.folder)
+            return index.stored
     return None
 
 
@@ -100,7 +99,7 @@ def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[st
     if not indexes or not gold:
         return None
     absent = set(gold)
-    for passage in chain.from_iterable(PassageStore(each.folder) for each in {i.corpus: i for i in indexes}.values()):
+    for passage in chain.from_iterable(each.stored for each in {i.corpus: i for i in indexes}.values()):
         absent.discard(passage.id)
         if not absent or (not all_of_them and len(absent) < len(gold)):
             break

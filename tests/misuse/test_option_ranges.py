@@ -33,6 +33,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.retrievers.links import LinkRetriever
 from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.retrievers.multi_route import MultiRouteRetriever
+from harness.retrievers.qdrant import QdrantRetriever
 from harness.retrievers.rerank import RerankedRetriever
 from harness.retrievers.rm3 import Rm3Retriever
 from harness.retrievers.web import WebRetriever
@@ -92,6 +93,7 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     MultiRouteRetriever: {"dense": None, "words": None},
     DenseRetriever: {"index": NOWHERE},
     Bm25Retriever: {"index": NOWHERE},
+    QdrantRetriever: {"collection": "none", "url": "http://localhost:6333"},
     FusedRetriever: {"retrievers": [None]},
     LinkRetriever: {"index": NOWHERE},
     RerankedRetriever: {"retriever": None, "serving": NOWHERE},

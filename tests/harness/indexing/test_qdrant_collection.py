@@ -1,0 +1,173 @@
+"""A Qdrant collection, in the client's local mode, against the index folder that it was uploaded from."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed")
+
+from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
+from common.records import Question
+from harness.commands.index import index
+from harness.indexing import qdrant_collection
+from harness.indexing.index_folder import open_index
+from harness.indexing.qdrant_collection import Place, QdrantVectors, upload
+from harness.interfaces import Retriever
+from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, passages_of
+from harness.retrievers.dense import DenseRetriever, build_dense
+from harness.retrievers.qdrant import QdrantRetriever
+from tests.helpers.retrieval_world import WORDS, corpus, write_encoder, write_jsonl
+
+PASSAGES = corpus(60)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, encoder) -> Path:
+    folder = tmp_path_factory.mktemp("qdrant")
+    twice = [
+        *PASSAGES,
+        *(type(p).of(f"{p.title} ", f" {p.text} zebra") for p in PASSAGES[:9]),
+    ]  # other texts, near vectors
+    build_dense(twice, folder / "dense", encoder)
+    upload(open_index(folder / "dense"), Place(None, folder / "db", "tiny"))
+    return folder
+
+
+@pytest.fixture
+def retriever(built: Path):
+    opened = QdrantRetriever("tiny", path=built / "db", device="cpu")
+    yield opened
+    opened._vectors.client.close()
+
+
+def test_it_finds_what_the_index_folder_finds(built: Path, retriever: QdrantRetriever) -> None:
+    flat = DenseRetriever(built / "dense", "cpu")
+    assert isinstance(retriever, Retriever)
+    for k in (1, 7, 200):
+        assert retriever.search([*WORDS, "", "kiln fjord"], k) == flat.search([*WORDS, "", "kiln fjord"], k)
+    assert retriever.search([], 3) == []
+    with pytest.raises(UserError, match="k must be at least 1"):
+        retriever.search(["kiln"], 0)
+    check_same_corpus([retriever, flat])  # type: ignore[list-item]
+    assert list(passages_of(retriever) or ()) == list(passages_of(flat) or ())
+    assert retriever.index.recipe == flat.index.recipe
+    question = Question("1", "kiln", support=(PASSAGES[3].id, "none"))
+    assert gold_not_in_index(retriever, [question]) == 1
+
+
+def test_equal_vectors_come_in_the_order_of_the_corpus(tmp_path: Path, encoder) -> None:
+    build_dense(corpus(50), tmp_path / "dense", encoder)
+    file = tmp_path / "dense" / "vectors.npy"
+    vectors_ND = np.load(file)
+    vectors_ND[:] = 1.0
+    np.save(file, vectors_ND)
+    upload(open_index(tmp_path / "dense", verify_files="size"), Place(None, tmp_path / "db", "ties"))
+    opened = QdrantRetriever("ties", path=tmp_path / "db", device="cpu")
+    assert [hit.passage for hit in opened.search(["kiln"], 3)[0]] == corpus(50)[:3]
+    opened._vectors.client.close()
+
+
+def test_an_interrupted_upload_goes_on_and_is_not_searched_before(tmp_path: Path, built: Path, monkeypatch) -> None:
+    from qdrant_client import QdrantClient
+
+    monkeypatch.setattr(qdrant_collection, "BATCH", 16)
+    place, real, sizes = Place(None, tmp_path / "db", "tiny"), QdrantClient.upsert, []
+
+    def dies_at_the_third(client, name, points, **options):
+        if len(sizes) == 2:
+            raise KeyboardInterrupt
+        sizes.append(len(points.ids))
+        return real(client, name, points, **options)
+
+    monkeypatch.setattr(QdrantClient, "upsert", dies_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        upload(open_index(built / "dense"), place)
+    with pytest.raises(ArtifactError, match="upload was interrupted"):
+        QdrantRetriever("tiny", path=tmp_path / "db", device="cpu")
+    monkeypatch.setattr(
+        QdrantClient, "upsert", lambda c, n, points, **o: sizes.append(len(points.ids)) or real(c, n, points, **o)
+    )
+    upload(open_index(built / "dense"), place)
+    assert sizes == [16, 16, 16, 16, 5]
+    upload(open_index(built / "dense"), place)  # up to date
+    assert len(sizes) == 5
+    client = place.connect()
+    client.delete("tiny", [3])
+    client.update_collection(
+        "tiny",
+        metadata={
+            "lightning_rag": {**client.get_collection("tiny").config.metadata["lightning_rag"], "complete": False}
+        },
+    )
+    client.close()
+    with pytest.raises(ArtifactError, match="holds 68 of 69 points"):
+        upload(open_index(built / "dense"), place)
+
+
+def test_another_index_is_replaced_only_when_told_and_a_strangers_collection_never(
+    tmp_path: Path, built: Path, encoder
+) -> None:
+    place = Place(None, tmp_path / "db", "tiny")
+    upload(open_index(built / "dense"), place)
+    build_dense(PASSAGES[:20], tmp_path / "other", encoder)
+    with pytest.raises(UserError, match="holds another index \\(differs in: corpus"):
+        upload(open_index(tmp_path / "other"), place)
+    upload(open_index(tmp_path / "other"), place, overwrite=True)
+    vectors = QdrantVectors(place, False, None)
+    assert [*vectors.index.stored] == PASSAGES[:20]
+    vectors.client.close()
+    from qdrant_client import models
+
+    client = place.connect()
+    client.create_collection("theirs", models.VectorParams(size=4, distance=models.Distance.DOT))
+    client.close()
+    for overwrite in (False, True):
+        with pytest.raises(ArtifactError, match=r"not written by infer\.py index"):
+            upload(open_index(built / "dense"), Place(None, tmp_path / "db", "theirs"), overwrite)
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path, built: Path, retriever: QdrantRetriever) -> None:
+    with pytest.raises(UserError, match="open in another process"):
+        QdrantRetriever("tiny", path=built / "db", device="cpu")
+    retriever._vectors.client.close()
+    with pytest.raises(MissingInputError, match="no such collection"):
+        QdrantRetriever("none", path=tmp_path / "db", device="cpu")
+    with pytest.raises(ArtifactError, match="of another corpus"):
+        QdrantRetriever("tiny", path=built / "db", device="cpu", expect_corpus="0" * 64)
+    with pytest.raises(ArtifactError, match="another encoder"):
+        QdrantRetriever("tiny", path=built / "db", device="cpu", encoder=write_encoder(tmp_path / "e", seed=3))
+    for place in ({}, {"url": "http://localhost:1", "path": tmp_path}):
+        with pytest.raises(UserError, match="give url, such as http://localhost:6333, or path"):
+            QdrantRetriever("tiny", **place)
+
+
+def test_a_server_that_does_not_answer_is_one_line_with_the_cure(tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
+    with pytest.raises(UnavailableError, match=r"no Qdrant server answers at http://127\.0\.0\.1:9 .*docker run"):
+        QdrantRetriever("tiny", url="http://127.0.0.1:9")
+    with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
+        index(tmp_path / "out", [str(file)], to="qdrant", url="http://127.0.0.1:9", encoder="no/such/encoder")
+    assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
+
+
+def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> None:
+    file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES[:12])
+    for _ in range(2):  # the second time all is up to date
+        index(
+            tmp_path / "out",
+            [str(file)],
+            encoder=encoder_folder,
+            device="cpu",
+            precision="fp32",
+            to="qdrant",
+            path=tmp_path / "db",
+        )
+    vectors = QdrantVectors(Place(None, tmp_path / "db", "out"), True, None)
+    assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
+    vectors.client.close()
+    with pytest.raises(UserError, match="--to qdrant takes a dense index, got --kind bm25"):
+        index(tmp_path / "out", [str(file)], kind="bm25", to="qdrant", path=tmp_path / "db")
+    with pytest.raises(UserError, match="Type --to qdrant, or omit them"):
+        index(tmp_path / "out", [str(file)], url="http://localhost:6333")
