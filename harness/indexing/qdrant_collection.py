@@ -57,7 +57,7 @@ class Place:
                 "A Qdrant collection is on a server or in a folder: give url, such as http://localhost:6333, or path, and not both."
             )
         if self.url is not None:
-            check_url(self.url, "url", "http://localhost:6333")
+            check_url("url", self.url, "http://localhost:6333")
 
     def __str__(self) -> str:
         return f"{self.url or self.path} collection {self.collection}"
