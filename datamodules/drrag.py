@@ -1,10 +1,12 @@
 """LightningDataModule of DR-RAG: reads official files, samples triples or chains, and batches them into optimizer steps."""
 
+import json
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,25 +14,28 @@ from numpy.typing import NDArray
 
 from common.checks import check_at_least
 from common.errors import DataError, UserError
-from common.progress import Progress
 from common.records import Question
+from common.seals import fingerprint
 from datamodules.examples.audit import audit
-from datamodules.examples.chains import ChainExample, ChainSampling, groups_of
-from datamodules.examples.chains import draw_all as draw_chains
+from datamodules.examples.chains import ChainSampling, mined_expansions
+from datamodules.examples.chains import draw as draw_chains
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
-from datamodules.examples.triples import Sampling, Triple, draw_all
-from datamodules.formats.expansions import read_expansions
-from datamodules.formats.mined_negatives import read_mined
-from datamodules.stored.splits import split_questions
-from models.drrag.triple_tokenizer import END, PAIRS, TripleEncoder
+from datamodules.examples.triples import Sampling, draw
+from datamodules.formats.expansions import Expansion
+from datamodules.formats.mined_negatives import Mined
+from datamodules.stored.by_question import stored_expansions, stored_mined
+from datamodules.stored.cache import DEFAULT, Arrays
+from datamodules.stored.candidates import Candidates
+from datamodules.stored.drawn import DrawnExamples, Example, draw_examples
+from datamodules.stored.splits import are_stored, split_questions
+from datamodules.stored.token_rows import TokenRows, token_rows
+from models.drrag.triple_tokenizer import PAIRS, TripleEncoder
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
     from models.drrag.triple_classifier import TripleClassifier
 
-
-Example = Triple | ChainExample
 
 BALANCED = Sampling()  # 1:1, as in the paper
 LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostly negatives, as at inference
@@ -55,6 +60,8 @@ class DrRagData(StepData):
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
+        cache: Folder in which the questions of files above 32 MiB are stored with their token ids, for all ranks and later starts; it
+            can be deleted at any time.  null keeps them in the memory of every rank.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -75,6 +82,7 @@ class DrRagData(StepData):
         sampling_seed: int = 0,
         chains: ChainSampling | None = None,
         expansions: list[str] | None = None,
+        cache: str | None = DEFAULT,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
@@ -89,7 +97,8 @@ class DrRagData(StepData):
             raise UserError(
                 "data.expansions are of a beam over chains: set data.chains, such as --data.chains.candidates 3."
             )
-        self.questions: list[Question] = []
+        self.cache = cache
+        self.questions: Sequence[Question] = ()
 
     @property
     def most_documents(self) -> int:
@@ -101,71 +110,129 @@ class DrRagData(StepData):
         """Paths of all input files."""
         return [source.path for source in self.sources] + self.mined_files + self.expansion_files
 
+    def prepare_data(self) -> None:
+        """Read large files on one process per machine; the others then find what it stored."""
+        if are_stored(self.sources, self.cache):
+            self._load()
+
     def setup(self, stage: str) -> None:
         """Read and split the questions, sample the first epoch, print its statistics (once).
 
         Raises:
             DataError: If a file is invalid, there are no training triples, or validation lacks a class.
         """
+        self._load()
+
+    def _load(self) -> None:
         if self.questions:
             return
-        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction)
-        self.questions, held_out = list(split.training), list(split.held_out)
-        self.mined, self.expansions = read_mined(self.mined_files), read_expansions(self.expansion_files)
-        self.encode = self._classifier.encode
-        self.encode.cached_texts = None
-        with Progress("sampling and tokenizing triples"):
-            self.validation_triples = self._draw(held_out, self.validation_sampling, -1)
-            first, units = self._sample(0)
-            lengths = self._lengths(first)
-        if not first or len({t.positive for t in self.validation_triples}) < 2:
+        split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
+        self._store = split.stores[0]
+        mined, expansions = (
+            stored_mined(self.mined_files, self.cache),
+            stored_expansions(self.expansion_files, self.cache),
+        )
+        drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name, expansions.name
+        self._content = fingerprint([*drawn_from, self.sampling_seed, asdict(self.chains) if self.chains else None])
+        self._training, self._held_out = (
+            self._numbered(part, Candidates(questions, mined, expansions), fingerprint([part, *drawn_from]))
+            for part, questions in (("training", split.training), ("held out", split.held_out))
+        )
+        held_out = self._drawn(self._held_out, self.validation_sampling, -1)
+        self._sampled = 0, self._drawn(self._training, self.sampling, 0)
+        first, lengths = self._sampled[1], self._sampled[1].lengths()
+        if not len(first) or held_out.positive.all() or not held_out.positive.any():
             raise DataError(
-                f"{len(first)} training and {len(self.validation_triples)} validation triples from "
+                f"{len(first)} training and {len(held_out)} validation triples from "
                 f"{[s.path for s in self.train_sources]}: a question needs {'one' if self.chains else 'two'} or more gold passages and other ones, "
                 "and validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
-        self.steps_per_epoch = max(1, min(len(units), math.ceil(sum(lengths) / self.tokens_per_step)))
-        self.units_per_step = len(units) / self.steps_per_epoch
-        self.examples_per_unit = len(first) / len(units)
-        report = audit(
-            self.questions,
-            first,
-            self.mined,
-            lengths,
-            self.encode.max_tokens,
-            [self.encode.untruncated(*t.texts) for t in first],
-        )
-        self.audit = report | {
-            "validation_questions": len(held_out),
-            "validation_triples": len(self.validation_triples),
+        units = len(self._starts(first)) - 1
+        self.steps_per_epoch = max(1, min(units, math.ceil(int(lengths.sum()) / self.tokens_per_step)))
+        self.units_per_step = units / self.steps_per_epoch
+        self.examples_per_unit = len(first) / units
+        self.validation_triples, self._validation = held_out.examples, held_out
+        self.questions = split.training
+
+        def audited() -> Arrays:
+            report = audit(
+                split.training, first.examples, mined, lengths.tolist(), self.encode.max_tokens, first.untruncated().tolist()
+            )  # fmt: skip
+            return {"json": np.array(json.dumps(report))}
+
+        key = {"audit": self._key(self.sampling, 0), "tokens": self.encode.content_digest}
+        self.audit = _with_numbers(json.loads(str(self._store.derived(key, audited)["json"]))) | {
+            "validation_questions": len(split.held_out),
+            "validation_triples": len(held_out),
             "steps_per_epoch": self.steps_per_epoch,
         }
         self.print_audit()
 
     @property
+    def encode(self) -> TripleEncoder:
+        """The classifier's tokenizer."""
+        return self._classifier.encode
+
+    def _numbered(self, part: str, candidates: Candidates, content: str) -> tuple[str, Candidates, TokenRows]:
+        """A part of the questions with their passages and token ids."""
+        candidates.use(self._store.derived({"candidates": content}, candidates.arrays))
+        tokens = token_rows(
+            self._store, {"tokens": self.encode.content_digest, "of": content}, candidates.texts(), int(candidates.first[-1]),
+            self.encode.tokenize, len(self.encode.tokenizer),
+        )  # fmt: skip
+        return part, candidates, tokens
+
+    def _key(self, sampling: Sampling, epoch: int) -> list[object]:
+        """What draws depend on beside the questions."""
+        return [self._content, asdict(sampling), epoch]
+
+    def _drawn(self, of: tuple[str, Candidates, TokenRows], sampling: Sampling, epoch: int) -> DrawnExamples:
+        """The examples of a part of the questions; those of the first epoch and of validation are stored."""
+        part, candidates, tokens = of
+        compute = partial(
+            draw_examples,
+            candidates,
+            partial(self._draw, sampling, epoch),
+            self.most_documents,
+            f"sampling {part} triples",
+        )
+        drawn = (
+            self._store.derived({"drawn": part, "key": self._key(sampling, epoch)}, compute) if epoch < 1 else compute()
+        )
+        return DrawnExamples(candidates, tokens, drawn, self.chains is not None, self.encode)
+
+    def _draw(
+        self, sampling: Sampling, epoch: int, question: Question, mined: Mined, met: list[Expansion]
+    ) -> Sequence[Example]:
+        if self.chains is None:
+            return draw(question, mined, sampling, self.sampling_seed, epoch, mined.hits)
+        met = [*mined_expansions(question, mined), *met]
+        return draw_chains(question, mined, met, self.chains, self.sampling_seed, epoch)
+
+    @property
     def validation_pairs(self) -> NDArray[np.bool_]:
         """Which validation examples are pairs of documents, (P,): all triples, and chains of two."""
-        return np.array([len(t.texts) == 1 + PAIRS and t.texts[-1] is not END for t in self.validation_triples])
+        return self._validation.pairs
 
     @property
     def validation_groups(self) -> NDArray[np.int64]:
         """Number of each validation example's group, (P,)."""
-        sizes = [len(group) for group in groups_of(self.validation_triples)]
-        return np.repeat(np.arange(len(sizes)), sizes)
+        starts = self._validation.starts
+        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
     def _validation_groups(self) -> list[list[int]]:
-        lengths = [self._classifier.padded_length(length) for length in self._lengths(self.validation_triples)]
+        lengths = [self._classifier.padded_length(length) for length in self._validation.lengths().tolist()]
         return length_batches(lengths, self.tokens_per_validation_batch)
 
     def _validation_batch(self, rows: list[int]) -> TripleBatch:
-        return self._batch(self.validation_triples, rows, len(rows))
+        return self._batch(self._validation, rows, len(rows))
 
     def largest_batch(self) -> tuple[int, int]:
         """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulated batches."""
-        examples, units = self._epoch(0)
-        lengths = self._lengths(examples)
+        drawn = self._epoch(0)
+        lengths, starts = drawn.lengths().tolist(), self._starts(drawn).tolist()
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        batches = [_rows(units, part(step, index, parts)) for step in self._plan(0) for index in range(parts)]
+        batches = [_rows(starts, part(step, index, parts)) for step in self._plan(0) for index in range(parts)]
         padded = self._classifier.padded_length
         shapes = [(len(rows), padded(max(lengths[row] for row in rows))) for rows in batches if rows]
         return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
@@ -174,49 +241,42 @@ class DrRagData(StepData):
     def _classifier(self) -> "TripleClassifier":
         return self.trainer.lightning_module.classifier
 
-    def _draw(self, questions: Sequence[Question], sampling: Sampling, epoch: int) -> Sequence[Example]:
-        if self.chains is None:
-            return draw_all(questions, self.mined, sampling, self.sampling_seed, epoch)
-        return draw_chains(questions, self.mined, self.expansions, self.chains, self.sampling_seed, epoch)
+    def _starts(self, drawn: DrawnExamples) -> NDArray[np.int64]:
+        """The first example of each unit, whose examples stay in one batch, and at last the number of examples."""
+        return drawn.starts if self.trainer.lightning_module.listwise else np.arange(len(drawn) + 1)
 
-    def _sample(self, epoch: int) -> tuple[Sequence[Example], list[list[int]]]:
-        """An epoch's examples, and the positions of those that stay in one batch."""
-        examples = self._draw(self.questions, self.sampling, epoch)
-        self.encode.remember_triples(t.texts for t in examples)
-        units = groups_of(examples) if self.trainer.lightning_module.listwise else [[n] for n in range(len(examples))]
-        self._sampled = (epoch, examples, units)
-        return examples, units
-
-    def _epoch(self, epoch: int) -> tuple[Sequence[Example], list[list[int]]]:
-        return self._sampled[1:] if self._sampled[0] == epoch else self._sample(epoch)
+    def _epoch(self, epoch: int) -> DrawnExamples:
+        if self._sampled[0] != epoch:
+            self._sampled = epoch, self._drawn(self._training, self.sampling, epoch)
+        return self._sampled[1]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
-        examples, units = self._epoch(epoch)
-        lengths = self._lengths(examples)
-        return plan_steps([sum(lengths[row] for row in unit) for unit in units], self.steps_per_epoch, rng)
-
-    def _lengths(self, examples: Sequence[Example]) -> list[int]:
-        self.encode.remember_triples(t.texts for t in examples)
-        return [self.encode.length(*t.texts) for t in examples]
+        drawn = self._epoch(epoch)
+        lengths = np.add.reduceat(drawn.lengths(), self._starts(drawn)[:-1])
+        return plan_steps(lengths.tolist(), self.steps_per_epoch, rng)
 
     def _collate(self, epoch: int, units: list[int], step: list[int]) -> TripleBatch:
-        examples, rows_of = self._epoch(epoch)
-        of_step = sum(len(rows_of[unit]) for unit in step)
+        drawn = self._epoch(epoch)
+        starts = self._starts(drawn)
         taken = units or step[:1]
-        batch = self._batch(examples, _rows(rows_of, taken), of_step, weight=float(bool(units)))
-        groups = [place for place, unit in enumerate(taken) for _ in rows_of[unit]]
+        batch = self._batch(drawn, _rows(starts, taken), len(_rows(starts, step)), weight=float(bool(units)))
+        groups = [place for place, unit in enumerate(taken) for _ in _rows(starts, [unit])]
         return replace(batch, groups_P=torch.tensor(groups), step_groups=len(step))
 
-    def _batch(self, examples: Sequence[Example], rows: list[int], of_step: int, weight: float = 1.0) -> TripleBatch:
-        encode: TripleEncoder = self.encode
-        ids_PT, attention_PT = self._classifier.pad([encode(*examples[row].texts) for row in rows])
-        labels_P = torch.tensor([float(examples[row].positive) for row in rows])
+    def _batch(self, drawn: DrawnExamples, rows: list[int], of_step: int, weight: float = 1.0) -> TripleBatch:
+        ids_PT, attention_PT = self._classifier.pad([drawn.encoded(row) for row in rows])
+        labels_P = torch.from_numpy(drawn.positive[rows]).float()
         weights_P = torch.full((len(rows),), weight)
         rows_P = torch.tensor(rows)
         return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, of_step, rows_P, rows_P, len(rows))
 
 
-def _rows(units: Sequence[Sequence[int]], chosen: Sequence[int]) -> list[int]:
+def _rows(starts: Sequence[int] | NDArray[np.int64], units: Sequence[int]) -> list[int]:
     """The examples of some units, in order."""
-    return [row for unit in chosen for row in units[unit]]
+    return [row for unit in units for row in range(int(starts[unit]), int(starts[unit + 1]))]
+
+
+def _with_numbers(report: dict[str, Any]) -> dict[str, Any]:
+    """An audit as it was before JSON made texts of its numbers of gold passages."""
+    return report | {"gold_passages": {int(count): questions for count, questions in report["gold_passages"].items()}}

@@ -31,29 +31,39 @@ def audit(
     Returns:
         JSON types only: class balance, triple and question kinds, noise sources, answers in noise, lengths.
     """
-    kinds = Counter(t.kind for t in triples)
-    used = {t.question.id for t in triples}
-    noise: Counter[str] = Counter()
-    for triple in triples:
-        mined_ids = {p.id for p in mined.get(triple.question.id, ())}
+    kinds, question_kinds, noise = Counter[str](), Counter[str](), Counter[str]()
+    used: set[str] = set()
+    positives, of, mined_ids = 0, "", frozenset[str]()
+    for triple in triples:  # those of a question follow one another
+        question = triple.question
+        kinds[triple.kind] += 1
+        question_kinds[question.kind or "unnamed"] += 1
+        positives += triple.positive
+        if question.id != of or not used:
+            of, mined_ids = question.id, frozenset(p.id for p in mined.get(question.id, ()))
+        used.add(question.id)
         for passage in triple.texts[1:]:
-            if passage.id not in triple.question.support and passage is not END:
+            if passage.id not in question.support and passage is not END:
                 noise["passages"] += 1
                 noise["mined"] += passage.id in mined_ids
-                noise["with_answer"] += has_answer(passage.text, triple.question.answers)
+                noise["with_answer"] += has_answer(passage.text, question.answers)
+    without, gold = 0, Counter[int]()
+    for question in questions:
+        without += question.id not in used
+        gold[len(question.gold)] += 1
     ordered = sorted(lengths)
     quantile = (
         {f"p{q}": ordered[min(len(ordered) - 1, len(ordered) * q // 100)] for q in (5, 50, 95)} if ordered else {}
     )
     return {
         "questions": len(questions),
-        "questions_without_triples": sum(q.id not in used for q in questions),
+        "questions_without_triples": without,
         "triples": len(triples),
-        "positives": (positives := sum(t.positive for t in triples)),
+        "positives": positives,
         "negatives": len(triples) - positives,
         "kinds": dict(kinds),
-        "question_kinds": dict(Counter(t.question.kind or "unnamed" for t in triples).most_common()),
-        "gold_passages": dict(sorted(Counter(len(q.gold) for q in questions).items())),
+        "question_kinds": dict(question_kinds.most_common()),
+        "gold_passages": dict(sorted(gold.items())),
         "noise": dict(noise),
         "tokens": {**quantile, "max": max(ordered, default=0), "max_tokens": max_tokens},
         "truncated": sum(length > max_tokens for length in untruncated),

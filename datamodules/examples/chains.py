@@ -8,15 +8,14 @@ id): it is the same on every rank and after a resume.
 """
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Literal
 
 from common.checks import check_at_least, check_share
 from common.errors import UserError
 from common.records import Passage, Question
-from datamodules.examples.triples import Triple, noise_of
+from datamodules.examples.triples import noise_of
 from datamodules.formats.expansions import Expansion
 from datamodules.formats.mined_negatives import Mined
 from models.drrag.triple_tokenizer import END, MOST_DOCUMENTS, Chain
@@ -117,42 +116,6 @@ def draw(
         for group, chain in enumerate(chains)
         for candidate in source.candidates(chain)
     ]
-
-
-def draw_all(
-    questions: Sequence[Question],
-    mined: Mapping[str, Mined],
-    expansions: Mapping[str, Sequence[Expansion]],
-    sampling: ChainSampling,
-    seed: int,
-    epoch: int,
-) -> list[ChainExample]:
-    """Sample the examples of all questions in one epoch, question by question.
-
-    Args:
-        questions: With their gold passages and candidates.
-        mined: What `infer.py mine` found, by question id.
-        expansions: What a beam met, by question id; empty before the first round.
-        sampling: How.
-        seed: Of the run.
-        epoch: Number of the epoch.
-    """
-    examples: list[ChainExample] = []
-    for question in questions:
-        found = mined.get(question.id, Mined())
-        met = [*mined_expansions(question, found), *expansions.get(question.id, ())]
-        examples += draw(question, found, met, sampling, seed, epoch)
-    return examples
-
-
-def groups_of(examples: Sequence[ChainExample | Triple]) -> list[list[int]]:
-    """Positions of the examples of each group; a triple is alone."""
-
-    def group(place: int) -> object:
-        example = examples[place]
-        return (example.question.id, example.group) if isinstance(example, ChainExample) else place
-
-    return [list(places) for _, places in groupby(range(len(examples)), group)]
 
 
 class _Source:

@@ -6,14 +6,14 @@ Sampling depends only on (seed, epoch, question id): it is the same on every ran
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
 from common.checks import check_above, check_at_least, check_share
 from common.records import Passage, Question, clean
-from datamodules.formats.mined_negatives import Hits, Mined
+from datamodules.formats.mined_negatives import Hits
 
 Kind = Literal["gold_gold", "gold_noise", "noise_noise"]
 
@@ -135,14 +135,6 @@ def draw(
                 second = noise()
             triples.append(Triple(question, first, second, "noise_noise"))
     return triples
-
-
-def draw_all(
-    questions: Sequence[Question], mined: Mapping[str, Mined], sampling: Sampling, seed: int, epoch: int
-) -> list[Triple]:
-    """Sample the triples of all questions in one epoch, question by question."""
-    of = [(question, mined.get(question.id, Mined())) for question in questions]
-    return [t for question, found in of for t in draw(question, found, sampling, seed, epoch, found.hits)]
 
 
 def _round(value: float, rng: random.Random) -> int:

@@ -36,7 +36,12 @@ _ABOUT, _DERIVED = "cache.json", "derived"
 _DIGITS = 32  # of a SHA-256 in names
 _ROOT = Path(__file__).parents[2]
 _READING = ("common/records.py", "common/answer_metrics.py", "datamodules/formats/**/*.py", "datamodules/stored/*.py")
-_DRAWING = ("datamodules/*.py", "datamodules/examples/*.py")
+_DRAWING = (
+    "datamodules/*.py",
+    "datamodules/examples/*.py",
+    "models/drrag/triple_tokenizer.py",
+    "models/text_formats.py",
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -65,7 +70,7 @@ class Stored:
         """
         if self.folder is None:
             return compute()
-        file = self.folder / _DERIVED / f"{fingerprint([self.name, key, _code(_DRAWING)])[:_DIGITS]}.npz"
+        file = self.place(key).with_suffix(".npz")
         try:
             with np.load(file) as kept:
                 return dict(kept)
@@ -73,6 +78,16 @@ class Stored:
             arrays = compute()
             write_atomically(file, lambda temporary: _save(temporary, arrays))
             return arrays
+
+    def place(self, key: Mapping[str, Any]) -> Path:
+        """Where something that depends on the records and `key` alone is kept.  Only of stored records.
+
+        Args:
+            key: All that it depends on beside the records, JSON types only.
+        """
+        if self.folder is None:
+            raise ValueError("these records are in memory")
+        return self.folder / _DERIVED / fingerprint([self.name, key, _code(_DRAWING)])[:_DIGITS]
 
 
 def stored(

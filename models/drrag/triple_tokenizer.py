@@ -8,7 +8,9 @@ evenly, and what a short passage does not use goes to the others.  Token ids of 
 chains.  `END` in the place of a further passage asks whether the chain before it is complete.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -16,6 +18,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from common.checks import check_at_least
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
+from common.seals import fingerprint
 from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize
 
@@ -60,6 +63,13 @@ class TripleEncoder:
         self.cached_texts = cached_texts
         self._ids: dict[str, list[int]] = {}
 
+    @cached_property
+    def content_digest(self) -> str:
+        """Changes with what `tokenize` returns."""
+        state = json.loads(self.tokenizer.backend_tokenizer.to_str())
+        # how the last call truncated and padded is no part of the tokenizer
+        return fingerprint([{**state, "truncation": None, "padding": None}, self.specials, self.max_tokens])
+
     def remember(self, texts: Iterable[str]) -> None:
         """Tokenize texts into the cache in large batches, so that `__call__` only joins token ids."""
         missing = [text for text in dict.fromkeys(texts) if text not in self._ids]
@@ -67,9 +77,13 @@ class TripleEncoder:
             self._ids.clear()
         for start in range(0, len(missing), 4096):
             chunk = missing[start : start + 4096]
-            safe = [neutralize(clean(text), self.specials) for text in chunk]
-            ids = self.tokenizer(safe, add_special_tokens=False, truncation=True, max_length=self.max_tokens)
-            self._ids.update(zip(chunk, ids["input_ids"], strict=True))
+            self._ids.update(zip(chunk, self.tokenize(chunk), strict=True))
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of texts, at most `max_tokens` each, without special tokens; not cached."""
+        safe = [neutralize(clean(text), self.specials) for text in texts]
+        ids = self.tokenizer(safe, add_special_tokens=False, truncation=True, max_length=self.max_tokens)
+        return list(ids["input_ids"])
 
     def text_ids(self, text: str) -> list[int]:
         """Token ids of one text, without special tokens; cached."""
@@ -96,16 +110,31 @@ class TripleEncoder:
         Raises:
             UserError: If the question leaves no room for the passages.
         """
-        question_ids = self.text_ids(question)
         ids = [self.text_ids(passage_text(passage)) for passage in passages]
-        budget = self.max_tokens - special_tokens(len(passages)) - len(question_ids)
-        if budget < len(passages):
+        return self.join(self.text_ids(question), ids, lambda: question)
+
+    def join(
+        self, question_ids: Sequence[int], passages_ids: Sequence[Sequence[int]], question: Callable[[], str]
+    ) -> list[int]:
+        """Token ids of one triple or chain of texts that are tokenized already.
+
+        Args:
+            question_ids: Of the question, as `tokenize` returns them.
+            passages_ids: Of the passages in order.
+            question: Its text, for the error.
+
+        Raises:
+            UserError: If the question leaves no room for the passages.
+        """
+        budget = self.max_tokens - special_tokens(len(passages_ids)) - len(question_ids)
+        if budget < len(passages_ids):
             raise UserError(
-                f"the question {question[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise max_tokens."
+                f"the question {question()[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise max_tokens."
             )
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         joined = [cls, *question_ids, sep]
-        for of_passage, kept in zip(ids, fair_shares([len(each) for each in ids], budget), strict=True):
+        shares = fair_shares([len(each) for each in passages_ids], budget)
+        for of_passage, kept in zip(passages_ids, shares, strict=True):
             joined += [*of_passage[:kept], sep]
         return joined
 

@@ -2,6 +2,7 @@
 
 import hashlib
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,9 @@ def test_a_step_of_chains_is_divided_and_groups_stay_whole(
     checkpoints: dict[str, Path], hotpot_file: Path, loss: str
 ) -> None:
     data = load(checkpoints, hotpot_file, loss)
-    examples, units = data._epoch(0)
+    drawn = data._epoch(0)
+    examples, starts = drawn.examples, data._starts(drawn).tolist()
+    units = [range(*ends) for ends in pairwise(starts)]
     of_row = {row: unit for unit, rows in enumerate(units) for row in rows}
     seen: list[int] = []
     parts = partial(load, checkpoints, hotpot_file, loss)

@@ -2,6 +2,8 @@
 
 import random
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import groupby
 
 import pytest
 
@@ -11,8 +13,6 @@ from datamodules.examples.chains import (
     ChainExample,
     ChainSampling,
     draw,
-    draw_all,
-    groups_of,
     mined_expansions,
 )
 from datamodules.formats.expansions import Expansion
@@ -27,6 +27,11 @@ def drawn(golds: int = 3, sampling: ChainSampling = MANY, epochs: int = 60, **mo
     """The examples of many epochs."""
     expansions = more.get("expansions", ())
     return [e for n in range(epochs) for e in draw(question(golds), MINED, expansions, sampling, 1, n)]  # type: ignore[arg-type]
+
+
+def groups_of(examples: Sequence[ChainExample]) -> list[list[int]]:
+    """Positions of the examples of each group."""
+    return [list(places) for _, places in groupby(range(len(examples)), lambda place: examples[place].group)]
 
 
 def test_a_question_of_two_hops_by_hand() -> None:
@@ -129,7 +134,9 @@ def test_what_the_miner_s_second_searches_found_are_expansions_of_one_passage() 
         Expansion((MINED[0],), (MINED[1],)),
     ]
     sampling = ChainSampling(candidates=1, mined_share=1.0)
-    examples = [e for n in range(40) for e in draw_all([question(2)], {"q": mined}, {}, sampling, 0, n)]
+    examples = [
+        e for n in range(40) for e in draw(question(2), mined, mined_expansions(question(2), mined), sampling, 0, n)
+    ]
     after = defaultdict(set)
     for example in examples:
         if len(example.passages) == 2:

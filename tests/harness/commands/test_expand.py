@@ -59,7 +59,7 @@ def test_the_file_has_the_extended_chains_and_a_training_takes_its_negatives_fro
     )  # fmt: skip
     assert str(out) in data.files
     set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96))
-    for asked, examples in ((["q1"], data.validation_triples), (["q2", "q3"], data._epoch(0)[0])):
+    for asked, examples in ((["q1"], data.validation_triples), (["q2", "q3"], data._epoch(0).examples)):
         first_hops = {e.texts[1] for e in examples if len(e.texts) == 2 and not e.positive}
         met = {p for id_ in asked for p in found[id_][0].candidates}
         assert first_hops
