@@ -9,6 +9,7 @@ import numpy as np
 from common.held_out import validation_share
 from common.records import clean
 from datamodules.examples.splits import Source, distinct_questions
+from datamodules.formats.reading import read_questions
 from datamodules.formats.sources import content_files, part_of
 from datamodules.stored.cache import Stored, is_large, stored
 from datamodules.stored.questions import StoredQuestions, write_questions
@@ -63,4 +64,7 @@ def _stored(sources: Sequence[Source], cache: str | None, what: str) -> Stored:
 
 
 def _files(sources: Sequence[Source]) -> list[Path]:
+    """The files that hold the questions.  Raises as `read_questions` does at once: an unknown layout comes before a missing file."""
+    for source in sources:
+        read_questions(source.layout, source.path, source.limit)
     return [file for source in sources for file in content_files(source.path)]
