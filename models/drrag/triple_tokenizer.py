@@ -68,7 +68,7 @@ class TripleEncoder:
         """Changes with what `tokenize` returns."""
         state = json.loads(self.tokenizer.backend_tokenizer.to_str())
         # how the last call truncated and padded is no part of the tokenizer
-        return fingerprint([{**state, "truncation": None, "padding": None}, self.specials, self.max_tokens])
+        return fingerprint([{**state, "truncation": None, "padding": None}, sorted(self.specials), self.max_tokens])
 
     def remember(self, texts: Iterable[str]) -> None:
         """Tokenize texts into the cache in large batches, so that `__call__` only joins token ids."""

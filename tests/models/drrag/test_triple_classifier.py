@@ -1,7 +1,10 @@
 """The triple classifier: fused attention, conversion, text format, serving."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -315,3 +318,17 @@ def test_cuda_without_a_gpu_is_refused(checkpoints: dict[str, Path], tmp_path: P
     saved(checkpoints, tmp_path)
     with pytest.raises(UserError, match="torch sees 0 GPUs: use auto or cpu"):
         TripleClassifier.load(tmp_path, device="cuda")
+
+
+def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints: dict[str, Path]) -> None:
+    code = "import sys; from models.drrag.triple_tokenizer import TripleEncoder as T; e = T(sys.argv[1], 32); e.tokenize(['a']); print(e.content_digest)"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code, str(checkpoints["bert"])], env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3],
+        ).stdout
+        for seed in ("1", "2")
+    }  # fmt: skip
+    encode = TripleEncoder(str(checkpoints["bert"]), 32)
+    assert found == {encode.content_digest + "\n"}
+    assert TripleEncoder(str(checkpoints["bert"]), 33).content_digest != encode.content_digest
