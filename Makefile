@@ -26,7 +26,7 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 	$(BIN)/python -m pip install --quiet -r requirements-dev.txt
 	touch $@
 
-quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (4 to 6 minutes on 2 cores with bf16)
+quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (4 to 5 minutes on 2 cores with bf16)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
 quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
@@ -42,7 +42,7 @@ quickstart-msrag: install  ## MSRAG after quickstart-rerag: answers from two cor
 	@[ -d checkpoints/rerag-world/serving ] || { echo "quickstart-msrag: checkpoints/rerag-world/serving is missing: run make quickstart-rerag first." >&2; exit 66; }
 	PYTHON=$(BIN)/python bash scripts/quickstart.sh msrag
 
-quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF manuals: segments with their headings, three routes (about 3 minutes on 2 cores)
+quickstart-hiqa: install  ## HiQA on a generated library of 48 look-alike PDF manuals: segments with their headings, three routes (2 to 3 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh hiqa
 
 quickstart-all: install  ## All five quickstarts, then the five systems and plain retrieval on the same questions of five kinds (about half an hour on 2 cores)
