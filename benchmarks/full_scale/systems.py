@@ -13,7 +13,8 @@ RANKS = 2
 STEPS = 12  # of a whole run: data are measured, not learning
 KILL_AFTER = 5
 CHECKPOINT_EVERY = 2
-EVALUATED = 50  # questions
+VALIDATION_BATCHES = 20  # of each rank: networks would take most of the time
+EVALUATED = 20  # questions
 SYSTEMS = ("drrag", "rerag")
 
 
@@ -65,6 +66,7 @@ def stages(system: str, share: float, out: Path) -> Iterator[Stage]:
         *(part for split, option in (("train", "train"), ("dev", "validation"))
           for part in (f"--data.{option}", f"[{{layout: {layout}, path: {files[split]}}}]")),
         *("--trainer.max_steps", str(STEPS), "--trainer.val_check_interval", str(STEPS)),
+        *("--trainer.limit_val_batches", str(VALIDATION_BATCHES)),
         *("--checkpoint.every_n_train_steps", str(CHECKPOINT_EVERY)),
     ]  # fmt: skip
     run, again = Path("checkpoints", system), Path("checkpoints", f"{system}-second")
