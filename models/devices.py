@@ -12,23 +12,32 @@ from common.errors import UserError
 VARIABLE = "LIGHTNING_RAG_PRECISION"
 
 
-def resolve_device(device: str = "auto") -> torch.device:
+def resolve_device(device: str = "auto", gpus: int | None = None) -> torch.device:
     """The torch device for `auto`, `cpu`, `cuda` or `cuda:N`.
+
+    Under torchrun `auto` and `cuda` are the GPU of LOCAL_RANK, so that each process of a machine has another one.
+
+    Args:
+        device: The name.
+        gpus: Number of GPUs; None: as many as torch sees.
 
     Raises:
         UserError: If the name is unknown, or names a GPU that this machine does not have.
     """
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device == "cpu":
+    if gpus is None:
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device == "cpu" or (device == "auto" and not gpus):
         return torch.device("cpu")
-    if device == "cuda" or (device.startswith("cuda:") and device[5:].isdigit()):
-        index = int(device[5:] or 0)
-        if torch.cuda.is_available() and index < torch.cuda.device_count():
-            return torch.device(device)
-        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        raise UserError(f"device is {device!r}, but torch sees {found} GPUs: use auto or cpu.")
-    raise UserError(f"device {device!r} is unknown; allowed: auto, cpu, cuda, cuda:N.")
+    named = device.startswith("cuda:") and device[5:].isdigit()
+    if device not in ("auto", "cuda") and not named:
+        raise UserError(f"device {device!r} is unknown; allowed: auto, cpu, cuda, cuda:N.")
+    if not gpus or (named and int(device[5:]) >= gpus):
+        raise UserError(f"device is {device!r}, but torch sees {gpus} GPUs: use auto or cpu.")
+    if named:
+        return torch.device(device)
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return torch.device("cuda")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")) % gpus)
 
 
 def bf16_flags() -> list[str]:

@@ -205,11 +205,8 @@ def index(
             return
         from harness.indexing.sentence_encoder import SentenceEncoder
         from harness.retrievers.dense import build_dense
-        from harness.runtime.distributed import local_device
 
-        model = SentenceEncoder(
-            encoder, local_device(device), max_tokens, query_prefix, passage_prefix, precision, batch_tokens
-        )
+        model = SentenceEncoder(encoder, device, max_tokens, query_prefix, passage_prefix, precision, batch_tokens)
         build_dense(passages, out, model, chunk_passages, faiss_index, nlist, hnsw_links, overwrite, of, pq_bytes)
         if place is not None and first:
             from harness.indexing.index_folder import open_index
@@ -250,7 +247,6 @@ def _passes(llm: LanguageModel | None, captioner: str | None, device: str) -> "l
         passes.append(LlmPass(llm))
     if captioner is not None:
         from harness.documents.folder.captioning import ImageCaptioner
-        from harness.runtime.distributed import local_device
 
-        passes.append(ImageCaptioner(captioner, str(local_device(device))))
+        passes.append(ImageCaptioner(captioner, device))
     return passes

@@ -55,11 +55,11 @@ def score(
     from datamodules.formats.sources import rows
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.retrievers.shipped import cosines
-    from harness.runtime.distributed import join_process_group, local_device
+    from harness.runtime.distributed import join_process_group
     from harness.runtime.shared_lines import SharedLines
     from models.pretrained import MINILM
 
-    model = SentenceEncoder(encoder or MINILM, local_device(device), precision=precision)
+    model = SentenceEncoder(encoder or MINILM, device, precision=precision)
     counts = {"questions": 0, "passages": 0, "replaced": 0}
 
     def read() -> "Iterator[tuple[Question, dict[str, Any]]]":

@@ -36,16 +36,6 @@ class ProcessGroup:
         return values[0]
 
 
-def local_device(device: str) -> str:
-    """`cuda:N` with N from LOCAL_RANK for `auto` and `cuda` under torchrun, so that each process has another GPU."""
-    if os.environ.get("WORLD_SIZE", "1") == "1" or device not in ("auto", "cuda"):
-        return device
-    import torch
-
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    return f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % gpus}" if gpus else device
-
-
 def join_process_group() -> ProcessGroup:
     """Join the processes that torchrun (or another launcher that sets WORLD_SIZE, RANK, MASTER_ADDR) started, until the
     process ends.  The backend is gloo: only small Python objects are exchanged."""

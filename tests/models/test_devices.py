@@ -9,7 +9,7 @@ import torch
 from common.errors import UserError
 from common.records import Passage
 from harness.indexing.sentence_encoder import SentenceEncoder
-from models.devices import auto_is_bf16, autocast, bf16_flags, compute_dtype
+from models.devices import auto_is_bf16, autocast, bf16_flags, compute_dtype, resolve_device
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.estimator import RelevanceEstimator
 from models.rerag.generator import Generator
@@ -17,6 +17,40 @@ from tests.conftest import NAMES
 
 CPU = torch.device("cpu")
 PASSAGES = [Passage.of(name, f"{name} was born in the city of {NAMES[-1 - i]} .") for i, name in enumerate(NAMES[:24])]
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "expected"),
+    [
+        ("auto", 8, "cuda:3"), ("cuda", 8, "cuda:3"), ("cuda:5", 8, "cuda:5"), ("cpu", 8, "cpu"), ("auto", 0, "cpu"),
+        ("auto", 2, "cuda:1"),  # two processes share a GPU
+        ("auto", 1, "cuda:0"),  # a launcher that shows each process its own
+    ],
+)  # fmt: skip
+def test_a_process_of_torchrun_takes_the_gpu_of_its_rank(device: str, gpus: int, expected: str, monkeypatch) -> None:
+    for name, value in {"WORLD_SIZE": "16", "RANK": "11", "LOCAL_RANK": "3"}.items():
+        monkeypatch.setenv(name, value)
+    assert resolve_device(device, gpus) == torch.device(expected)
+
+
+def test_a_single_process_takes_torchs_current_gpu(monkeypatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    monkeypatch.setenv("LOCAL_RANK", "3")  # a job's shell may have it
+    assert resolve_device("auto", 8) == resolve_device("cuda", 8) == torch.device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "message"),
+    [
+        ("cuda", 0, "device is 'cuda', but torch sees 0 GPUs"),
+        ("cuda:8", 8, "device is 'cuda:8', but torch sees 8 GPUs"),
+        ("gpu", 8, "device 'gpu' is unknown; allowed: auto, cpu, cuda, cuda:N"),
+        ("cuda:-1", 8, "device 'cuda:-1' is unknown"),
+    ],
+)
+def test_an_impossible_device_is_refused(device: str, gpus: int, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        resolve_device(device, gpus)
 
 
 @pytest.mark.parametrize(
