@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sized
+from io import BufferedReader
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO, TypeVar
 
@@ -70,6 +72,7 @@ class Progress:
     def __init__(self, what: str, total: int | None = None) -> None:
         self.what, self.total = what, total
         self.done, self._skipped = 0, 0
+        self.file: FileProgress | None = None
         self.began = self._counted_from = time.monotonic()
 
     def advance(self, items: int = 1) -> None:
@@ -92,7 +95,7 @@ class Progress:
         state = f"{self.what}: {self.done:,}" + (f" of {self.total:,}" if self.total is not None else "")
         if self.total is not None and counted:
             state += f", {in_time((self.total - self.done) * seconds / counted)} left"
-        return state
+        return state if self.file is None else f"{state}, {self.file.text()}"
 
     def __enter__(self) -> Self:
         """Start to be shown."""
@@ -105,6 +108,41 @@ class Progress:
     ) -> None:
         """Remove the line from a terminal."""
         _screen.remove(self)
+
+
+class FileProgress:
+    """How much of a file is read while the `with` block runs: a part of the line of the innermost work, if its number of items is unknown.
+
+    Args:
+        file: The open file; of an archive the archive itself.
+    """
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file, self._bytes = file, max(1, os.fstat(file.fileno()).st_size)
+        self._began = time.monotonic()
+        self._work: Progress | None = None
+
+    def text(self) -> str:
+        """The share that is read, and the time left if the rest takes as long."""
+        read = min(1.0, self._file.tell() / self._bytes)  # a file may grow
+        state = f"{read:.0%} of {Path(self._file.name).name}"
+        return f"{state}, {in_time((time.monotonic() - self._began) * (1 / read - 1))} left" if read else state
+
+    def __enter__(self) -> Self:
+        """Join the work that reads the file."""
+        with _SHOWN:
+            work = _screen.innermost()
+            if work is not None and work.total is None and work.file is None:
+                self._work, work.file = work, self
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave it, before the file is closed."""
+        with _SHOWN:
+            if self._work is not None:
+                self._work.file = None
 
 
 class _Screen:
@@ -132,6 +170,10 @@ class _Screen:
             if work in self._active:
                 self._active.remove(work)
             self.erase()
+
+    def innermost(self) -> Progress | None:
+        """The work that started last."""
+        return self._active[-1] if self._active else None
 
     def draw(self) -> None:
         """Show the state, if it is time to."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from common.errors import DataError, MissingInputError
 from common.files import write_text
+from common.progress import FileProgress
 from common.records import Passage
 
 
@@ -77,7 +78,7 @@ def expansion_rows(paths: Sequence[str]) -> Iterator[tuple[str, list[Expansion]]
     for path in paths:
         if not Path(path).is_file():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py expand --out {path} ...`.")
-        with Path(path).open(encoding="utf-8") as file:
+        with Path(path).open("rb") as file, FileProgress(file):
             for number, line in enumerate(file, 1):
                 try:
                     row = json.loads(line)

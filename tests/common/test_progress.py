@@ -1,13 +1,17 @@
 """Progress: shown after five seconds, with the time left; a rewritten line on a terminal, lines in a log; rank 0 only."""
 
+import gzip
 import io
+import random
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from common import progress
-from common.progress import Progress, in_time, say, track, track_batches
+from common.progress import FileProgress, Progress, in_time, say, track, track_batches
+from datamodules.formats.sources import rows
 
 
 @pytest.fixture
@@ -68,6 +72,54 @@ def test_work_within_work_is_shown_in_one_line(clock: list[float], capsys: pytes
         "chunks: 1 of 4, 1 min 00 s left", "chunks: 1 of 4, 2 min 00 s left > texts: 2 of 3, 10 s left",
         "chunks: 1 of 4, 3 min 00 s left > texts: 3 of 3, 0 s left",
     ]  # fmt: skip
+
+
+def test_of_unknown_work_the_share_of_the_file_says_the_time_left(clock: list[float], tmp_path: Path) -> None:
+    path = tmp_path / "train.json"
+    path.write_bytes(b"x" * 1000)
+    with Progress("reading", None) as work, path.open("rb") as file:
+        with FileProgress(file):
+            assert work.text() == "reading: 0 s so far"
+            work.advance()
+            assert work.text() == "reading: 1, 0% of train.json"
+            clock[0] += 10
+            file.read(250)
+            assert work.text() == "reading: 1, 25% of train.json, 30 s left"
+            with Progress("within", 4), path.open("rb") as other, FileProgress(other):  # what has a total needs no file
+                assert work.text() == "reading: 1, 25% of train.json, 30 s left"
+            file.read()
+            assert work.text() == "reading: 1, 100% of train.json, 0 s left"
+        assert work.text() == "reading: 1"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_rows_of_a_large_file_are_read_with_the_time_left(
+    suffix: str, clock: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"train.jsonl{suffix}"
+    content = b"".join(b'{"a": "%s"}\n' % random.Random(i).randbytes(5000).hex().encode() for i in range(600))
+    path.write_bytes(gzip.compress(content, 1) if suffix else content)
+    for number, _ in enumerate(track(rows(str(path)), None, "reading questions"), 1):
+        clock[0] += 20 if number % 150 == 0 else 0
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 4
+    for number, line in enumerate(shown, 1):
+        assert line.startswith(f"reading questions: {150 * number}, ")
+        share = float(line.split(", ")[1].removesuffix(f"% of {path.name}"))
+        assert share == pytest.approx(25 * number, abs=18)  # read ahead by a chunk of 1 MiB of 6
+    assert shown[-1].endswith("100% of " + path.name + ", 0 s left")
+
+
+def test_files_read_side_by_side_are_shown_once(clock: list[float], tmp_path: Path) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_text('{"a": 1}\n' * 3)
+    with Progress("reading") as work:
+        pairs = zip(rows(str(path)), rows(str(path)), strict=True)
+        next(pairs)
+        work.advance()
+        assert work.text().count("file.jsonl") == 1
+        del pairs
+        assert work.text() == "reading: 1"
 
 
 def test_a_terminal_line_is_rewritten_and_removed(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
