@@ -8,6 +8,8 @@ read by its place in the file and not mapped, so that what a process has read on
 """
 
 import json
+import os
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from common.records import Passage
+from datamodules.stored.unused_stores import hold
 
 RECORDS, PASSAGES = "records.arrow", "passages.arrow"
 ROWS_PER_BATCH = 4096  # of records.arrow
@@ -121,8 +124,15 @@ class Records:
 
     @classmethod
     def opened(cls, folder: Path) -> Self:
-        """The records in a folder."""
-        return cls(pa.memory_map(str(folder / RECORDS)), pa.OSFile(str(folder / PASSAGES)))
+        """The records in a folder, which is kept from being removed as long as they are."""
+        held = hold(folder / RECORDS)
+        try:
+            found = cls(pa.memory_map(str(folder / RECORDS)), pa.OSFile(str(folder / PASSAGES)))
+        except BaseException:
+            os.close(held)
+            raise
+        weakref.finalize(found, os.close, held)
+        return found
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -5,7 +5,8 @@
         <digits>/     one set of records: `datamodules.stored.arrow_records`, and cache.json, which is written last
             derived/  what was computed of all records under certain options
 
-Small inputs are read anew at every start, and nothing is written.  Everything here can be deleted at any time.
+Small inputs are read anew at every start, and nothing is written.  Everything here can be deleted at any time; a store that no start
+has opened for a month is removed when another one is written.
 """
 
 import functools
@@ -28,6 +29,7 @@ from common.seals import fingerprint
 from datamodules.stored import content_digests
 from datamodules.stored.arrow_records import PASSAGES, RECORDS, Records, RecordWriter
 from datamodules.stored.content_digests import content_digest
+from datamodules.stored.unused_stores import remove_unused
 
 DEFAULT = "cache/questions"
 FORMAT = 1  # of the folder; increase it when what is stored changes its meaning
@@ -158,7 +160,9 @@ def _store(folder: Path, inputs: Sequence[Path], write: Callable[[RecordWriter],
     say(
         f"{what}: {in_bytes(sum(sizes.values()))} stored in {folder}, which later starts read; it can be deleted at any time"
     )
-    return Records.opened(folder)
+    found = Records.opened(folder)
+    remove_unused(folder.parent, RECORDS, _ABOUT)
+    return found
 
 
 def _save(file: Path, arrays: Arrays) -> None:
