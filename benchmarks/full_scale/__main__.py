@@ -1,10 +1,10 @@
-"""What training and evaluation cost at the data sets' own sizes: generated files, tiny networks, two ranks, a kill, resuming, export.
+"""What training and evaluation cost at the data sets' own sizes: generated files, mining, tiny networks, two ranks, a kill, resuming, export.
 
     bash scripts/full_scale.sh --share 0.01 --out full_scale
     bash scripts/full_scale.sh --share 0.01 0.1 1 --out full_scale --systems rerag
 
 Every stage is a command that works for real data too.  A table of each system goes to OUT/SHARE/SYSTEM.md, and of several shares to
-OUT/SYSTEM.md.  Files and indexes of an earlier run are used again.
+OUT/SYSTEM.md.  Files and indexes of an earlier run are used again, mined passages among them.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.full_scale.process_memory import check_proc
 from benchmarks.full_scale.stage import Cost, measure
-from benchmarks.full_scale.systems import ROOT, SYSTEMS, arguments, stages
+from benchmarks.full_scale.systems import ROOT, RUNS, SYSTEMS, arguments, stages
 from benchmarks.full_scale.tables import growth, table
 from common.errors import UserError, exit_code
 from common.files import write_text
@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
 
 def measured(system: str, share: float, out: Path) -> list[Cost]:
     """Run a system's stages in a folder; their costs."""
-    for each in (system, f"{system}-second"):  # a run starts over
-        shutil.rmtree(out / "checkpoints" / each, ignore_errors=True)
+    for end in RUNS:  # a run starts over
+        shutil.rmtree(out / "checkpoints" / f"{system}{end}", ignore_errors=True)
     shutil.rmtree(out / "reports" / system, ignore_errors=True)
     log = out / "logs" / f"{system}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

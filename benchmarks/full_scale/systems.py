@@ -1,4 +1,4 @@
-"""The stages of DR-RAG and RE-RAG at full size: files, two ranks' training, a kill, a second start, resuming, export, evaluation."""
+"""The stages of DR-RAG and RE-RAG at full size: files, mining, two ranks' training, a kill, a second start, resuming, export, evaluation."""
 
 import sys
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ CHECKPOINT_EVERY = 2
 VALIDATION_BATCHES = 20  # of each rank: networks would take most of the time
 EVALUATED = 20  # questions
 SYSTEMS = ("drrag", "rerag")
+RUNS = ("", "-second", "-mined")  # what the names of a system's trainings end with
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,17 @@ def stages(system: str, share: float, out: Path) -> Iterator[Stage]:
     for split, file in files.items():
         generate = ["-m", "benchmarks.full_scale.generate", "--data", data, "--split", split, "--share", str(share)]
         yield Stage(f"generate {split}", [*generate, "--out", file], makes=file)
-    model = f"models/{system}"
+    ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)]
+    model, mined = f"models/{system}", "data/mined.jsonl"
     if system == "drrag":
         index = ["infer.py", "index", "--kind", "bm25", "--corpus", files["train"], "--layout", layout]
         yield Stage("model", ["-m", "benchmarks.full_scale.tiny_bert", "--out", model], makes=model)
         yield Stage("index of the evaluation", [*index, "--out", "indexes/hotpotqa"], makes="indexes/hotpotqa")
+        # one anchor, as in configs/infer/mine_world.yaml; no worker processes, since each rank takes a core
+        mine = [*ranks, str(ROOT / "infer.py"), "mine", "--questions", files["train"], "--layout", layout, "--anchors", "1",
+                "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.init_args.index", "indexes/hotpotqa",
+                "--retriever.init_args.workers", "1", "--out", mined]  # fmt: skip
+        yield Stage("mining of the training questions", mine, makes=mined)
         models = ["--model.pretrained", model]
     else:
         sizes = ["--sizes.d_model", "32", "--sizes.layers", "1", "--sizes.heads", "2", "--sizes.d_ff", "64"]
@@ -60,7 +67,7 @@ def stages(system: str, share: float, out: Path) -> Iterator[Stage]:
         yield Stage("model", [*learn, *sizes, "--out", model], makes=model)
         models = ["--model.estimator", model, "--model.generator", model]
     fit = [
-        *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS)),
+        *ranks,
         *(str(ROOT / "train.py"), "fit", "--config", str(HERE / f"{system}.yaml"), "--trainer.devices", str(RANKS)),
         *models,
         *(part for split, option in (("train", "train"), ("dev", "validation"))
@@ -69,11 +76,14 @@ def stages(system: str, share: float, out: Path) -> Iterator[Stage]:
         *("--trainer.limit_val_batches", str(VALIDATION_BATCHES)),
         *("--checkpoint.every_n_train_steps", str(CHECKPOINT_EVERY)),
     ]  # fmt: skip
-    run, again = Path("checkpoints", system), Path("checkpoints", f"{system}-second")
+    run, again, with_mined = (Path("checkpoints", system + end) for end in RUNS)
     serving = run / "serving"
     yield Stage("first start, killed", [*fit, "--name", run.name], training=Training(out / run, KILL_AFTER))
     yield Stage("second start, killed", [*fit, "--name", again.name], training=Training(out / again, 1))
     yield Stage("resume to the export", [*fit, "--name", run.name, "--resume", "auto"], training=Training(out / run))
+    if system == "drrag":
+        more = ["--name", with_mined.name, "--data.mined", f"[{mined}]"]
+        yield Stage("start with mined passages, killed", [*fit, *more], training=Training(out / with_mined, KILL_AFTER))
     evaluate = [
         "infer.py",
         "evaluate",

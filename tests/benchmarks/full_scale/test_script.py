@@ -30,6 +30,15 @@ def test_a_run_is_killed_resumed_exported_and_evaluated(tmp_path: Path, system: 
         assert 0 < each["first_step_seconds"] <= each["seconds"]
         assert each["own_bytes"].keys() >= {"0", "1"}
         assert each["core_seconds"] > 0
+    if system == "drrag":
+        assert costs["mining of the training questions"]["own_bytes"].keys() >= {"0", "1"}
+        with_mined = costs["start with mined passages, killed"]
+        assert 0 < with_mined["first_step_seconds"] <= with_mined["seconds"]
+        questions = json.loads((folder / "data/hotpotqa_train.json").read_text())
+        mined = [json.loads(line) for line in (folder / "data/mined.jsonl").read_text().splitlines()]
+        assert [row["question_id"] for row in mined] == [question["_id"] for question in questions]
+        settings = (folder / "checkpoints/drrag-mined/config.yaml").read_text()
+        assert "data/mined.jsonl" in settings
     steps = [
         json.loads(line)["step"]
         for line in (folder / "checkpoints" / system / "metrics.jsonl").read_text().splitlines()
