@@ -120,6 +120,7 @@ def load_seq2seq(
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
     from models.loading import load_network
+    from models.sdpa import train_fast_on_cpu
 
     folder = str(resolve(pretrained))
     config = AutoConfig.from_pretrained(folder)
@@ -151,6 +152,7 @@ def load_seq2seq(
             f"{what} {pretrained}: its tokenizer has {len(tokenizer)} tokens, its network embeddings for {rows}: save the "
             "tokenizer that belongs to it in that folder (an mT5 has no extra_ids)."
         )
+    train_fast_on_cpu(network)
     if gradient_checkpointing:
         network.activation_checkpointing_enable({"use_reentrant": False})
     return network, tokenizer

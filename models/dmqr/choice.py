@@ -26,7 +26,7 @@ from models.live_memory import Compute, PartMemory, batch_size, empty_network, f
 from models.loading import load_network, save_network
 from models.pair_export import with_max_tokens
 from models.parallel_batches import each_batch
-from models.sdpa import use_fp32_on_cpu
+from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import CURE, read_manifest
 from models.text_formats import neutralize
 from models.token_count import CountsTokens
@@ -100,7 +100,7 @@ class StrategyChooser(CountsTokens, nn.Module):
         super().__init__()
         self.network, self.encode, self.strategies = network, encode, tuple(strategies)
         keep_heads_in_fp32(network)
-        use_fp32_on_cpu(network)
+        train_fast_on_cpu(network)
 
     @classmethod
     def build(

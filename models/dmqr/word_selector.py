@@ -25,7 +25,7 @@ from models.length_batching import length_batches
 from models.loading import load_network, save_network
 from models.pair_export import pair_tokenizer
 from models.parallel_batches import each_batch
-from models.sdpa import use_fp32_on_cpu
+from models.sdpa import train_fast_on_cpu
 from models.serving_manifest import read_manifest
 from models.token_count import CountsTokens
 
@@ -69,7 +69,7 @@ class WordSelector(CountsTokens, nn.Module):
         self.network, self.encode = network, encode
         self.segments = getattr(network.config, "type_vocab_size", 0) > 1  # whether the encoder knows two segments
         keep_heads_in_fp32(network)
-        use_fp32_on_cpu(network)
+        train_fast_on_cpu(network)
 
     @classmethod
     def build(cls, pretrained: str, max_tokens: int = 256, dropout: float | None = None) -> Self:

@@ -48,6 +48,7 @@ from models.drrag.triple_tokenizer import (
     Chain,
     TripleEncoder,
 )
+from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network
@@ -90,6 +91,7 @@ class TripleClassifier(CountsTokens, nn.Module):
             self.sparse = kind == "block_sparse"
             if kind == "fused":
                 fuse(network.bert)
+                compute_first_token(network)
             elif self.sparse:
                 sparsify(network.bert)
             freeze_pooler(network.bert)

@@ -24,6 +24,7 @@ from common.progress import Progress
 from common.records import Passage
 from models.bigbird.attention import freeze_pooler, fuse
 from models.devices import autocast
+from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, save_network
@@ -31,7 +32,7 @@ from models.pair_export import log_odds_of, pair_tokenizer, save_one_score, with
 from models.parallel_batches import each_batch
 from models.pretrained import dropout_options, load_seq2seq, resolve
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
-from models.sdpa import use_fp32_on_cpu
+from models.sdpa import train_fast_on_cpu
 from models.text_formats import label_tokens
 from models.token_count import CountsTokens
 
@@ -80,6 +81,9 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         if network.config.model_type == "big_bird":
             fuse(network.bert)
             freeze_pooler(network.bert)
+        if not self.generative:
+            train_fast_on_cpu(network)
+            compute_first_token(network)
 
     @classmethod
     def build(
@@ -138,7 +142,6 @@ class RelevanceEstimator(CountsTokens, nn.Module):
             if max_tokens > (room := positions(network.config)):
                 raise UserError(f"max_tokens {max_tokens} is beyond the {room} positions of {pretrained}: lower it.")
             encode = ContextEncoder(AutoTokenizer.from_pretrained(folder), max_tokens, "sentence_pair")
-            use_fp32_on_cpu(network)
             if gradient_checkpointing:
                 network.activation_checkpointing_enable({"use_reentrant": False})
         return cls(network, encode, label_words)

@@ -54,12 +54,12 @@ def saved_bytes(
 
 
 class _FusedAttention(torch.autograd.Function):
-    """Saves what a fused attention kernel saves: query, key, value, output, and one number per query."""
+    """Saves what a fused attention kernel saves: query, key, value, mask, output, and one number per query."""
 
     @staticmethod
-    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         output = torch.empty_like(query)
-        ctx.save_for_backward(query, key, value, output, torch.empty_like(query[..., 0], dtype=torch.float32))
+        ctx.save_for_backward(query, key, value, mask, output, torch.empty_like(query[..., 0], dtype=torch.float32))
         return output
 
 
@@ -81,7 +81,7 @@ class _FusedKernels(TorchFunctionMode):
             mask = kwargs.get("attn_mask")
             if self.on_gpu or not (kwargs.get("dropout_p") or (mask is not None and mask.requires_grad)):
                 query, key, value = (*args, *(kwargs[name] for name in ("query", "key", "value")[len(args) :]))[:3]
-                return _FusedAttention.apply(query, key, value)
+                return _FusedAttention.apply(query, key, value, mask)
         return func(*args, **kwargs)
 
 

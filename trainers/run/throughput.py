@@ -8,6 +8,8 @@ from pytorch_lightning.trainer.states import RunningStage, TrainerFn
 from torch import nn
 from transformers import PreTrainedModel
 
+from models.first_token import FirstTokenLayer
+
 
 class Throughput(ThroughputMonitor):
     """Logs examples, tokens and FLOPs per second, and MFU.
@@ -41,18 +43,20 @@ def flops_per_token(network: PreTrainedModel) -> tuple[int, int]:
 
     6 per weight of every matrix that the token is multiplied with (Kaplan et al. 2020, Section 2.1), 4 if it is frozen.
     Embedding lookups count 0.  Attention scores (quadratic in length) and recomputed activations are left out; padding is
-    counted, since the device computes it.
+    counted, since the device computes it.  Weights that only the first token of a sequence is multiplied with count 0.
     """
     encoder = network.get_encoder() if network.config.is_encoder_decoder else network
     reads_input = {id(parameter) for parameter in encoder.parameters()}
-    tables = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
+    free = {id(module.weight) for module in network.modules() if isinstance(module, nn.Embedding)}
+    of_first = (m.of_first_token() for m in network.modules() if isinstance(m, FirstTokenLayer))
+    free |= {id(parameter) for parameters in of_first for parameter in parameters}
     head = network.get_output_embeddings()
     head_id = id(head.weight) if head is not None else None  # may share its weight with the embedding table
     per_input = per_target = 0
     for parameter in network.parameters():
         flops = (6 if parameter.requires_grad else 4) * parameter.numel()
-        if id(parameter) == head_id or (parameter.ndim > 1 and id(parameter) not in tables | reads_input):
+        if id(parameter) == head_id or (parameter.ndim > 1 and id(parameter) not in free | reads_input):
             per_target += flops
-        elif parameter.ndim > 1 and id(parameter) not in tables:
+        elif parameter.ndim > 1 and id(parameter) not in free:
             per_input += flops
     return per_input, per_target
