@@ -22,8 +22,9 @@ from common.retrieval import Retriever
 from common.rewrites import RewriteExample
 from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, TokenBatch, chunks, plan_steps
+from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import Rewriter

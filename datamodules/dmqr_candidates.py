@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from common.feedback import Candidate, RewriteFeedback
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
-from datamodules.examples.step_loader import TokenBatch
 
 
 @dataclass

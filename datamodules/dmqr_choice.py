@@ -19,8 +19,9 @@ from common.errors import DataError, UserError
 from common.feedback import RewriteFeedback
 from common.held_out import validation_share
 from common.records import Question, clean
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, TokenBatch, plan_steps
+from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.formats.feedback import REWRITE, ROWS, read_manifest, read_rewrite_feedback
 from models.length_batching import length_batches
 

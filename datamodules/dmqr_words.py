@@ -17,8 +17,9 @@ from common.errors import DataError, UserError
 from common.held_out import validation_share
 from common.progress import track
 from common.records import Passage, Question, clean
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, TokenBatch, plan_steps
+from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair

@@ -4,12 +4,11 @@ import json
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from common.checks import check_at_least
@@ -20,7 +19,8 @@ from datamodules.examples.audit import audit
 from datamodules.examples.chains import ChainSampling, mined_expansions
 from datamodules.examples.chains import draw as draw_chains
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, TripleBatch, part, plan_steps
+from datamodules.examples.step_loader import StepData, part, plan_steps
+from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.expansions import Expansion
 from datamodules.formats.mined_negatives import Mined
@@ -61,7 +61,9 @@ class DrRagData(StepData):
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
         cache: Folder in which the questions of files above 32 MiB are stored with their token ids, for all ranks and later starts; it
-            can be deleted at any time.  null keeps them in the memory of every rank.
+            can be deleted at any time.  null keeps them in the memory of every rank, and of every process of `workers`.
+        workers: Processes of each rank that make batches while it trains; 0 makes them in between.  When null: 0 on a CPU, up to 4 of
+            the rank's cores on a GPU.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -83,9 +85,11 @@ class DrRagData(StepData):
         chains: ChainSampling | None = None,
         expansions: list[str] | None = None,
         cache: str | None = DEFAULT,
+        workers: int | None = None,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
+        check_at_least(0, workers=workers)
         check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
         self.train_sources, self.validation_sources = train, validation or []
         self.sources = [*self.train_sources, *self.validation_sources]
@@ -97,7 +101,7 @@ class DrRagData(StepData):
             raise UserError(
                 "data.expansions are of a beam over chains: set data.chains, such as --data.chains.candidates 3."
             )
-        self.cache = cache
+        self.cache, self.workers = cache, workers
         self.questions: Sequence[Question] = ()
 
     @property
@@ -224,8 +228,12 @@ class DrRagData(StepData):
         lengths = [self._classifier.padded_length(length) for length in self._validation.lengths().tolist()]
         return length_batches(lengths, self.tokens_per_validation_batch)
 
-    def _validation_batch(self, rows: list[int]) -> TripleBatch:
-        return self._batch(self._validation, rows, len(rows))
+    def _validation_request(self, rows: list[int]) -> TripleRequest:
+        return self._validation.request(rows, 1.0, len(rows), rows, len(rows))
+
+    @property
+    def _validation_batches(self) -> TripleBatches:
+        return TripleBatches(self._validation.texts, self.encode, self._classifier.padding)
 
     def largest_batch(self) -> tuple[int, int]:
         """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulated batches."""
@@ -256,20 +264,19 @@ class DrRagData(StepData):
         lengths = np.add.reduceat(drawn.lengths(), self._starts(drawn)[:-1])
         return plan_steps(lengths.tolist(), self.steps_per_epoch, rng)
 
-    def _collate(self, epoch: int, units: list[int], step: list[int]) -> TripleBatch:
+    @property
+    def _training_batches(self) -> TripleBatches:
+        return TripleBatches(
+            self._sampled[1].texts, self.encode, self._classifier.padding
+        )  # the same texts in all epochs
+
+    def _request(self, epoch: int, units: list[int], step: list[int]) -> TripleRequest:
         drawn = self._epoch(epoch)
         starts = self._starts(drawn)
         taken = units or step[:1]
-        batch = self._batch(drawn, _rows(starts, taken), len(_rows(starts, step)), weight=float(bool(units)))
         groups = [place for place, unit in enumerate(taken) for _ in _rows(starts, [unit])]
-        return replace(batch, groups_P=torch.tensor(groups), step_groups=len(step))
-
-    def _batch(self, drawn: DrawnExamples, rows: list[int], of_step: int, weight: float = 1.0) -> TripleBatch:
-        ids_PT, attention_PT = self._classifier.pad([drawn.encoded(row) for row in rows])
-        labels_P = torch.from_numpy(drawn.positive[rows]).float()
-        weights_P = torch.full((len(rows),), weight)
-        rows_P = torch.tensor(rows)
-        return TripleBatch(ids_PT, attention_PT, labels_P, weights_P, of_step, rows_P, rows_P, len(rows))
+        triples = len(_rows(starts, step))
+        return drawn.request(_rows(starts, taken), float(bool(units)), triples, groups, len(step))
 
 
 def _rows(starts: Sequence[int] | NDArray[np.int64], units: Sequence[int]) -> list[int]:

@@ -3,7 +3,7 @@
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -14,23 +14,22 @@ from numpy.typing import NDArray
 
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
-from common.records import Passage, Question
+from common.records import Question
 from datamodules.examples.computed import Computed
 from datamodules.examples.context_augmentation import AnswerSubstitutes
-from datamodules.examples.context_draws import ContextDraws, count_contexts
-from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Labels, Pick
+from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
+from datamodules.examples.context_draws import ContextDraws, check_scores, count_contexts
+from datamodules.examples.context_sets import ContextBatch, ContextSet, Labels, Pick
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.stored.by_question import stored_mined
 from datamodules.stored.cache import DEFAULT
 from datamodules.stored.questions import StoredQuestions
 from datamodules.stored.splits import are_stored, split_questions
-from models.length_batching import length_batches
-from models.rerag.context_tokenizer import ContextEncoder
+from models.rerag.context_tokenizer import FEW_TEXTS, ContextEncoder
 from models.rerag.model import Relevance
 
 TEMPERATURE_QUESTIONS = 2000  # on which the temperature of the retriever's scores is fitted
-REMEMBERED_TEXTS = 4096  # by a tokenizer, of a training whose epochs have more texts than it can remember
 PROOF_QUESTIONS, PROOF_CONTEXTS = 2, 8  # on which an export is compared: on a CPU, in fp32
 
 
@@ -45,8 +44,9 @@ class ContextModel(Protocol):
     def encoders(self) -> list[ContextEncoder]:
         """The tokenizers of the contexts: a shared one, or the generator's and the estimator's."""
 
-    def answer_labels(self, answers: list[str]) -> torch.Tensor:
-        """Token ids of the answers, (B, A)."""
+    @property
+    def answer_labels(self) -> Callable[[Sequence[str]], torch.Tensor]:
+        """Makes the token ids (B, A) of answers; can be pickled."""
 
     def nearest_words(self) -> dict[str, list[str]]:
         """Nearest words by embedding, for every word that has any."""
@@ -81,7 +81,9 @@ class ReRagData(StepData):
         questions_per_validation_batch: Questions of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
         cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be deleted at any
-            time.  null keeps them in the memory of every rank.
+            time.  null keeps them in the memory of every rank, and of every process of `workers`.
+        workers: Processes of each rank that make batches while it trains; 0 makes them in between.  When null: 0 on a CPU, up to 4 of
+            the rank's cores on a GPU.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -109,9 +111,11 @@ class ReRagData(StepData):
         questions_per_validation_batch: int = 16,
         sampling_seed: int = 0,
         cache: str | None = DEFAULT,
+        workers: int | None = None,
     ) -> None:
         super().__init__()
         check_split(train, validation_fraction)
+        check_at_least(0, workers=workers)
         check_at_least(
             1, contexts=contexts, validation_contexts=validation_contexts, crop_words=crop_words,
             questions_per_step=questions_per_step, tokens_per_bucket=tokens_per_bucket,
@@ -129,7 +133,7 @@ class ReRagData(StepData):
         self.word_swaps = word_swaps
         self.questions_per_step, self.tokens_per_bucket = questions_per_step, tokens_per_bucket
         self.questions_per_validation_batch, self.sampling_seed = questions_per_validation_batch, sampling_seed
-        self.cache = cache
+        self.cache, self.workers = cache, workers
         self.questions: Sequence[Question] = ()
 
     @property
@@ -187,15 +191,10 @@ class ReRagData(StepData):
         validation = split.held_out.select(held_out["place"])
         questions = split.training.select(training["place"])
         if weighted:
-            self._check_scores(questions, training, self.train_sources)
-            self._check_scores(validation, held_out, self.validation_sources or self.train_sources)
-        self.validation_sets = Computed(
-            len(validation),
-            lambda row: self.draws.as_read(
-                self._set(validation[row], self.validation_contexts, self.validation_pick, -1)
-            ),
-            kept=4 * self.questions_per_validation_batch,
-        )
+            check_scores(questions, training, [source.path for source in self.train_sources])
+            check_scores(
+                validation, held_out, [source.path for source in self.validation_sources or self.train_sources]
+            )
         self.counts = training["contexts"]  # the same in every epoch; only the selection changes
         self.validation_counts = held_out["contexts"]
         if self.substitution:
@@ -209,6 +208,13 @@ class ReRagData(StepData):
             )
         self.questions = questions
         self._keep_few_tokens()
+        tensors = ContextTensors(module.encoders, module.answer_labels, module.packed, self.tokens_per_bucket)
+        batches = partial(ContextBatches, draws=self.draws, tensors=tensors)
+        self._training_batches = batches(questions, self.contexts, self.pick)
+        self._validation_batches = batches(validation, self.validation_contexts, self.validation_pick)
+        self.validation_sets: Computed[ContextSet] = Computed(
+            len(validation), partial(self._validation_batches.drawn, -1), kept=4 * self.questions_per_validation_batch
+        )
         self.steps_per_epoch = math.ceil(len(questions) / self.questions_per_step)
         self.units_per_step = len(questions) / self.steps_per_epoch
         self.examples_per_unit = 1.0 if module.packed else int(self.counts.sum()) / len(questions)
@@ -235,16 +241,17 @@ class ReRagData(StepData):
         """Let the tokenizers forget texts, where an epoch has more than they can remember until the next one."""
         for encode in self._module.encoders:
             if int(self.counts.sum() + self.validation_counts.sum()) > encode.cached_texts:
-                encode.cached_texts = REMEMBERED_TEXTS
+                encode.cached_texts = FEW_TEXTS
 
     def _validation_groups(self) -> list[list[int]]:
         return chunks(len(self.validation_sets), self.questions_per_validation_batch)
 
-    def _validation_batch(self, rows: list[int]) -> ContextBatch:
-        return self._validated([self.validation_sets[row] for row in rows], rows)
+    def _validation_request(self, rows: list[int]) -> ContextRequest:
+        return ContextRequest(-1, rows, len(rows), int(self.validation_counts[rows].sum()))
 
-    def _validated(self, chosen: Sequence[ContextSet], rows: list[int]) -> ContextBatch:
-        return self._batch(rows, chosen, len(rows), sum(len(one.passages) for one in chosen))
+    def _validation_batch(self, rows: list[int]) -> ContextBatch:
+        chosen = [self.validation_sets[row] for row in rows]  # for which the trainer asks, too: they are drawn once
+        return self._validation_batches.tensors(chosen, self._validation_request(rows))
 
     def proof_batch(self) -> ContextBatch:
         """A few validation questions with few contexts: see `StepData`."""
@@ -253,80 +260,20 @@ class ReRagData(StepData):
             replace(one, passages=one.passages[:few], labels=one.labels[:few], scores=one.scores[:few])
             for one in self.validation_sets[:PROOF_QUESTIONS]
         ]
-        return self._validated(chosen, list(range(len(chosen))))
+        pairs = sum(len(one.passages) for one in chosen)
+        return self._validation_batches.tensors(chosen, ContextRequest(-1, [*range(len(chosen))], len(chosen), pairs))
 
     @property
     def _module(self) -> ContextModel:
         return self.trainer.lightning_module
 
-    def _set(self, question: Question, contexts: int, pick: Pick, epoch: int) -> ContextSet:
-        return self.draws.draw(question, contexts, pick, epoch)
-
-    def _check_scores(
-        self, questions: Sequence[Question], counted: dict[str, NDArray[np.int64]], sources: Sequence[Source]
-    ) -> None:
-        """Raise UserError if some contexts have no retriever score, by which they are weighted."""
-        bare = np.flatnonzero(counted["scored"] < counted["contexts"])
-        if len(bare):
-            raise UserError(
-                f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
-                f"questions of {[source.path for source in sources]} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
-                "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no scores."
-            )
-
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([1] * len(self.questions), self.steps_per_epoch, rng, jitter=1.0)
 
-    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ContextBatch:
-        mine = rows or step[:1]
-        sets = [self.draws.as_read(self._set(self.questions[row], self.contexts, self.pick, epoch)) for row in mine]
+    def _request(self, epoch: int, rows: list[int], step: list[int]) -> ContextRequest:
         pairs = len(step) if self._module.packed else int(self.counts[step].sum())
-        return self._batch(mine, sets, len(step), pairs, weight=float(bool(rows)))
-
-    def _batch(
-        self, rows: list[int], chosen: Sequence[ContextSet], step_questions: int, step_pairs: int, weight: float = 1.0
-    ) -> ContextBatch:
-        """The batch of this rank's rows of a step."""
-        module = self._module
-        packed = module.packed
-        counts = [1 if packed else len(one.passages) for one in chosen]
-        width = max(counts)
-        real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
-        labels_BN = torch.zeros_like(real_BN)
-        retriever_BN = torch.zeros(real_BN.shape)
-        inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
-        for row, one in enumerate(chosen):
-            if packed:
-                inputs.append((row * width, (one.question.text, one.passages)))
-                labels_BN[row, 0] = any(one.labels)
-                continue
-            labels_BN[row, : len(one.labels)] = torch.tensor(one.labels)
-            retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
-            inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
-        encoders = module.encoders
-        return ContextBatch(
-            self._buckets(encoders[0], inputs),
-            self._buckets(encoders[1], inputs) if len(encoders) > 1 else [],
-            module.answer_labels([one.answer for one in chosen]),
-            real_BN,
-            labels_BN,
-            weight,
-            step_questions,
-            step_pairs,
-            torch.tensor(rows),
-            retriever_BN,
-        )
-
-    def _buckets(
-        self, encode: ContextEncoder, inputs: Sequence[tuple[int, tuple[str, Sequence[Passage]]]]
-    ) -> list[Bucket]:
-        sequences = encode([text for _, text in inputs])
-        buckets = []
-        for rows in length_batches([len(s) for s in sequences], self.tokens_per_bucket):
-            ids_MT, attention_MT = encode.pad([sequences[row] for row in rows])
-            buckets.append(Bucket(ids_MT, attention_MT, torch.tensor([inputs[row][0] for row in rows])))
-        return buckets
+        return ContextRequest(epoch, rows or step[:1], len(step), pairs, float(bool(rows)))
 
     def _audit(
         self, questions: StoredQuestions, relevant: NDArray[np.int64], read: int, held_out: int

@@ -12,8 +12,9 @@ from torch import Tensor
 from common.checks import check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
 from common.records import Passage, passage_text
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source
-from datamodules.examples.step_loader import StepData, TokenBatch, chunks
+from datamodules.examples.step_loader import StepData, chunks
 from datamodules.examples.token_stream import CorpusStream, held_out_share, read_corpora
 from models.length_batching import IGNORE, pad
 from models.t5.span_corruption import check_lengths, corrupt, random_mask, span_counts, text_length

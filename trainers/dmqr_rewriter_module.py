@@ -157,7 +157,7 @@ class RewriterModule(RunModule):
                 )
             self._add_adapters(data.strategies)
         if stage == "fit":
-            rows, tokens, rewrite_tokens = next(iter(self.trainer.datamodule.train_dataloader())).shape
+            rows, tokens, rewrite_tokens = self.trainer.datamodule.first_batch().shape
             check_memory(
                 self.trainer, {"rewriter": self.rewriter.network}, [(rows, tokens)], self.lower, {"rewriter": rewrite_tokens},
                 shapes=self.shapes,

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
-from datamodules.examples.step_loader import TripleBatch
+from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
 from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_of
 from models.drrag.triple_tokenizer import END, MIN_TOKENS, PAIRS

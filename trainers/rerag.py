@@ -3,7 +3,9 @@
 Shape legend: B questions, N contexts per question, M rows of a bucket.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -12,7 +14,7 @@ from torch import Tensor
 from common.checks import check_above, check_at_least, check_dropout
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextBatch
-from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat
+from models.rerag.context_tokenizer import MIN_TOKENS, ContextEncoder, ContextFormat, answer_labels, no_labels
 from models.rerag.estimator import TRUE_FALSE, RelevanceEstimator
 from models.rerag.generator import Generator
 from models.rerag.model import Relevance
@@ -236,11 +238,15 @@ class ReRagTrainer(ReRagExport):
         encoders = [part.encode for part in self.parts]
         return encoders[:1] if len(encoders) == 2 and encoders[0].same_as(encoders[1]) else encoders
 
-    def answer_labels(self, answers: list[str]) -> Tensor:
-        """Token ids (B, A) of answers; (B, 0) without a generator."""
+    @property
+    def answer_labels(self) -> Callable[[Sequence[str]], Tensor]:
+        """Makes token ids (B, A) of answers; (B, 0) without a generator."""
         if self.generator is None:
-            return torch.zeros(len(answers), 0, dtype=torch.long)
-        return self.generator.labels(answers, self.hparams.max_answer_tokens)
+            return no_labels
+        generator = self.generator
+        return partial(
+            answer_labels, generator.encode.tokenizer, generator.answer_prefix, self.hparams.max_answer_tokens
+        )
 
     def nearest_words(self) -> dict[str, list[str]]:
         """The nearest words of each word in the embeddings of the generator, or of the estimator without a generator."""
@@ -259,7 +265,7 @@ class ReRagTrainer(ReRagExport):
         if stage != "fit":
             return
         parts = {"estimator": self.estimator, "generator": self.generator}
-        first: ContextBatch = next(iter(self.trainer.datamodule.train_dataloader()))
+        first: ContextBatch = self.trainer.datamodule.first_batch()
         check_memory(
             self.trainer,
             {name: part.network for name, part in parts.items() if part is not None},

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from common.feedback import Candidate, WordCandidate
+from datamodules.examples.batches import Batch
 
 
 @dataclass
-class CandidateTable:
+class CandidateTable(Batch):
     """What is known of the candidates of G groups before training; padded candidates are unknown, with zeros."""
 
     rewards_GN: Tensor

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from common.errors import UserError
 from common.progress import track
 from common.records import Passage, Question
 from datamodules.examples.context_augmentation import LOWER_WORD, AnswerSubstitutes, crop, substitute, swap_words
@@ -136,3 +137,20 @@ def count_contexts(
             rows.append((place, len(one.passages), sum(one.labels), len(one.scores)))
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
     return dict(zip(("place", "contexts", "relevant", "scored"), columns, strict=True))
+
+
+def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str]) -> None:
+    """Raise UserError if some contexts have no retriever score, by which they are weighted.
+
+    Args:
+        questions: Those that have contexts.
+        counted: Of `count_contexts`.
+        files: Where they are from.
+    """
+    bare = np.flatnonzero(counted["scored"] < counted["contexts"])
+    if len(bare):
+        raise UserError(
+            f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
+            f"questions of {list(files)} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
+            "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no scores."
+        )

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Question
+from datamodules.examples.batches import Batch
 
 Pick = Literal["ranked", "sampled", "gold"]
 Labels = Literal["has_answer", "gold"]
@@ -29,7 +30,7 @@ class ContextSet:
 
 
 @dataclass
-class Bucket:
+class Bucket(Batch):
     """M (question, context) rows of similar length, padded together."""
 
     ids_MT: Tensor
@@ -38,7 +39,7 @@ class Bucket:
 
 
 @dataclass
-class ContextBatch:
+class ContextBatch(Batch):
     """B questions on one rank, with contexts in buckets of similar length; nothing is computed for absent contexts."""
 
     buckets: list[Bucket]  # in the generator's format; in the estimator's if there is no generator

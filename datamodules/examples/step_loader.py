@@ -4,49 +4,22 @@ Every step is planned globally and then divided into (ranks x accumulation) part
 depend on the number of ranks or on accumulation; the loss divides by the step's global count.
 """
 
+import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, ClassVar, Generic, TypeVar
 
 import pytorch_lightning as pl
-from torch import Tensor
 
 from datamodules.examples.audit import lines
 from datamodules.examples.computed import Computed
+from datamodules.examples.made_ahead import AheadSequence, MadeAhead
 from datamodules.examples.splits import Source
 
-Batch = TypeVar("Batch")
+Made = TypeVar("Made")
 
-
-class TokenBatch:
-    """The size of a batch of P sequences of at most T tokens; a base class."""
-
-    ids_PT: Tensor
-
-    @property
-    def examples(self) -> int:
-        """Number of sequences: triples, pairs, rewrites, questions."""
-        return len(self.ids_PT)
-
-    @property
-    def tokens(self) -> int:
-        """Number of tokens, padding included; those of an encoder-decoder's targets are not among the input's."""
-        return self.ids_PT.numel()
-
-
-@dataclass
-class TripleBatch(TokenBatch):
-    """P triples or chains of at most T tokens on one rank."""
-
-    ids_PT: Tensor
-    attention_PT: Tensor
-    labels_P: Tensor  # 1.0 positive, 0.0 negative
-    weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
-    step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
-    rows_P: Tensor  # index of each triple in the epoch or the validation set
-    groups_P: Tensor  # number in this batch of the group whose candidates compete; each triple alone where none do
-    step_groups: int  # groups of the optimizer step, over all ranks and accumulated batches
+MOST_WORKERS = 4  # of each rank, where their number is not given
 
 
 def plan_steps(lengths: Sequence[int], steps: int, rng: random.Random, jitter: float = 0.1) -> list[list[int]]:
@@ -81,7 +54,7 @@ def part(step: Sequence[int], index: int, parts: int) -> list[int]:
     return list(step[index::parts])
 
 
-class StepLoader(Generic[Batch]):
+class StepLoader(Generic[Made]):
     """The training batches of one rank.  Stateful: a run resumes exactly in the middle of an epoch.
 
     Args:
@@ -91,37 +64,41 @@ class StepLoader(Generic[Batch]):
         rank: Rank of this process, from 0.
         ranks: Number of processes.
         accumulate: Batches that Lightning accumulates per optimizer step.
+        ahead: Makes the batches of what `collate` returns, if these are requests.
     """
 
     def __init__(
         self,
         steps_of: Callable[[int], list[list[int]]],
-        collate: Callable[[int, list[int], list[int]], Batch],
+        collate: Callable[[int, list[int], list[int]], Any],
         steps_per_epoch: int,
         rank: int = 0,
         ranks: int = 1,
         accumulate: int = 1,
+        ahead: Callable[[Iterator[Any]], Iterator[Made]] = iter,
     ) -> None:
-        self.steps_of, self.collate = steps_of, collate
+        self.steps_of, self.collate, self.ahead = steps_of, collate, ahead
         self.steps_per_epoch, self.rank, self.ranks, self.accumulate = steps_per_epoch, rank, ranks, accumulate
         self.epoch, self.next_batch = -1, 0
 
     def __len__(self) -> int:
         return self.steps_per_epoch * self.accumulate
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Made]:
         # Lightning does not run code after the last yield, so the epoch advances when the next iteration begins.
         if self.epoch < 0 or self.next_batch >= len(self):
             self.epoch, self.next_batch = self.epoch + 1, 0
-        epoch = self.epoch
+        for batch in self.ahead(starmap(self.collate, self._parts(self.epoch, self.next_batch))):
+            self.next_batch += 1  # counts what is handed out, however many are made
+            yield batch
+
+    def _parts(self, epoch: int, first: int) -> Iterator[tuple[int, list[int], list[int]]]:
+        """Arguments of `collate` for the batches of an epoch."""
         steps = self.steps_of(epoch)
-        while self.next_batch < len(self):
-            number, accumulated = divmod(self.next_batch, self.accumulate)
-            self.next_batch += 1
-            step = steps[number]
-            yield self.collate(
-                epoch, part(step, accumulated * self.ranks + self.rank, self.ranks * self.accumulate), step
-            )
+        for batch in range(first, len(self)):
+            number, accumulated = divmod(batch, self.accumulate)
+            mine = part(steps[number], accumulated * self.ranks + self.rank, self.ranks * self.accumulate)
+            yield epoch, mine, steps[number]
 
     def state_dict(self) -> dict[str, int]:
         """Position in optimizer steps; independent of the number of ranks and of accumulation."""
@@ -133,7 +110,10 @@ class StepLoader(Generic[Batch]):
 
 
 class StepData(pl.LightningDataModule):
-    """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here."""
+    """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here.
+
+    One with an option `workers` implements the requests and what makes batches of them, the others `_collate` and `_validation_batch`.
+    """
 
     steps_per_epoch: int
     step_option: ClassVar[str]  # the option that sets the size of an optimizer step
@@ -142,20 +122,26 @@ class StepData(pl.LightningDataModule):
     examples_per_unit: float = 1.0  # rows of a model's input that each of them gives
     audit: dict[str, Any]  # what `setup` found in the files
     sources: list[Source]  # files of questions or passages that training and validation read
+    workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
-    _collate: Any  # (epoch, this rank's positions, positions of the whole step) -> batch
+    _request: Any  # (epoch, this rank's positions, positions of the whole step) -> small request of a batch
+    _training_batches: Any  # request -> batch; can be pickled
     _validation_groups: Any  # () -> positions of every validation batch, over all ranks
-    _validation_batch: Any  # positions -> batch
+    _validation_request: Any  # positions -> request
+    _validation_batches: Any  # request -> batch; can be pickled
+    _in_workers: MadeAhead | None = None  # makes training batches
 
     def train_dataloader(self) -> StepLoader:
         """Batches of this rank, planned globally."""
-        trainer = self.trainer
-        return StepLoader(
-            self._plan, self._collate, self.steps_per_epoch,
-            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches,
-        )  # fmt: skip
+        workers, pin = self._workers()
+        if not workers:
+            return self._loader(self._collate)
+        self._in_workers = MadeAhead(self._training_batches, workers, pin, keep=True)
+        if self.trainer.is_global_zero:
+            print(f"batches are made by {workers} processes of each rank (data.workers)", flush=True)
+        return self._loader(self._request, self._in_workers)
 
-    def val_dataloader(self) -> Computed:
+    def val_dataloader(self) -> "Computed | AheadSequence":
         """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats).
 
         They are the same in every pass, and made when they are needed.  Lightning takes a bare list for several loaders; a
@@ -164,7 +150,45 @@ class StepData(pl.LightningDataModule):
         groups, trainer = self._validation_groups(), self.trainer
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
         mine = groups[trainer.global_rank :: trainer.world_size]
-        return Computed(len(mine), lambda number: self._validation_batch(mine[number]))
+        workers, pin = self._workers()
+        if not workers:
+            return Computed(len(mine), lambda number: self._validation_batch(mine[number]))
+        requests = Computed(len(mine), lambda number: self._validation_request(mine[number]))
+        return AheadSequence(requests, MadeAhead(self._validation_batches, workers, pin))
+
+    def first_batch(self) -> Any:
+        """The first training batch of this rank, made here."""
+        return next(iter(self._loader(self._collate)))
+
+    def teardown(self, stage: str) -> None:
+        """End the workers."""
+        if self._in_workers is not None:
+            self._in_workers.close()
+
+    def _loader(
+        self, collate: Callable[..., Any], ahead: Callable[[Iterator[Any]], Iterator[Any]] = iter
+    ) -> StepLoader:
+        trainer = self.trainer
+        return StepLoader(
+            self._plan, collate, self.steps_per_epoch,
+            trainer.global_rank, trainer.world_size, trainer.accumulate_grad_batches, ahead,
+        )  # fmt: skip
+
+    def _workers(self) -> tuple[int, bool]:
+        """Processes of this rank that make batches, and whether they are pinned: a GPU fetches them while it computes."""
+        cuda = self.trainer.strategy.root_device.type == "cuda"
+        if self.workers is not None:
+            return self.workers, cuda
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (max(1, min(MOST_WORKERS, cores // self.trainer.num_devices)) if cuda else 0), cuda
+
+    def _collate(self, epoch: int, rows: list[int], step: list[int]) -> Any:
+        """The training batch of some positions, made here."""
+        return self._training_batches(self._request(epoch, rows, step))
+
+    def _validation_batch(self, rows: list[int]) -> Any:
+        """The validation batch of some positions, made here."""
+        return self._validation_batches(self._validation_request(rows))
 
     def proof_batch(self) -> Any:
         """Validation examples on which an export is compared with what was trained: the first batch."""

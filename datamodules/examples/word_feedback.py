@@ -11,8 +11,8 @@ from torch import Tensor
 
 from common.errors import DataError
 from common.feedback import WordFeedback
+from datamodules.examples.batches import TokenBatch
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
-from datamodules.examples.step_loader import TokenBatch
 from models.dmqr.word_policy import Decisions, WordPolicy, choice_logp, decisions_of
 from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 

@@ -10,7 +10,7 @@ read by its place in the file and not mapped, so that what a process has read on
 import json
 import os
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,7 +92,7 @@ class RecordWriter:
 
     def records(self) -> "Records":
         """The records that were written into memory."""
-        return Records(*(pa.BufferReader(sink.getvalue()) for sink in self._sinks))
+        return Records.in_memory(*(sink.getvalue() for sink in self._sinks))
 
     def _flush(self) -> None:
         heads, counts = [head for head, _ in self._heads], [count for _, count in self._heads]
@@ -106,19 +106,20 @@ class RecordWriter:
 
 
 class Records:
-    """Reads what `RecordWriter` has written.
+    """Reads what `RecordWriter` has written.  In another process a copy opens the files again.
 
     Args:
         rows: The opened records.arrow.
         bodies: The opened passages.arrow.
+        again: How a copy is opened: one of the constructors below, with its arguments.
 
     Raises:
         pa.ArrowInvalid: If one of them is no whole Arrow file.
     """
 
-    def __init__(self, rows: pa.NativeFile, bodies: pa.NativeFile) -> None:
+    def __init__(self, rows: pa.NativeFile, bodies: pa.NativeFile, again: tuple[Callable[..., "Records"], Any]) -> None:
         self._rows: pa.Table = pa.ipc.open_file(rows).read_all()
-        self._bodies = pa.ipc.open_file(bodies)
+        self._bodies, self._again = pa.ipc.open_file(bodies), again
         if len(self._rows) != self._bodies.num_record_batches:
             raise pa.ArrowInvalid(f"{len(self._rows)} rows for {self._bodies.num_record_batches} batches of passages")
 
@@ -127,12 +128,21 @@ class Records:
         """The records in a folder, which is kept from being removed as long as they are."""
         held = hold(folder / RECORDS)
         try:
-            found = cls(pa.memory_map(str(folder / RECORDS)), pa.OSFile(str(folder / PASSAGES)))
+            rows, bodies = pa.memory_map(str(folder / RECORDS)), pa.OSFile(str(folder / PASSAGES))
+            found = cls(rows, bodies, (cls.opened, (folder,)))
         except BaseException:
             os.close(held)
             raise
         weakref.finalize(found, os.close, held)
         return found
+
+    @classmethod
+    def in_memory(cls, rows: pa.Buffer, bodies: pa.Buffer) -> Self:
+        """The records in the contents of the two files."""
+        return cls(pa.BufferReader(rows), pa.BufferReader(bodies), (cls.in_memory, (rows, bodies)))
+
+    def __reduce__(self) -> tuple[Callable[..., "Records"], Any]:
+        return self._again
 
     def __len__(self) -> int:
         return len(self._rows)

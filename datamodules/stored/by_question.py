@@ -50,13 +50,8 @@ def stored_mined(paths: Sequence[str], cache: str | None = None) -> ByQuestion[M
         for question_id, mined in track(mined_rows(paths), None, "reading mined passages of questions"):
             writer.add(Head(question_id), mined, {"hits": mined.hits})
 
-    def merge(bodies: list[Body]) -> Mined:
-        mined = Mined()
-        for passages, note in bodies:
-            mined.add(Mined(passages, note["hits"]))
-        return mined
-
-    return ByQuestion(stored(cache, _existing(paths, mined_rows), {"of": "mined"}, write, "mined passages"), merge)
+    kept = stored(cache, _existing(paths, mined_rows), {"of": "mined"}, write, "mined passages")
+    return ByQuestion(kept, _merged_mined)
 
 
 def stored_expansions(paths: Sequence[str], cache: str | None = None) -> ByQuestion[list[Expansion]]:
@@ -69,15 +64,23 @@ def stored_expansions(paths: Sequence[str], cache: str | None = None) -> ByQuest
             places = [[[place[p.id] for p in part] for part in (each.chain, each.candidates)] for each in found]
             writer.add(Head(question_id), passages, {"expansions": places})
 
-    def merge(bodies: list[Body]) -> list[Expansion]:
-        return [
-            Expansion(*(tuple(passages[place] for place in part) for part in parts))
-            for passages, note in bodies
-            for parts in note["expansions"]
-        ]
-
     kept = stored(cache, _existing(paths, expansion_rows), {"of": "expansions"}, write, "expansions")
-    return ByQuestion(kept, merge)
+    return ByQuestion(kept, _merged_expansions)
+
+
+def _merged_mined(bodies: list[Body]) -> Mined:
+    mined = Mined()
+    for passages, note in bodies:
+        mined.add(Mined(passages, note["hits"]))
+    return mined
+
+
+def _merged_expansions(bodies: list[Body]) -> list[Expansion]:
+    return [
+        Expansion(*(tuple(passages[place] for place in part) for part in parts))
+        for passages, note in bodies
+        for parts in note["expansions"]
+    ]
 
 
 def _existing(paths: Sequence[str], rows: Callable[[Sequence[str]], Iterator[Any]]) -> list[Path]:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.progress import track
-from common.records import Question, passage_text
+from common.records import Question
 from datamodules.examples import chains, triples
 from datamodules.examples.chains import ChainExample
 from datamodules.examples.computed import Computed
+from datamodules.examples.triple_batches import NOTHING, THE_END, TripleNumbers, TripleRequest, TripleTexts
 from datamodules.examples.triples import Triple
 from datamodules.formats.expansions import Expansion
 from datamodules.formats.mined_negatives import Mined
@@ -26,7 +27,6 @@ Draw = Callable[[Question, Mined, list[Expansion]], Sequence[Example]]
 
 KINDS: tuple[str, ...] = (*get_args(triples.Kind), *get_args(chains.Kind))
 POSITIVE = np.array([kind in ("gold_gold", "gold", "complete") for kind in KINDS])
-NOTHING, THE_END = -1, -2  # in the place of a passage's number
 
 
 def draw_examples(candidates: Candidates, draw: Draw, documents: int, what: str) -> Arrays:
@@ -70,14 +70,8 @@ class DrawnExamples:
     def __init__(
         self, candidates: Candidates, tokens: TokenRows, drawn: Arrays, chain: bool, encode: TripleEncoder
     ) -> None:
-        self._candidates, self._tokens, self._drawn, self._chain, self._encode = (
-            candidates,
-            tokens,
-            drawn,
-            chain,
-            encode,
-        )
-        self._end_ids = encode.text_ids(passage_text(END))
+        self._candidates, self._tokens, self._drawn, self._chain = candidates, tokens, drawn, chain
+        self.texts, self._max_tokens = TripleTexts(candidates.questions, tokens, encode), encode.max_tokens
         self.positive = POSITIVE[drawn["kind"]]
         self.examples: Computed[Example] = Computed(len(self), self._example)
 
@@ -109,28 +103,33 @@ class DrawnExamples:
         lengths = self._tokens.lengths
         own, passages = self._candidates.first[self._drawn["question"]], self._drawn["passages"]
         of_passages = np.where(passages >= 0, lengths[(own[:, None] + 1 + passages).clip(0, len(lengths) - 1)], 0)
-        of_passages[passages == THE_END] = len(self._end_ids)
+        of_passages[passages == THE_END] = len(self.texts.end_ids)
         return special_tokens(0) + self.documents + lengths[own] + of_passages.sum(axis=1)
 
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of every example, (E,)."""
-        return np.minimum(self.untruncated(), self._encode.max_tokens)
+        return np.minimum(self.untruncated(), self._max_tokens)
+
+    def numbers(self, rows: Sequence[int]) -> TripleNumbers:
+        """Some examples by the numbers of their texts."""
+        question, passages = (self._drawn[name][rows].astype(np.int64) for name in ("question", "passages"))
+        own = self._candidates.first[question]
+        return TripleNumbers(question, own, np.where(passages >= 0, own[:, None] + 1 + passages, passages))
+
+    def request(
+        self, rows: Sequence[int], weight: float, step_triples: int, groups: Sequence[int], step_groups: int
+    ) -> TripleRequest:
+        """Of a batch of some examples; the other fields are those of `TripleBatch`."""
+        return TripleRequest(self.numbers(rows), self.positive[rows], weight, step_triples, rows, groups, step_groups)
 
     def encoded(self, row: int) -> list[int]:
         """Token ids of an example.  Raises as `TripleEncoder.join`."""
-        place = int(self._drawn["question"][row])
-        own = int(self._candidates.first[place])
-        passages = [
-            self._end_ids if number == THE_END else self._tokens[own + 1 + number] for number in self._numbers(row)
-        ]
-        return self._encode.join(self._tokens[own], passages, lambda: self._candidates.questions[place].text)
-
-    def _numbers(self, row: int) -> list[int]:
-        return [number for number in self._drawn["passages"][row].tolist() if number != NOTHING]
+        return self.texts.encoded(self.numbers([row]))[0]
 
     def _example(self, row: int) -> Example:
         question, known = self._candidates.whole(int(self._drawn["question"][row]))
-        passages = tuple(END if number == THE_END else known[number] for number in self._numbers(row))
+        numbers = [number for number in self._drawn["passages"][row].tolist() if number != NOTHING]
+        passages = tuple(END if number == THE_END else known[number] for number in numbers)
         kind = KINDS[self._drawn["kind"][row]]
         if self._chain:
             return ChainExample(question, passages, kind, int(self._drawn["group"][row]))

@@ -22,7 +22,7 @@ _PARALLEL = "TOKENIZERS_PARALLELISM"
 
 
 class TokenRows:
-    """Token ids by row.
+    """Token ids by row.  In another process a copy opens the file again.
 
     Args:
         ends: How many ids there are up to the end of each row, after a leading 0.
@@ -34,6 +34,10 @@ class TokenRows:
         self._ends, self._dtype = ends, dtype
         self._ids = None if isinstance(ids, Path) else ids
         self._file = os.open(ids, os.O_RDONLY) if isinstance(ids, Path) else None
+        self._again = (ends, ids, dtype)
+
+    def __reduce__(self) -> tuple[type["TokenRows"], Any]:
+        return TokenRows, self._again
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -46,6 +46,7 @@ from models.drrag.triple_tokenizer import (
     TEXT_FORMAT,
     TEXT_FORMATS,
     Chain,
+    Padding,
     TripleEncoder,
 )
 from models.first_token import compute_first_token
@@ -218,21 +219,21 @@ class TripleClassifier(CountsTokens, nn.Module):
             if "pooler" in name.split("."):  # the head does not use it
                 parameter.requires_grad_(False)
 
-    def padded_length(self, tokens: int) -> int:
-        """Length to which a batch is padded whose longest row has `tokens` tokens.
-
-        With block-sparse attention the last block is global, so scores depend on padding unless that block is all padding:
-        a whole block is added.  Any larger multiple of the block gives the same scores.
-        """
+    @property
+    def padding(self) -> Padding:
+        """How batches are padded."""
         if not self.sparse:
-            return tokens
-        block = self.network.config.block_size
-        minimum = sparse_minimum_tokens(block, self.network.config.num_random_blocks)
-        return -(-max(tokens + 1, minimum) // block) * block + block
+            return Padding()
+        config = self.network.config
+        return Padding(config.block_size, sparse_minimum_tokens(config.block_size, config.num_random_blocks))
+
+    def padded_length(self, tokens: int) -> int:
+        """Length to which a batch is padded whose longest row has `tokens` tokens; see `Padding`."""
+        return self.padding.length(tokens)
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask of a batch, both (P, T) int64."""
-        return self.encode.pad(sequences, self.padded_length(max(map(len, sequences))) if self.sparse else None)
+        return self.padding.pad(self.encode, sequences)
 
     def forward(self, ids_PT: Tensor, attention_PT: Tensor) -> Tensor:
         """Log-odds of "positive", (P,), nats, fp32."""

@@ -10,7 +10,9 @@ chains.  `END` in the place of a further passage asks whether the chain before i
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from torch import Tensor
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
@@ -62,6 +64,10 @@ class TripleEncoder:
         self.specials = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         self.cached_texts = cached_texts
         self._ids: dict[str, list[int]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process, which remembers texts of its own."""
+        return self.__dict__ | {"_ids": {}}
 
     @cached_property
     def content_digest(self) -> str:
@@ -141,3 +147,25 @@ class TripleEncoder:
     def pad(self, sequences: Sequence[Sequence[int]], length: int | None = None) -> tuple[Tensor, Tensor]:
         """Right-padded token ids and attention mask, both (P, T) int64; T as in `models.length_batching.pad`."""
         return pad(sequences, self.tokenizer.pad_token_id, self.max_tokens, length)
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """Lengths of a classifier's batches.
+
+    With block-sparse attention the last block is global, so scores depend on padding unless that block is all padding:
+    a whole block is added.  Any larger multiple of the block gives the same scores.
+    """
+
+    block: int = 0  # tokens of a block; 0 where attention is not block-sparse
+    minimum: int = 0  # least length of block-sparse attention
+
+    def length(self, tokens: int) -> int:
+        """Length to which a batch is padded whose longest row has `tokens` tokens; without blocks at least that length."""
+        if not self.block:
+            return tokens
+        return -(-max(tokens + 1, self.minimum) // self.block) * self.block + self.block
+
+    def pad(self, encode: TripleEncoder, sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Right-padded token ids and attention mask of a batch, both (P, T) int64."""
+        return encode.pad(sequences, self.length(max(map(len, sequences))) if self.block else None)

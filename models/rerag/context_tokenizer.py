@@ -1,4 +1,4 @@
-"""RE-RAG's input formats: tokenizes a question and its passages, in training, evaluation and serving.
+"""RE-RAG's input formats: tokenizes a question and its passages, and answers, in training, evaluation and serving.
 
     re_rag_train    question: Qcontext: TITLE.TEXT          released training code, with its missing spaces
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
@@ -13,19 +13,21 @@ evenly.
 
 import re
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from common.checks import check_at_least, check_choice
 from common.errors import UserError
 from common.records import Passage, clean, passage_text
-from models.length_batching import fair_shares, pad
+from models.length_batching import IGNORE, fair_shares, pad
 from models.text_formats import neutralize, special_texts
 
 ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "question_writing", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
+FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come again soon
 MIN_PASSAGE_TOKENS = 4
 MIN_TOKENS = 16  # smallest allowed maximum length of an input
 _PARAGRAPHS = (
@@ -87,6 +89,10 @@ class ContextEncoder:
         self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For another process: where several share an epoch, a text hardly ever comes to the same one again."""
+        return self.__dict__ | {"_ids": {}, "cached_texts": min(self.cached_texts, FEW_TEXTS)}
 
     def same_as(self, other: "ContextEncoder") -> bool:
         """Whether both return the same token ids for every input."""
@@ -229,3 +235,19 @@ class ContextEncoder:
             return None
         tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
         return tokens if tokens > room else None
+
+
+def answer_labels(
+    tokenizer: PreTrainedTokenizerBase, prefix: str, max_tokens: int | None, answers: Sequence[str]
+) -> Tensor:
+    """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""
+    texts = [prefix + clean(answer) for answer in answers]
+    batch = tokenizer(
+        texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
+    )
+    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORE)
+
+
+def no_labels(answers: Sequence[str]) -> Tensor:
+    """Of a training without a generator: (P, 0)."""
+    return torch.zeros(len(answers), 0, dtype=torch.long)

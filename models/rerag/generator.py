@@ -24,7 +24,7 @@ from models.length_batching import IGNORE, length_batches
 from models.loading import save_network
 from models.pair_export import with_max_tokens
 from models.pretrained import load_seq2seq
-from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
+from models.rerag.context_tokenizer import ContextEncoder, ContextFormat, answer_labels
 from models.rerag.estimator import TOKENS_PER_BATCH
 from models.token_choice import Choice, TokenChooser
 from models.token_count import CountsTokens
@@ -99,12 +99,8 @@ class Generator(CountsTokens, nn.Module):
         return cls(network, ContextEncoder(tokenizer, max_tokens, text_format), answer_prefix)
 
     def labels(self, answers: Sequence[str], max_tokens: int | None = None) -> Tensor:
-        """Token ids (P, A) of answers, end token included, padded with IGNORE; truncated to `max_tokens` if given."""
-        texts = [self.answer_prefix + clean(answer) for answer in answers]
-        batch = self.encode.tokenizer(
-            texts, padding=True, truncation=max_tokens is not None, max_length=max_tokens, return_tensors="pt"
-        )
-        return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, IGNORE)
+        """Token ids (P, A) of answers; see `answer_labels`."""
+        return answer_labels(self.encode.tokenizer, self.answer_prefix, max_tokens, answers)
 
     def encode_contexts(self, ids_PT: Tensor, attention_PT: Tensor) -> Encoded:
         """Encoder states of P contexts."""

@@ -2,11 +2,11 @@
 
 import random
 from pathlib import Path
-from types import SimpleNamespace
 
 from datamodules.examples.splits import Source
 from datamodules.rerag import ReRagData
 from tests.conftest import NAMES
+from tests.helpers.tiny_runs import set_up
 from trainers.rerag import ReRagTrainer
 
 
@@ -40,8 +40,4 @@ def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0
         **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,
            "validation_fraction": 0.3, **options},
     )  # fmt: skip
-    data.trainer = SimpleNamespace(
-        lightning_module=module, is_global_zero=False, global_rank=rank, world_size=ranks, accumulate_grad_batches=1
-    )
-    data.setup("fit")
-    return data
+    return set_up(data, module, rank, ranks)

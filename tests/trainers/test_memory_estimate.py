@@ -11,6 +11,7 @@ from datamodules.drrag import DrRagData
 from datamodules.examples.splits import Source
 from models.device_memory import _cgroup_rooms, available_bytes
 from models.drrag.triple_classifier import TripleClassifier
+from tests.helpers.tiny_runs import set_up
 from trainers.run.memory_estimate import activation_bytes, saved_bytes
 
 
@@ -63,11 +64,7 @@ def test_batches_are_as_long_as_their_longest_row_and_the_largest_is_known(
 ) -> None:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 5000, attention)
     data = DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
-    data.trainer = SimpleNamespace(  # type: ignore[assignment]
-        lightning_module=SimpleNamespace(classifier=classifier, listwise=False), is_global_zero=False, global_rank=0, world_size=1,
-        accumulate_grad_batches=2,
-    )  # fmt: skip
-    data.setup("fit")
+    set_up(data, SimpleNamespace(classifier=classifier, listwise=False), accumulate=2)  # type: ignore[arg-type]
     shapes = [tuple(batch.ids_PT.shape) for batch in (*data.train_dataloader(), *data.val_dataloader())]
     assert max(tokens for _, tokens in shapes) == (832 if attention == "block_sparse" else 40)
     rows, tokens = data.largest_batch()

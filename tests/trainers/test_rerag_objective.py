@@ -113,12 +113,14 @@ def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: d
     data = context_data(tmp_path / "fid.json", module)
     deviation = (EPOCHS * (1 / 3) * (2 / 3)) ** 0.5
     for question in data.questions:
-        drawn = [data._set(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]
+        drawn = [data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]
         counts = Counter(drawn)
         assert set(counts) == set(question.answers)
         assert all(abs(count - EPOCHS / 3) < 5 * deviation for count in counts.values())
-        assert drawn == [data._set(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)]  # resumes exactly
-    orders = {tuple(data._set(q, 5, "sampled", epoch).answer for q in data.questions) for epoch in range(5)}
+        assert drawn == [
+            data.draws.draw(question, 5, "sampled", epoch).answer for epoch in range(EPOCHS)
+        ]  # resumes exactly
+    orders = {tuple(data.draws.draw(q, 5, "sampled", epoch).answer for q in data.questions) for epoch in range(5)}
     assert len(orders) == 5  # questions do not change their answers together
 
     loader = data.train_dataloader()
@@ -126,7 +128,7 @@ def test_every_accepted_answer_is_learnt_as_often(tmp_path: Path, checkpoints: d
     for _ in range(6):  # what is learnt is what was drawn
         for batch in loader:
             epoch = loader.epoch
-            sets = [data._set(data.questions[row], 5, "sampled", epoch) for row in batch.rows_B.tolist()]
+            sets = [data.draws.draw(data.questions[row], 5, "sampled", epoch) for row in batch.rows_B.tolist()]
             assert batch.answers_BA.tolist() == module.answer_labels([one.answer for one in sets]).tolist()
             learnt |= {tuple(ids) for ids in batch.answers_BA.tolist()}
     assert {tuple(ids) for ids in module.answer_labels(["yes", "no"]).tolist()} < learnt

@@ -60,7 +60,7 @@ def test_the_loss_is_that_of_eq_2(trained_on: Callable[..., tuple[ReRagTrainer, 
         found, equal = module.losses(batch)["gen"].item(), uniform.losses(batch)["gen"].item()
     total = {"retriever": 0.0, "uniform": 0.0}
     for place, row in enumerate(batch.rows_B.tolist()):
-        one = data._set(data.questions[row], 5, "sampled", 0)
+        one = data.draws.draw(data.questions[row], 5, "sampled", 0)
         score_of = dict(zip((p.id for p in one.question.passages), one.question.scores, strict=True))
         scores_N = torch.tensor([score_of[passage.id] for passage in one.passages], dtype=torch.float64)
         answer_N = logp_BN[place, : len(one.passages)].exp()

@@ -84,13 +84,13 @@ def test_a_substituted_answer_is_in_the_contexts_and_nothing_else_changes(checkp
     learnt = set()
     for epoch in range(6):
         for question in data.questions:
-            one = data._set(question, 5, "sampled", epoch)
+            one = data.draws.draw(question, 5, "sampled", epoch)
             (gold,) = [p for p, label in zip(one.passages, one.labels, strict=True) if label]
             assert gold.text == f"the director of {gold.title} is {one.answer} ."
             learnt.add((question.id, one.answer))
     assert len(learnt) > 2 * len(data.questions)
     assert (
-        data._set(data.questions[0], 5, "sampled", -1).answer == data.questions[0].answers[0]
+        data.draws.draw(data.questions[0], 5, "sampled", -1).answer == data.questions[0].answers[0]
     )  # validation is as it is
 
 
@@ -98,9 +98,9 @@ def plain_loss(module: ReRagTrainer, data: ReRagData, batch: ContextBatch, model
     """Eq. 3-12 written out: every context alone through plain transformers, no buckets, no padding, float64 sums."""
     total = torch.zeros((), dtype=torch.float64)
     true_id, false_id = (tokenizer.convert_tokens_to_ids(word) for word in ("true", "false"))
-    pairs = sum(len(data._set(data.questions[row], 5, "sampled", 0).passages) for row in batch.rows_B.tolist())
+    pairs = sum(len(data.draws.draw(data.questions[row], 5, "sampled", 0).passages) for row in batch.rows_B.tolist())
     for row in batch.rows_B.tolist():
-        one = data._set(data.questions[row], 5, "sampled", 0)
+        one = data.draws.draw(data.questions[row], 5, "sampled", 0)
         scores, logps, others = [], [], []
         for passage in one.passages:
             text = f"question: {one.question.text} title: {passage.title} context: {passage.text}"

@@ -113,7 +113,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ReRagTrainer
 
 
 def texts(data, epoch: int) -> list[tuple[str, ...]]:
-    sets = [data._set(one, 5, "sampled", epoch) for one in data.questions]
+    sets = [data.draws.draw(one, 5, "sampled", epoch) for one in data.questions]
     return [(one.question.text, one.answer, *(p.text for p in one.passages)) for one in sets]
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from common.errors import DataError, MissingInputError, UserError
 from common.records import Passage, Question
 from datamodules.examples.audit import audit
-from datamodules.examples.step_loader import StepLoader, TripleBatch, part, plan_steps
+from datamodules.examples.step_loader import StepLoader, part, plan_steps
+from datamodules.examples.triple_batches import TripleBatch
 from datamodules.examples.triples import Sampling, draw, noise_of
 from datamodules.formats.mined_negatives import Mined, is_mined, read_mined, write_mined
 

@@ -121,7 +121,7 @@ def test_every_draw_is_that_of_files_in_memory(
         assert list(data.questions) == questions, start
         assert len(questions) > 20
         for epoch in range(3):
-            drawn = [data._set(question, 3, pick, epoch) for question in data.questions]
+            drawn = [data.draws.draw(question, 3, pick, epoch) for question in data.questions]
             assert drawn == [reference.draw(question, 3, pick, epoch) for question in questions]
         assert data.counts.tolist() == [len(reference.draw(question, 3, pick, 0).passages) for question in questions]
         held_out = reference.usable(reference.validation, 5, "ranked", -1)

@@ -1,0 +1,110 @@
+"""Batches of RE-RAG's context sets, made of the numbers of their questions: what a worker process needs, and no more.
+
+Shape legend: B questions, N contexts per question, M encoded rows of one bucket, T tokens, A answer tokens.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from common.records import Passage, Question
+from datamodules.examples.context_draws import ContextDraws
+from datamodules.examples.context_sets import Bucket, ContextBatch, ContextSet, Pick
+from models.length_batching import length_batches
+from models.rerag.context_tokenizer import ContextEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """What a batch is made of."""
+
+    epoch: int  # -1: validation
+    rows: list[int]  # of the questions
+    step_questions: int  # as in `ContextBatch`
+    step_pairs: int
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTensors:
+    """Makes the tensors of a batch.
+
+    Args:
+        encoders: Tokenizers of the contexts: a shared one, or the generator's and the estimator's.
+        answer_labels: Answers -> token ids, (B, A).
+        packed: Whether all contexts of a question form one input.
+        tokens_per_bucket: Maximum padded tokens of a bucket.
+    """
+
+    encoders: Sequence[ContextEncoder]
+    answer_labels: Callable[[Sequence[str]], Tensor]
+    packed: bool
+    tokens_per_bucket: int
+
+    def __call__(self, chosen: Sequence[ContextSet], request: ContextRequest) -> ContextBatch:
+        """The batch of some context sets, which `request` names.  Raises as `ContextEncoder`."""
+        counts = [1 if self.packed else len(one.passages) for one in chosen]
+        width = max(counts)
+        real_BN = torch.arange(width) < torch.tensor(counts)[:, None]
+        labels_BN = torch.zeros_like(real_BN)
+        retriever_BN = torch.zeros(real_BN.shape)
+        inputs: list[tuple[int, tuple[str, Sequence[Passage]]]] = []
+        for row, one in enumerate(chosen):
+            if self.packed:
+                inputs.append((row * width, (one.question.text, one.passages)))
+                labels_BN[row, 0] = any(one.labels)
+                continue
+            labels_BN[row, : len(one.labels)] = torch.tensor(one.labels)
+            retriever_BN[row, : len(one.scores)] = torch.tensor(one.scores)
+            inputs += [(row * width + n, (one.question.text, (p,))) for n, p in enumerate(one.passages)]
+        return ContextBatch(
+            self._buckets(self.encoders[0], inputs),
+            self._buckets(self.encoders[1], inputs) if len(self.encoders) > 1 else [],
+            self.answer_labels([one.answer for one in chosen]),
+            real_BN,
+            labels_BN,
+            request.weight,
+            request.step_questions,
+            request.step_pairs,
+            torch.tensor(request.rows),
+            retriever_BN,
+        )
+
+    def _buckets(
+        self, encode: ContextEncoder, inputs: Sequence[tuple[int, tuple[str, Sequence[Passage]]]]
+    ) -> list[Bucket]:
+        sequences = encode([text for _, text in inputs])
+        buckets = []
+        for rows in length_batches([len(s) for s in sequences], self.tokens_per_bucket):
+            ids_MT, attention_MT = encode.pad([sequences[row] for row in rows])
+            buckets.append(Bucket(ids_MT, attention_MT, torch.tensor([inputs[row][0] for row in rows])))
+        return buckets
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBatches:
+    """Makes batches of requests; a copy in another process makes the same ones.
+
+    Args:
+        questions: The training or the validation questions.
+        contexts: Maximum number of contexts of each.
+        pick: How they are selected.
+        draws: Draws them.
+        tensors: Makes a batch of them.
+    """
+
+    questions: Sequence[Question]
+    contexts: int
+    pick: Pick
+    draws: ContextDraws
+    tensors: ContextTensors
+
+    def drawn(self, epoch: int, row: int) -> ContextSet:
+        """A question's context set in an epoch, as the model reads it."""
+        return self.draws.as_read(self.draws.draw(self.questions[row], self.contexts, self.pick, epoch))
+
+    def __call__(self, request: ContextRequest) -> ContextBatch:
+        """Raises as `ContextEncoder`."""
+        return self.tensors([self.drawn(request.epoch, row) for row in request.rows], request)

@@ -1,0 +1,111 @@
+"""Batches of DR-RAG's triples or chains, made of the numbers of their texts: what a worker process needs, and no more.
+
+Shape legend: P triples or chains, T tokens, D passages of each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from common.records import Question, passage_text
+from datamodules.examples.batches import TokenBatch
+from models.drrag.triple_tokenizer import END, Padding, TripleEncoder
+
+NOTHING, THE_END = -1, -2  # in the place of a passage's number
+
+
+@dataclass
+class TripleBatch(TokenBatch):
+    """P triples or chains of at most T tokens on one rank."""
+
+    ids_PT: Tensor
+    attention_PT: Tensor
+    labels_P: Tensor  # 1.0 positive, 0.0 negative
+    weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
+    step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
+    rows_P: Tensor  # index of each triple in the epoch or the validation set
+    groups_P: Tensor  # number in this batch of the group whose candidates compete; each triple alone where none do
+    step_groups: int  # groups of the optimizer step, over all ranks and accumulated batches
+
+
+@dataclass(frozen=True, slots=True)
+class TripleNumbers:
+    """Some triples or chains by the numbers of their texts."""
+
+    question_P: NDArray[np.int64]  # place of each one's question
+    own_P: NDArray[np.int64]  # number of the question's text
+    passages_PD: NDArray[np.int64]  # numbers of the passages' texts, THE_END, or NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class TripleRequest:
+    """What a batch is made of; its fields are those of `TripleBatch`."""
+
+    numbers: TripleNumbers
+    positive_P: NDArray[np.bool_]
+    weight: float
+    step_triples: int
+    rows: Sequence[int]
+    groups: Sequence[int]
+    step_groups: int
+
+
+class TokenIds(Protocol):
+    """Token ids of texts by their number, such as `datamodules.stored.token_rows.TokenRows`."""
+
+    def __getitem__(self, row: int) -> list[int]: ...
+
+
+class TripleTexts:
+    """Token ids of triples or chains.
+
+    Args:
+        questions: The questions.
+        tokens: Of the questions' texts and their passages'.
+        encode: Joins the token ids.
+    """
+
+    def __init__(self, questions: Sequence[Question], tokens: TokenIds, encode: TripleEncoder) -> None:
+        self._questions, self._tokens, self._encode = questions, tokens, encode
+        self.end_ids = encode.text_ids(passage_text(END))
+
+    def encoded(self, numbers: TripleNumbers) -> list[list[int]]:
+        """Token ids of each.  Raises as `TripleEncoder.join`."""
+        columns = (numbers.question_P.tolist(), numbers.own_P.tolist(), numbers.passages_PD.tolist())
+        return [self._joined(*each) for each in zip(*columns, strict=True)]
+
+    def _joined(self, question: int, own: int, passages: list[int]) -> list[int]:
+        ids = [self.end_ids if each == THE_END else self._tokens[each] for each in passages if each != NOTHING]
+        return self._encode.join(self._tokens[own], ids, lambda: self._questions[question].text)
+
+
+class TripleBatches:
+    """Makes batches of requests; a copy in another process makes the same ones.
+
+    Args:
+        texts: Of the triples or chains.
+        encode: The classifier's tokenizer.
+        padding: Of the classifier.
+    """
+
+    def __init__(self, texts: TripleTexts, encode: TripleEncoder, padding: Padding) -> None:
+        self._texts, self._encode, self._padding = texts, encode, padding
+
+    def __call__(self, request: TripleRequest) -> TripleBatch:
+        """Raises as `TripleEncoder.join`."""
+        ids_PT, attention_PT = self._padding.pad(self._encode, self._texts.encoded(request.numbers))
+        return TripleBatch(
+            ids_PT,
+            attention_PT,
+            torch.from_numpy(request.positive_P).float(),
+            torch.full((len(request.rows),), request.weight),
+            request.step_triples,
+            torch.tensor(request.rows),
+            torch.tensor(request.groups),
+            request.step_groups,
+        )
