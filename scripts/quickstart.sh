@@ -59,16 +59,17 @@ rerag() {
   stage index-bm25 "$python" infer.py index --corpus $questions/corpus.jsonl --kind bm25 --out indexes/world-bm25
   stage t5 "$python" -m trainers.t5_from_scratch --corpus "[$questions/corpus.jsonl, $questions/web_corpus.jsonl]" \
     --embeddings sentence-transformers/all-MiniLM-L6-v2 --copying true --out checkpoints/t5-world
-  # two processes each, with one thread per process, or they compete for the cores
-  stage train-reader env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/reader_world.yaml
-  stage train-rerag env OMP_NUM_THREADS=1 "$python" train.py fit --config configs/train/rerag_world.yaml
+  # two processes each, with one thread per process, or they compete for the cores; torchrun starts both at once
+  local torchrun=(env OMP_NUM_THREADS=1 "$python" -m torch.distributed.run --standalone --nproc-per-node 2)
+  stage train-reader "${torchrun[@]}" train.py fit --config configs/train/reader_world.yaml
+  stage train-rerag "${torchrun[@]}" train.py fit --config configs/train/rerag_world.yaml
   mkdir -p reports
   OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test_open.json --out reports/rerag-world-open > reports/rerag-world-open.log 2>&1 &
   local unanswerable=$!
   stage evaluate env OMP_NUM_THREADS=1 "$python" infer.py evaluate --config configs/infer/rerag_world.yaml --layout fid \
     --questions $questions/fid_test.json --limit 400 --out reports/rerag-world \
-    --study.temperature_questions $questions/fid_train.json --study.temperature_limit 200
+    --study.temperature_questions $questions/fid_train.json --study.temperature_limit 100
   stage refuse finished $unanswerable reports/rerag-world-open.log
   stage ask "$python" infer.py ask --config configs/infer/rerag_world.yaml --question "$(first_question fid fid_test.json)" \
     --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever --strategy.init_args.retriever.init_args.index indexes/world-bm25

@@ -59,6 +59,7 @@ class _FusedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         output = torch.empty_like(query)
+        mask = None if mask is None else mask.to(query.dtype)
         ctx.save_for_backward(query, key, value, mask, output, torch.empty_like(query[..., 0], dtype=torch.float32))
         return output
 
