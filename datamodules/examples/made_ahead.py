@@ -48,9 +48,14 @@ class MadeAhead(Generic[Request, Made]):
         workers: Number of processes, at least 1.
         pin: Whether a batch is copied into pinned memory.
         keep: Whether the workers live on, idle, until the next requests; else until these are done.
+
+    Raises:
+        UserError: If this system lacks what workers need to end with the training process: macOS and Windows do.
     """
 
     def __init__(self, make: Make[Request, Made], workers: int, pin: bool = False, keep: bool = False) -> None:
+        if not hasattr(signal, "sigtimedwait"):
+            raise UserError(f"data.workers is {workers}, and worker processes need Linux: set data.workers to 0.")
         self._requests: _Requests[Request] = _Requests()
         context = get_context("forkserver")
         context.set_forkserver_preload([*_SLOW_IMPORTS, type(make).__module__])
