@@ -29,7 +29,7 @@ $(BIN)/.installed: requirements-core.txt requirements.txt requirements-dev.txt
 quickstart: install  ## DR-RAG on a generated world: data, indexes, training, evaluation, a question (4 to 5 minutes on 2 cores with bf16)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh drrag
 
-quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (about 9 minutes on 2 cores)
+quickstart-rerag: install  ## RE-RAG on a generated world: a new T5 learns to read, then joint training (5 to 8 minutes on 2 cores)
 	@PYTHON=$(BIN)/python bash scripts/quickstart.sh rerag
 
 quickstart-dmqr: install  ## DMQR-RAG after quickstart-rerag: two trained rewriters, several queries per question (about 5 minutes on 2 cores)

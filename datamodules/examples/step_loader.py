@@ -176,6 +176,8 @@ class StepData(pl.LightningDataModule):
 
     def _workers(self) -> tuple[int, bool]:
         """Processes of this rank that make batches, and whether they are pinned: a GPU fetches them while it computes."""
+        if self.workers == 0:
+            return 0, False
         cuda = self.trainer.strategy.root_device.type == "cuda"
         if self.workers is not None:
             return self.workers, cuda
