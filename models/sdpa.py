@@ -96,9 +96,10 @@ def _forward_with_bias(
     return (weights_BHQT.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 
-for name, function in ((NAME, _forward), (T5_NAME, _forward_with_bias)):
-    AttentionInterface.register(name, function)
-    AttentionMaskInterface.register(name, sdpa_mask)
+AttentionInterface.register(NAME, _forward)
+AttentionInterface.register(T5_NAME, _forward_with_bias)
+AttentionMaskInterface.register(NAME, sdpa_mask)
+AttentionMaskInterface.register(T5_NAME, sdpa_mask)
 
 
 def train_fast_on_cpu(network: PreTrainedModel) -> None:
