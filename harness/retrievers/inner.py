@@ -7,7 +7,9 @@ def inner(retriever: object) -> Iterator[object]:
     """A retriever and all that it searches through, from the outside inwards; none for None."""
     if retriever is not None:
         yield retriever
-        for part in [*getattr(retriever, "retrievers", ()), getattr(retriever, "retriever", None)]:
+        searched, feedback = getattr(retriever, "retriever", None), getattr(retriever, "feedback", None)
+        parts = [*getattr(retriever, "retrievers", ()), searched, *([] if feedback is searched else [feedback])]
+        for part in parts:
             yield from inner(part)
 
 

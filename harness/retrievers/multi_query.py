@@ -5,7 +5,7 @@ q' = {q, RS_1(q), ..., RS_n(q)}     D = union of Retriever(q'_i)     D' = Rerank
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -16,6 +16,7 @@ from common.retrieval import reciprocal_rank_fusion, search_once
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.llm.conversation import reads_history, with_turns
+from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.inner import failures_of
 from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
 from harness.rewriters.chosen_strategies import check_strategies
@@ -111,7 +112,8 @@ class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
     A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and their
-    rewrites in a second batched search.  Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
+    rewrites in a second batched search.  Its passages may come from another retriever (`feedback`), so that its queries bring to a
+    dense search what words find, as RM3 does.  Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -128,11 +130,12 @@ class MultiQueryRetriever:
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
         most_queries: Only this many of a question's distinct queries search, the first ones; all when None.
+        feedback: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, or `rerank` has no scorer.
+        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search different corpora.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class MultiQueryRetriever:
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
         most_queries: int | None = None,
+        feedback: Retriever | None = None,
     ) -> None:
         self.check_options(
             rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by, most_queries
@@ -157,7 +161,14 @@ class MultiQueryRetriever:
         self.retriever, self.rewriter, self.strategies = retriever, rewriter, tuple(strategies)
         self.per_query, self.fusion, self.original = per_query, fusion, original or rewriter is None
         self.rank_constant, self.scorer, self.judged_by = rank_constant, scorer, judged_by
-        self.most_queries = most_queries
+        self.most_queries, self.feedback = most_queries, feedback
+        if feedback is not None:
+            if not isinstance(rewriter, FeedbackRewriter):
+                raise UserError(
+                    "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, or give a rewriter "
+                    "such as harness.rewriters.extractive.ExtractiveRewriter."
+                )
+            check_same_corpus([retriever, feedback])
         if serving is not None:
             from models.rerag.scorer import load_scorer
 
@@ -243,7 +254,7 @@ class MultiQueryRetriever:
         questions, rewrites = [question for question, _ in alone], [written for _, written in alone]
         made = [self._queries(*pair) for pair in alone]
         rewritten = time.perf_counter()
-        found = self._search(made, per_query, first)
+        found = self._search(made, per_query, first if self.feedback is None else {})
         retrieved = time.perf_counter()
         before = tokens_read(self.scorer)
         ranked = self._fuse(judges(questions, rewrites, self.judged_by), found)
@@ -274,13 +285,20 @@ class MultiQueryRetriever:
         if not isinstance(self.rewriter, FeedbackRewriter):
             return self.rewriter.rewrite(questions, self.strategies)
         first = self.first_search(questions, self.per_query) if first is None else first
-        return self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
+        made = self.rewriter.rewrite(questions, self.strategies, [first[clean(each.text)] for each in questions])
+        if self.feedback is None:
+            return made
+        return [
+            replace(each, costs={**each.costs, "retriever_calls": 1.0}) for each in made
+        ]  # the search with `feedback`
 
     def first_search(self, questions: Sequence[Question], per_query: int) -> dict[str, list[Ranked]]:
         """What the questions' texts find, for a rewriter that reads it; empty for any other."""
         if not isinstance(self.rewriter, FeedbackRewriter) or not questions:
             return {}
         texts = list(dict.fromkeys(clean(question.text) for question in questions))
+        if self.feedback is not None:
+            return dict(zip(texts, self.feedback.search(texts, self.rewriter.feedback), strict=True))
         return dict(zip(texts, self.retriever.search(texts, max(per_query, self.rewriter.feedback)), strict=True))
 
     def _queries(self, question: Question, rewrites: Rewrites | None) -> dict[str, tuple[str, ...]]:

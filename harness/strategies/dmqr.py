@@ -53,11 +53,12 @@ class Dmqr:
         reader: Generates the answer from the question and the k passages; without a reader only the evidence is returned.
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        feedback: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`; `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, or `rerank` has no scorer.
+        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no passage.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search different corpora.
     """
 
     def __init__(
@@ -76,12 +77,14 @@ class Dmqr:
         device: str = "auto",
         precision: Precision = "auto",
         judged_by: str = ORIGINAL,
+        feedback: Retriever | None = None,
     ) -> None:
         self.check_options(rewriter, strategies, per_query, k, fusion, serving, rank_constant, scorer, judged_by)
         self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
+        self.feedback = feedback
         self.search = MultiQueryRetriever(
             retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device, precision,
-            judged_by,
+            judged_by, feedback=feedback,
         )  # fmt: skip
 
     @staticmethod

@@ -46,3 +46,14 @@ class CountingRetriever:
         """As the other one."""
         self.asked.append((list(queries), k))
         return self.retriever.search(queries, k)
+
+
+class WorstFirst:
+    """A retriever that finds what another one finds, worst first."""
+
+    def __init__(self, inner: Retriever) -> None:
+        self.retriever = inner
+
+    def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
+        """The other one's k passages."""
+        return [hits[::-1] for hits in self.retriever.search(queries, k)]

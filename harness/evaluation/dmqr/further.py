@@ -13,7 +13,7 @@ from common.errors import MissingInputError, UserError
 from common.parser_messages import in_plain_words
 from harness.evaluation.dmqr.methods import OWN_REWRITER, Rewriting
 from harness.evaluation.given_parts import CheckingParser
-from harness.interfaces import Retriever, Rewriter
+from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.runtime.provenance import reusing
 from harness.strategies.dmqr import Dmqr
@@ -45,7 +45,7 @@ class FurtherRewriter:
 
     def __init__(self, name: str, given: object) -> None:
         self.name, self._key = name, f"study.rewriters.{name}"
-        self._has_config = isinstance(given, str | Path)
+        self.has_config = isinstance(given, str | Path)
         given = given.as_dict() if isinstance(given, Namespace) else given  # as the command line parses a mapping
         parser = CheckingParser(exit_on_error=False)
         if isinstance(given, str | Path):
@@ -58,7 +58,7 @@ class FurtherRewriter:
             options = self._plain(lambda: parser.parse_object({"rewriter": dict(given)}))
         else:
             raise UserError(f"{self._key} is {given!r}: {_ALLOWED}.")
-        self._options = options.strategy.init_args if self._has_config else options
+        self._options = options.strategy.init_args if self.has_config else options
         self._checked = parser.instantiate(options)  # with a `StandIn` for every object
 
     def _plain(self, parse: Callable[[], Namespace]) -> Namespace:
@@ -78,7 +78,7 @@ class FurtherRewriter:
         Raises:
             UserError: If the rewriter does not know a strategy.
         """
-        if self._has_config:
+        if self.has_config:
             return replace(Rewriting.of(self._checked.strategy), retriever=self.name)
         rewriter = self._checked.rewriter
         found = replace(own, rewriter=rewriter, original=own.original or own.rewriter is None)
@@ -86,17 +86,17 @@ class FurtherRewriter:
         return found
 
     def build(self, part: str, known: Sequence[object] = ()) -> Any:
-        """Its rewriter or its retriever; None for one that it does not have.
+        """Its rewriter, its retriever or its feedback; None for one that it does not have.
 
         Args:
-            part: `rewriter` or `retriever`.
+            part: `rewriter`, `retriever` or `feedback`.
             known: Objects of the measured system, which are used again where a class and its arguments are the same.
         """
         options = self._options.get(part)
         if options is None:
             return None
         parser = ArgumentParser(exit_on_error=False)
-        parser.add_argument(f"--{part}", type={"rewriter": Rewriter, "retriever": Retriever}[part])
+        parser.add_argument(f"--{part}", type=Rewriter if part == "rewriter" else Retriever)
         instantiators = [(reusing(known), object, True)]
         return parser.instantiate(Namespace(**{part: options}), instantiators=instantiators).get(part)
 
@@ -105,6 +105,14 @@ def retriever_of(entry: FurtherRewriter, own: Retriever) -> tuple[str, Retriever
     """The retriever that an entry searches with, and its name; the measured system's if it is configured alike."""
     found = entry.build("retriever", parts_of(own))
     return (OWN_REWRITER, own) if found is None or found is own else (entry.name, found)
+
+
+def feedback_of(entry: FurtherRewriter, strategy: Dmqr, rewriter: object) -> Retriever | None:
+    """The retriever whose passages an entry's rewriter reads: that of its own config, or the measured system's for a rewriter alone."""
+    if entry.has_config:
+        found: Retriever | None = entry.build("feedback", [*parts_of(strategy.retriever), *parts_of(strategy.feedback)])
+        return found
+    return strategy.feedback if isinstance(rewriter, FeedbackRewriter) else None
 
 
 def parts_of(retriever: object) -> list[object]:

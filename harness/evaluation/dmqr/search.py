@@ -60,13 +60,15 @@ def rewrite_all(search: MultiQueryRetriever, questions: Sequence[Question], file
         file: For the results; nothing is saved if the rewriter's configuration is unknown.
         spent: Gets the seconds of results that are used again.
     """
-    saved = _saved(file, {"rewriter": search.rewriter, "retriever": search.retriever},
+    saved = _saved(file, {"rewriter": search.rewriter, "retriever": search.feedback or search.retriever},
                    strategies=search.strategies, questions=digest(questions),
                    recipe=getattr(search.rewriter, "recipe", None))  # fmt: skip
 
     def work(batch: Sequence[Question]) -> list[list[Any]]:
-        first = search.first_search(batch, search.per_query)  # is charged as the question's own search
         started = time.perf_counter()
+        first = search.first_search(batch, search.per_query)
+        if search.feedback is None:  # it is the question's own search, and charged as such
+            started = time.perf_counter()
         found = search.rewrites(batch, first)
         seconds = {"seconds/rewriting": (time.perf_counter() - started) / len(batch)}
         return [[e.queries, e.fallbacks, e.reason, {**e.costs, **seconds}] for e in found if e is not None]
@@ -104,7 +106,8 @@ def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
     queries = {name: rewrites.queries[name] for name in strategies if name in rewrites.queries}
     fallbacks = {name: rewrites.fallbacks[name] for name in strategies if name in rewrites.fallbacks}
     share = len(queries) / len(rewrites.queries) if calls >= len(rewrites.queries) else 1.0
-    shares = {name: 1.0 if name == "choice_calls" else share for name in rewrites.costs if name != "fallbacks"}
+    whole = ("choice_calls", "retriever_calls")
+    shares = {name: 1.0 if name in whole else share for name in rewrites.costs if name != "fallbacks"}
     costs = {name: rewrites.costs[name] * own for name, own in shares.items()}
     return Rewrites(
         queries, fallbacks, rewrites.reason, costs | ({"fallbacks": float(len(fallbacks))} if fallbacks else {})

@@ -20,7 +20,7 @@ from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr.answers import method_answers
 from harness.evaluation.dmqr.cases import chosen_cases, query_case
 from harness.evaluation.dmqr.choice import choice_table, plot_choice, without_choice
-from harness.evaluation.dmqr.further import FurtherRewriter, parts_of, retriever_of
+from harness.evaluation.dmqr.further import FurtherRewriter, feedback_of, parts_of, retriever_of
 from harness.evaluation.dmqr.judged import judge_methods, judged_columns
 from harness.evaluation.dmqr.methods import (
     ALL_STRATEGIES,
@@ -106,7 +106,7 @@ class Study:
         further |= without_choice(own)
         if bm25 is not None:
             open_index(bm25, "bm25", "off")
-        methods = methods_of(own, further, bm25 is not None or bool(_feedback(strategy.retriever)), deep)
+        methods = methods_of(own, further, bm25 is not None or bool(_feedback(strategy)), deep)
         check_rows(methods, rows, "rows")
         check_rows(selected(methods, rows, own_name(own)), read, "read")
 
@@ -163,7 +163,7 @@ class Study:
     def _retrievers(self, strategy: Dmqr, own: Rewriting) -> tuple[dict[str, Retriever], dict[str, Rewriting]]:
         """All retrievers by name, and the further rewriters' options with the names of theirs."""
         retrievers: dict[str, Retriever] = {OWN_REWRITER: strategy.retriever}
-        feedback = Bm25Retriever(self.bm25) if self.bm25 else _feedback(strategy.retriever)
+        feedback = Bm25Retriever(self.bm25) if self.bm25 else _feedback(strategy)
         if feedback is not None:
             retrievers[RM3] = Rm3Retriever(strategy.retriever, feedback)
         further = {}
@@ -194,9 +194,10 @@ class Study:
                 known: list[Any] = [*parts_of(strategy.retriever), strategy.rewriter]
                 all_of = name == ALL_STRATEGIES
                 rewriter = known[-1].without_choice() if all_of else self.further[name].build("rewriter", known)
+                feedback = strategy.feedback if all_of else feedback_of(self.further[name], strategy, rewriter)
                 search = MultiQueryRetriever(
                     retrievers[options.retriever], rewriter, options.strategies, options.per_query, "rrf",
-                    original=options.original,
+                    original=options.original, feedback=feedback,
                 )  # fmt: skip
                 rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
                 findings.facts += [f"{name}: {fact}" for fact in getattr(rewriter, "facts", [rewriter.name])]
@@ -297,9 +298,9 @@ def _add_answer_scores(
         scored.values["EM"][places], scored.values["F1"][places] = found.exact_N, found.f1_N
 
 
-def _feedback(retriever: object) -> Any:
-    """The BM25 retriever that is this retriever or one of those that it fuses; None without one."""
-    for each in (retriever, *getattr(retriever, "retrievers", ())):
+def _feedback(strategy: Any) -> Any:
+    """The BM25 retriever that a system, or a `StandIn` for one, searches with, fuses or reads from; None without one."""
+    for each in (strategy.retriever, *getattr(strategy.retriever, "retrievers", ()), strategy.feedback):
         if issubclass(getattr(each, "class_type", type(each)), Bm25Retriever):
             return each
     return None

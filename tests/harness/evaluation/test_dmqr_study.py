@@ -32,7 +32,7 @@ from tests.helpers.rewriting_study import (
     value,
 )
 from tests.helpers.scripted_lm import ScriptedLm
-from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 from tests.helpers.word_scorer import WordScorer
 
 
@@ -170,6 +170,17 @@ def test_a_rewriter_that_reads_the_first_search(bm25: Bm25Retriever, tmp_path: P
         expected = system(bm25, WordScorer(), **options).answer(ASKED)
         for one, other in zip(found.systems[name], expected, strict=True):
             assert (one.evidence, counted(one)) == (other.evidence, counted(other))
+
+
+def test_a_rewriter_that_reads_what_another_retriever_finds(bm25: Bm25Retriever, tmp_path: Path) -> None:
+    own = {"rewriter": FirstWords(), "strategies": ("kwr", "core"), "feedback": bm25}
+    searched = WorstFirst(bm25)
+    found = measured(system(searched, WordScorer(), **own), tmp_path)
+    for name, options in {"dmqr": own, "kwr": {**own, "strategies": ("kwr",)}, "OQR": {}}.items():
+        expected = system(searched, WordScorer(), **options).answer(ASKED)
+        for one, other in zip(found.systems[name], expected, strict=True):
+            assert (one.evidence, counted(one)) == (other.evidence, counted(other))
+    assert "RM3" in found.systems  # its words come from the same BM25
 
 
 def test_questions_with_earlier_turns_are_refused(bm25: Bm25Retriever, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from common.records import Question, Ranked
 from common.words import words_of
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
+from harness.retrievers.inner import inner
 from harness.retrievers.multi_query import MultiQueryRetriever
+from harness.retrievers.multi_query_records import counts
 from harness.rewriters.extractive import (
     NOTHING_FOUND,
     NOTHING_JOINS,
@@ -18,12 +20,13 @@ from harness.rewriters.extractive import (
     ExtractiveRewriter,
 )
 from harness.runtime.memory_needs import GIB, RAM, Load, Machine
+from harness.strategies.dmqr import Dmqr
 from models.dmqr.word_choices import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from tests.helpers.rerag_world import corpus, questions
-from tests.helpers.table_rewriter import CountingRetriever
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 
 PASSAGES = corpus(60)
 ASKED = questions(PASSAGES)[:8]
@@ -115,6 +118,32 @@ def test_it_reads_as_many_passages_as_it_needs_also_where_fewer_are_asked_for(
     assert all(len(search.hits) <= 2 for search in result.searches)
     assert result.rewrites is not None
     assert result.rewrites.costs["model_calls"] == 5
+
+
+def test_it_can_read_what_another_retriever_finds(serving: Path, bm25: Bm25Retriever) -> None:
+    searched, read = CountingRetriever(WorstFirst(bm25)), CountingRetriever(bm25)
+    rewriter = ExtractiveRewriter(serving, passages=2, join_probability=0.0, join_words=3, stay_probability=0.0)
+    both = MultiQueryRetriever(searched, rewriter, ("kwr", "par"), per_query=4, fusion="rrf", feedback=read)
+    found = both.find(ASKED, 5).results
+    texts = [each.text for each in ASKED]
+    assert read.asked == [(texts, 2)]
+    assert len(searched.asked) == 1  # the questions with their rewrites
+    for question, result in zip(ASKED, found, strict=True):
+        (made,) = rewriter.rewrite([question], ("kwr", "par"), bm25.search([question.text], 2))
+        assert result.rewrites is not None
+        assert result.rewrites.queries == made.queries
+        queries = dict.fromkeys([question.text, *made.queries["kwr"], *made.queries["par"]])
+        assert [each.query for each in result.searches] == [*queries]
+        assert result.searches[0].hits == tuple(WorstFirst(bm25).search([question.text], 4)[0])
+        assert counts(result, 0.0)["retriever_calls"] == len(result.searches) + 1
+    system = Dmqr(searched, rewriter, ("kwr", "par"), 4, 5, "rrf", feedback=read)
+    assert [answer.evidence for answer in system.answer(ASKED)] == [each.ranked for each in found]
+    assert bm25 in [*inner(system)]
+
+
+def test_another_retriever_for_a_rewriter_that_reads_nothing_is_refused(bm25: Bm25Retriever) -> None:
+    with pytest.raises(UserError, match="reads none: omit feedback"):
+        MultiQueryRetriever(bm25, TableRewriter({}), ("kwr",), fusion="rrf", feedback=bm25)
 
 
 def test_what_it_cannot_make_falls_back_and_says_why(serving: Path, capsys: pytest.CaptureFixture[str]) -> None:
