@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import check_above, check_at_least
+from common.checks import check_above, check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
 from common.feedback import Reward
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
@@ -30,6 +30,8 @@ def feedback(
     fused: bool = True,
     depth: int | None = None,
     limit: int | None = None,
+    held_out: float | None = None,
+    feedback: Retriever | None = None,
 ) -> None:
     """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
 
@@ -52,8 +54,12 @@ def feedback(
             false: the rewrite's own list.
         depth: Passages per query; as many as the reward looks at when omitted.
         limit: Use only this many questions, from the beginning.
+        held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that the rewriter has not
+            learned from.
+        feedback: Finds the passages that an extractive rewriter reads, as in harness.strategies.dmqr.Dmqr; `retriever` itself when
+            omitted.
     """
-    check_feedback(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit)
+    check_feedback(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit, held_out)
     import time
 
     from common.files import whole_folder
@@ -62,6 +68,7 @@ def feedback(
     from harness.feedback.collecting import Collector
     from harness.feedback.drafts import drafter
     from harness.feedback.report import OUTPUT, counts_of, counts_text, from_rows, sampler_facts, write_folder
+    from harness.retrievers.corpora import check_same_corpus
     from harness.runtime.journal import remove_saved
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
@@ -70,24 +77,29 @@ def feedback(
     began = time.perf_counter()
     with OUTPUT.locked(out):
         first = rewriter.feedback if isinstance(rewriter, FeedbackRewriter) else 0
+        if feedback is not None and not first:
+            raise UserError(
+                "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback."
+            )
+        check_same_corpus([each for each in (retriever, feedback) if each is not None])
         if retriever is None and (reward.depth or first):
             raise UserError(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
         drafts = drafter(rewriter, strategies, samples, temperature, seed)
         asked, skipped = _asked(
-            [questions] if isinstance(questions, str) else questions, layout, limit, reward, retriever
+            [questions] if isinstance(questions, str) else questions, layout, limit, held_out, reward, retriever
         )
         depth = depth or max(1, reward.depth)
         facts = {
             **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
             "strategies": list(strategies), "samples": samples, "seed": seed, "fused": fused, "depth": depth,
-            "questions": digest(asked),
+            "questions": digest(asked), **({} if feedback is None else {"feedback": configuration(feedback)}),
         }  # fmt: skip
-        parts = [configuration(rewriter), configuration(reward), configuration(retriever) if retriever else {}]
+        parts = [configuration(part) if part else {} for part in (rewriter, reward, retriever, feedback)]
         depends_on = {**facts, "configured": parts, "hardware": hardware()}
         saved = ResumableBatches(None if None in parts else partial / "feedback.jsonl", depends_on)
-        collect = Collector(drafts, reward, retriever, fused, depth, first)
+        collect = Collector(drafts, reward, retriever, fused, depth, first, feedback)
         batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
         results = [*saved.run(batches, lambda batch: collect(batch).saved, "rewarding rewrites, batches")]
         rows = from_rows([row for result in results for row in result["rows"]])
@@ -105,21 +117,33 @@ def feedback(
 
 
 def _asked(
-    sources: Sequence[str], layout: str, limit: int | None, reward: Reward, retriever: Retriever | None
+    sources: Sequence[str],
+    layout: str,
+    limit: int | None,
+    held_out: float | None,
+    reward: Reward,
+    retriever: Retriever | None,
 ) -> "tuple[list[Question], Counter[str]]":
     """The different questions that the reward is defined for, and how many others there are, by reason.
 
     Raises:
         DataError: If there is none.
+        UserError: If training holds out none.
         ArtifactError: If the reward searches gold passages and the index is of another corpus.
     """
     from itertools import islice
 
+    from common.held_out import validation_share
     from common.records import clean
     from datamodules.formats.reading import read_questions
     from harness.retrievers.corpora import with_gold_in_index
 
-    read = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
+    every = (question for source in sources for question in read_questions(layout, source))
+    read = list(islice((each for each in every if held_out is None or validation_share(each) < held_out), limit))
+    if held_out is not None and not read:
+        raise UserError(
+            f"A training with validation_fraction {held_out:g} holds out none of {[*sources]}: raise held_out."
+        )
     distinct: dict[str, Question] = {}
     for question in read:
         distinct.setdefault(clean(question.text), question)
@@ -150,6 +174,7 @@ def check_feedback(
     temperature: float | None,
     depth: int | None,
     limit: int | None,
+    held_out: float | None,
 ) -> None:
     """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
     from datamodules.formats.reading import check_questions
@@ -159,6 +184,7 @@ def check_feedback(
     check_at_least(0, samples=samples)
     check_at_least(1, depth=depth, limit=limit)
     check_above(0, temperature=temperature)
+    check_between_0_and_1(held_out=held_out)
     check_strategies(rewriter, strategies)
     if not questions:
         raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")

@@ -43,6 +43,7 @@ class Collector:
             list is rewarded.  Several queries of a rewrite are fused in any case.
         depth: Passages per query.
         first: Passages of the first search that the rewriter reads; 0 if it reads none.
+        feedback: Finds these passages; `retriever` when None.
     """
 
     drafts: Drafter
@@ -51,6 +52,7 @@ class Collector:
     fused: bool
     depth: int
     first: int
+    feedback: Retriever | None = None
 
     def __call__(self, questions: Sequence[Question]) -> Collected:
         """The feedback of a batch, in order; all queries of all questions are one search, equal ones are searched once."""
@@ -64,7 +66,7 @@ class Collector:
             for each in drafts
         ]
         distinct = list(dict.fromkeys(one for group in wanted for one in group))
-        found = self._search(questions, distinct, first)
+        found = self._search(questions, distinct, first if self.feedback is None else {})
         retrieved = time.perf_counter()
         rewards = self.reward([questions[place] for place, _ in distinct], [queries for _, queries in distinct], found)
         value = dict(zip(distinct, rewards, strict=True))
@@ -84,6 +86,8 @@ class Collector:
         if not self.first or self.retriever is None:
             return {}
         texts = list(dict.fromkeys(clean(question.text) for question in questions))
+        if self.feedback is not None:
+            return dict(zip(texts, self.feedback.search(texts, self.first), strict=True))
         return dict(zip(texts, self.retriever.search(texts, max(self.first, self.depth)), strict=True))
 
     def _search(

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from common.files import digests, sha256
+from common.held_out import validation_share
 from common.records import Passage, Question
 from datamodules.formats.feedback import read_manifest, read_rewrite_feedback, read_word_feedback
 from harness.evaluation.serialization import digest
@@ -243,3 +244,25 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_bytes(place: Path, monkeypatc
     feedback(place, retriever=killing)
     assert lines(place) == resumed
     assert len(resumed.splitlines()) == 160
+
+
+def test_questions_that_a_training_holds_out_and_passages_of_another_retriever(place: Path) -> None:
+    shares = {text: validation_share(Question("", text)) for text in ASKED}
+    share = sorted(shares.values())[2]  # two of four are below it
+    feedback(place, held_out=repr(share), feedback=BM25, feedback__index="index")
+    kept = [each.question for each in read_word_feedback(str(place / "data/feedback"))]
+    assert kept == [text for text in ASKED if shares[text] < share]
+    assert len(kept) == 2
+    assert read_manifest(str(place / "data/feedback"))["feedback"]["index"]
+    nothing = command(place, "infer.py", *arguments(held_out=repr(min(shares.values())), out="other"))
+    assert nothing.code != 0
+    assert "holds out none of ['train.json']: raise held_out" in nothing.err
+    unread = {
+        "rewriter": "harness.rewriters.trained.TrainedRewriter",
+        "rewriter__serving": "writer",
+        "strategies": "[gqr]",
+    }
+    refused = command(place, "infer.py", *arguments(feedback=BM25, feedback__index="index", out="other", **unread))
+    assert refused.code != 0
+    assert "reads none: omit feedback" in refused.err
+    assert not (place / "other").exists()

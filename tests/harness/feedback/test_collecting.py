@@ -19,7 +19,7 @@ from harness.rewriters.extractive import NOTHING_FOUND, ExtractiveRewriter
 from models.dmqr.word_selector import KIND, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
-from tests.helpers.table_rewriter import CountingRetriever, TableRewriter
+from tests.helpers.table_rewriter import CountingRetriever, TableRewriter, WorstFirst
 
 PASSAGES = [
     Passage.of("north", "kiln amber"), Passage.of("south", "kiln kiln"), Passage.of("east", "amber jetty orchard"),
@@ -145,6 +145,24 @@ def test_choices_of_words_are_rewarded_as_their_queries_are_found(
         for one, other in zip(row.candidates, alone.candidates, strict=True):
             assert replace(one, log_probability=None) == replace(other, log_probability=None)
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+def test_choices_of_words_can_be_read_from_what_another_retriever_finds(
+    bm25: Bm25Retriever, extractive: ExtractiveRewriter
+) -> None:
+    searched = WorstFirst(bm25)
+    collector = Collector(
+        drafter(extractive, ("par", "hop"), 12, 1.0, 5), REWARD, searched, True, 4, extractive.feedback, bm25
+    )
+    for row in collector([KILN, GLADE]).rows:
+        question = {"q1": KILN, "q2": GLADE}[row.question_id]
+        assert isinstance(row, WordFeedback)
+        assert row.passages == tuple(hit.passage for hit in bm25.search([question.text], extractive.feedback)[0])
+        (greedy,) = [each for each in row.candidates if each.greedy]
+        system = MultiQueryRetriever(searched, extractive, ("par", "hop"), 4, "rrf", feedback=bm25)
+        (result,) = system.find([question], 100).results
+        (expected,) = REWARD([question], [[]], [result.ranked])
+        assert greedy.reward == pytest.approx(expected, abs=1e-6)
 
 
 def test_counts_and_means(bm25: Bm25Retriever, extractive: ExtractiveRewriter) -> None:
