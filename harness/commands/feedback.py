@@ -56,8 +56,7 @@ def feedback(
         limit: Use only this many questions, from the beginning.
         held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that the rewriter has not
             learned from.
-        feedback: Finds the passages that an extractive rewriter reads, as in harness.strategies.dmqr.Dmqr; `retriever` itself when
-            omitted.
+        feedback: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
     """
     check_feedback(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit, held_out)
     import time
