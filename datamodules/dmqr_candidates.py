@@ -5,11 +5,12 @@ groups, A tokens of a candidate.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from common.feedback import Candidate, RewriteFeedback
+from common.records import clean
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.candidate_table import CandidateTable, candidate_table
 
@@ -75,6 +76,17 @@ def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
         if len(kept) < most:
             kept.add(each)
     return tuple(each for each in ordered if each in kept)
+
+
+def with_question(example: RewriteFeedback) -> RewriteFeedback:
+    """The question itself as one more candidate, with its own reward: what a rewriter does best where its rewrites find less.
+
+    Its `times` is 0, since nothing sampled it.  Where a candidate is the question already, but for case, nothing is added.
+    """
+    text = clean(example.question)
+    if text.lower() in {clean(each.rewrite).lower() for each in example.candidates}:
+        return example
+    return replace(example, candidates=(*example.candidates, Candidate(text, example.question_reward, times=0)))
 
 
 def table_of(groups: Sequence[CandidateGroup]) -> CandidateTable:

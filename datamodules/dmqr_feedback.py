@@ -22,7 +22,7 @@ from common.progress import track
 from common.records import Question, clean
 from common.retrieval import Retriever
 from datamodules.dmqr import RewriteBatch, dialogue
-from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of
+from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
@@ -46,6 +46,8 @@ class RewriteFeedbackData(StepData):
         groups_per_step: Average groups of one optimizer step, over all ranks and accumulated batches.
         groups_per_validation_batch: Groups of one validation batch, per rank.
         candidates: Most candidates of a group: the best, the worst and the greedy one, then those that were sampled most often.
+        question_as_candidate: Add the question itself to the candidates, with its own reward, where it is one query: a rewriter can then
+            learn to leave a question as it is.  policy_gradient, which learns from samples, learns nothing from it.
         generated_rewrites: Validation groups, drawn by hash, whose greedy rewrites are written: for their length, and the shares of empty
             and of unchanged ones.
         sampling_seed: Seed of the order.
@@ -69,6 +71,7 @@ class RewriteFeedbackData(StepData):
         groups_per_step: int = 8,
         groups_per_validation_batch: int = 8,
         candidates: int = 16,
+        question_as_candidate: bool = False,
         generated_rewrites: int = 200,
         sampling_seed: int = 0,
         retriever: Retriever | None = None,
@@ -93,6 +96,7 @@ class RewriteFeedbackData(StepData):
         check_reward(retriever, reward, gold_questions)
         self.validation_fraction, self.groups_per_step = validation_fraction, groups_per_step
         self.groups_per_validation_batch, self.most = groups_per_validation_batch, candidates
+        self.question_as_candidate = question_as_candidate
         self.generated_rewrites, self.sampling_seed = generated_rewrites, sampling_seed
         self.retriever, self.reward, self.gold_questions = retriever, reward, gold_questions or []
         self.groups: list[CandidateGroup] = []  # of training
@@ -178,6 +182,8 @@ class RewriteFeedbackData(StepData):
     def _tokenized(self, examples: Sequence[RewriteFeedback], skipped: Counter[str]) -> list[CandidateGroup]:
         """The groups of the questions that fit, with the candidates that fit; what does not is counted."""
         encode, groups = self._rewriter.encode, []
+        if self.question_as_candidate:
+            examples = [with_question(each) if self._is_one_query(each) else each for each in examples]
         inputs = encode([self._rewriter.task(each.question, each.strategy, each.history) for each in examples])
         for example, ids in track(list(zip(examples, inputs, strict=True)), len(examples), "tokenizing rewrites"):
             if ids is None:
@@ -192,6 +198,11 @@ class RewriteFeedbackData(StepData):
                 targets = [tokens[each] for each in kept]
                 groups.append(CandidateGroup(replace(example, candidates=kept), ids, targets, [0.0] * len(kept)))
         return groups
+
+    def _is_one_query(self, example: RewriteFeedback) -> bool:
+        """Whether the question, written as a rewrite, would be searched as it is."""
+        text = clean(example.question)
+        return self._rewriter.queries(text, example.strategy) == (text,)
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")

@@ -27,6 +27,7 @@ def mine(
     anchors: int = 3,
     depth: int = 8,
     question_weight: int = 1,
+    second_retriever: Retriever | None = None,
 ) -> None:
     """Write, for each training question, the passages that both retrieval stages find and that are not gold.
 
@@ -45,6 +46,7 @@ def mine(
         anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
+        second_retriever: Searches with Concat(q, d) instead, as the strategy's `second_retriever` does.
     """
     import json
     from itertools import chain
@@ -53,14 +55,16 @@ def mine(
     from datamodules.formats.mined_negatives import mined_line
     from datamodules.formats.reading import read_questions
     from harness.evaluation.serialization import digest
-    from harness.retrievers.corpora import check_gold_in_index
+    from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
     from harness.runtime.distributed import join_process_group
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import SharedLines
 
     check_mine(questions, out, layout, per_question, anchors, depth, question_weight)
-    negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight)
+    if second_retriever is not None:
+        check_same_corpus([retriever, second_retriever])
+    negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
     sources = [questions] if isinstance(questions, str) else questions
     counts = {"questions": 0, "passages": 0}
 
@@ -78,12 +82,14 @@ def mine(
                 gold.update(question.support)
                 yield question
 
+        searched = [configuration(each) for each in (retriever, second_retriever) if each is not None]
         depends_on: dict[str, object] = {
-            "retriever": configuration(retriever), "questions": digest(looked_at()), "per_question": per_question,
-            "anchors": anchors, "depth": depth, "question_weight": question_weight, "hardware": hardware(),
+            "retriever": searched[0], "second_retriever": searched[1:], "questions": digest(looked_at()),
+            "per_question": per_question, "anchors": anchors, "depth": depth, "question_weight": question_weight,
+            "hardware": hardware(),
         }  # fmt: skip
         check_gold_in_index(retriever, gold)
-        return count, depends_on if depends_on["retriever"] is not None else None
+        return count, None if None in searched else depends_on
 
     def lines(batch: "Sequence[Question]") -> list[str]:
         found = zip(batch, negatives.of(batch), strict=True)

@@ -112,8 +112,7 @@ def write_report(
 
 def indexes_of_system(strategy: Strategy) -> list[dict[str, object]]:
     """Folder, size and identity of the indexes that a system searches."""
-    retriever = getattr(strategy, "retriever", None)
-    return index_records({"": retriever})[""] if retriever else []
+    return index_records({"": strategy})[""]
 
 
 def index_facts(strategy: Strategy) -> list[str]:
@@ -122,7 +121,7 @@ def index_facts(strategy: Strategy) -> list[str]:
         f"index: {each['kind']}, {each['passages']:,} passages, corpus {str(each['corpus'])[:12]}"
         for each in indexes_of_system(strategy)
     ]
-    return [*indexes, *facts_of(getattr(strategy, "retriever", None))]
+    return list(dict.fromkeys([*indexes, *facts_of(strategy)]))  # two stages may search one index
 
 
 def model_facts(strategy: Strategy) -> list[str]:

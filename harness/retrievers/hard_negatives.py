@@ -14,11 +14,12 @@ class HardNegatives:
     """Searches with the question, and with the question and each of its first or gold documents.
 
     Args:
-        retriever: Used for both stages.
+        retriever: Used for both stages, or for the first.
         per_question: Maximum passages per question, best ranks first.
         anchors: Number of first-stage documents to concatenate with the question.
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d).
+        second_retriever: Of the second stage; `retriever` when None.
     """
 
     retriever: Retriever
@@ -26,6 +27,7 @@ class HardNegatives:
     anchors: int
     depth: int
     question_weight: int
+    second_retriever: Retriever | None = None
 
     def of(self, questions: Sequence[Question]) -> list[Mined]:
         """The hard negatives of each question; one batched search per stage."""
@@ -36,7 +38,7 @@ class HardNegatives:
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
             for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
         ]
-        second = self.retriever.search([text for *_, text in queries], self.depth + self.anchors)
+        second = (self.second_retriever or self.retriever).search([text for *_, text in queries], self.depth + self.anchors)
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         anchors_of: list[list[str]] = [[] for _ in questions]
         for (row, anchor, _), hits in zip(queries, second, strict=True):

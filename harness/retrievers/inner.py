@@ -7,8 +7,9 @@ def inner(retriever: object) -> Iterator[object]:
     """A retriever and all that it searches through, from the outside inwards; none for None."""
     if retriever is not None:
         yield retriever
-        searched, feedback = getattr(retriever, "retriever", None), getattr(retriever, "feedback", None)
-        parts = [*getattr(retriever, "retrievers", ()), searched, *([] if feedback is searched else [feedback])]
+        searched = getattr(retriever, "retriever", None)
+        further = (getattr(retriever, name, None) for name in ("feedback", "second_retriever"))
+        parts = [*getattr(retriever, "retrievers", ()), searched, *(each for each in further if each is not searched)]
         for part in parts:
             yield from inner(part)
 

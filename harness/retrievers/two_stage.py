@@ -64,31 +64,38 @@ def search_twice(
     concatenations: int,
     concatenated_size: int,
     question_weight: int = 1,
+    second_retriever: Retriever | None = None,
 ) -> Retrieval:
     """Retrieve for every question, then for every question concatenated with each of its best documents.
 
     Args:
-        retriever: Used for both stages.
+        retriever: Used for both stages, or for the first.
         questions: Their texts.
         ranking_size: Documents per question.
         concatenations: Number of best documents to concatenate each question with; 0 skips the second stage.
         concatenated_size: Documents per q*_i, d_i and other first-stage documents included.
         question_weight: See `concatenate`.
+        second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
     """
     second = {question_weight: (concatenations, concatenated_size)}
-    return search_by_weight(retriever, questions, ranking_size, second)[question_weight]
+    return search_by_weight(retriever, questions, ranking_size, second, second_retriever)[question_weight]
 
 
 def search_by_weight(
-    retriever: Retriever, questions: Sequence[str], ranking_size: int, second: Mapping[int, tuple[int, int]]
+    retriever: Retriever,
+    questions: Sequence[str],
+    ranking_size: int,
+    second: Mapping[int, tuple[int, int]],
+    second_retriever: Retriever | None = None,
 ) -> dict[int, Retrieval]:
     """As `search_twice`, for several weights of the question in q*_i: the first stage is searched once.
 
     Args:
-        retriever: Used for both stages.
+        retriever: Used for both stages, or for the first.
         questions: Their texts.
         ranking_size: Documents per question.
         second: `concatenations` and `concatenated_size` by question weight.
+        second_retriever: Searches with q*_i, on the same corpus; `retriever` when None.
 
     Returns:
         Both stages' results by question weight; each has the time of the first stage.
@@ -104,7 +111,7 @@ def search_by_weight(
             for question, ranking in enumerate(rankings)
             for hit in ranking[:concatenations]
         ]
-        lists = retriever.search([text for _, text in queries], concatenated_size) if queries else []
+        lists = (second_retriever or retriever).search([text for _, text in queries], concatenated_size) if queries else []
         seconds = time.perf_counter() - started
         per_question: list[list[list[Ranked]]] = [[] for _ in questions]
         for (question, _), ranked in zip(queries, lists, strict=True):

@@ -14,6 +14,7 @@ from common.files import sha256
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.two_stage import StageResults, search_twice
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.lazy_scoring import Decision, Pair, decide
@@ -31,7 +32,8 @@ class DrRag:
     search found it), and its best pair among the chosen ones: the `partner` and the classifier's `probability`.
 
     Args:
-        retriever: Used for both stages.
+        retriever: Used for both stages, or for the first.
+        second_retriever: Searches with q*_i = Concat(q, d_i) instead, over the same corpus: what d_i names is another question than what q asks.
         serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving; `sm` and `qdc` need none.
         selection: The method, its budget k, and its options.
         lookahead: For `cfs`: number of candidates scored per round.
@@ -43,7 +45,7 @@ class DrRag:
             those given in `selection` win.
 
     Raises:
-        UserError: If a value is not allowed, or the selection needs a classifier and none is given.
+        UserError: If a value is not allowed, the selection needs a classifier and none is given, or the retrievers search different corpora.
         MissingInputError: If the serving folder or the file is missing.
         ArtifactError: If the serving folder is corrupt or of another text format, or the file is corrupt or belongs to another
             classifier.
@@ -60,8 +62,12 @@ class DrRag:
         device: str = "auto",
         precision: Precision = "auto",
         selection_file: Path | None = None,
+        second_retriever: Retriever | None = None,
     ) -> None:
         self.check_options(serving, selection, lookahead, scorer, selection_file)
+        if second_retriever is not None:
+            check_same_corpus([retriever, second_retriever])
+        self.second_retriever = second_retriever
         self.retriever, self.reader, self.serving, self.lookahead = retriever, reader, serving, lookahead
         self.scorer = scorer
         if serving is not None:
@@ -131,6 +137,7 @@ class DrRag:
             options.concatenations,
             options.concatenated_size,
             options.question_copies,
+            self.second_retriever,
         )
         started, tokens = time.perf_counter(), tokens_read(self.scorer)
         decisions = self._decide(questions, retrieval.results)

@@ -94,3 +94,25 @@ def test_a_limit_counts_questions_with_the_rewrites_by_all_strategies(
     asked = [each.example.question for each in (*data.groups, *data.held_out)]
     assert len(set(asked)) == 30
     assert len(asked) == 60  # by gqr and kwr
+
+
+def test_the_question_is_a_candidate_with_its_own_reward(
+    rewrite_toy: Path, module: RewriterFeedbackTrainer, tmp_path: Path
+) -> None:
+    made = read_rewrite_feedback(str(rewrite_toy / "feedback"))
+    written = replace(made[0].candidates[0], rewrite=made[0].question.upper(), reward=0.2)
+    several = replace(made[1], question="who is name1; name2", strategy="decomposition")
+    rows = [replace(made[0], candidates=(written, *made[0].candidates)), several, *made[2:]]
+    folder = write_feedback(tmp_path / "more", rows)
+    data = data_of(module, folder, question_as_candidate=True)
+    found = {(each.example.question, each.example.strategy): each for each in (*data.groups, *data.held_out)}
+    for row in rows:
+        group = found[row.question, row.strategy]
+        added = [each for each in group.example.candidates if each.rewrite == row.question]
+        has_it_already = row.candidates[0].rewrite == row.question.upper()
+        assert [(each.reward, each.times, each.greedy) for each in added] == (
+            [] if has_it_already or row is several else [(row.question_reward, 0, False)]
+        )
+        assert len(group.targets) == len(row.candidates) + len(added)
+    without = data_of(module, folder)
+    assert sum(len(each.targets) for each in data.groups) > sum(len(each.targets) for each in without.groups)

@@ -135,12 +135,13 @@ def run(
     lookahead: int = 4,
     own: SelectionOptions | None = None,
     complete: Callable[[SelectionOptions], SelectionOptions] = lambda options: options,
+    second_retriever: Retriever | None = None,
 ) -> Evaluation:
     """Retrieve, score pairs and select documents for every row and k, and for the strategy's own selection.
 
     Args:
         questions: With their gold passages where these are known.
-        retriever: Used for both stages of the selections.
+        retriever: Used for both stages of the selections, or for the first.
         baselines: Further retrievers by row name; their rows are the top k.
         selections: The selections by row name, from `table_selections`; their `k` is set to each of `ks`.
         ks: Document budgets.
@@ -148,6 +149,7 @@ def run(
         lookahead: See `harness.selection.lazy_scoring.decide`.
         own: The strategy's own selection with its own k; None to leave it out.
         complete: Completes a row's options once its k is known.
+        second_retriever: Of the second stage; `retriever` when None.
     """
     texts = [question.text for question in questions]
     retrieved, baseline_seconds = _baselines(baselines, texts, max(ks))
@@ -155,9 +157,8 @@ def run(
     own_key = next((key for key, options in variants.items() if options == own), (OWN, 0))
     if own is not None:
         variants.setdefault(own_key, own)
-    retrievals = search_by_weight(
-        retriever, texts, max(options.ranking_size for options in variants.values()), searches_of(variants.values())
-    )
+    longest = max(options.ranking_size for options in variants.values())
+    retrievals = search_by_weight(retriever, texts, longest, searches_of(variants.values()), second_retriever)
     results = {weight: retrieval.results for weight, retrieval in retrievals.items()}
     passages = {id_: passage for of in results.values() for each in of for id_, passage in each.passages.items()}
     passages |= {hit.passage.id: hit.passage for rankings in retrieved.values() for row in rankings for hit in row}

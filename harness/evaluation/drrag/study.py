@@ -102,7 +102,7 @@ class Study:
         cache = self._score_cache(strategy, settings.partial)
         evaluation = recall.run(
             questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead, strategy.selection,
-            strategy.complete,
+            strategy.complete, strategy.second_retriever,
         )  # fmt: skip
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]

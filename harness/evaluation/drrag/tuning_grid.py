@@ -63,13 +63,17 @@ class Grid:
 
 
 def search_grid(
-    retriever: Retriever, questions: Sequence[Question], ks: Sequence[int], grid: Grid
+    retriever: Retriever,
+    questions: Sequence[Question],
+    ks: Sequence[int],
+    grid: Grid,
+    second_retriever: Retriever | None = None,
 ) -> dict[int, list[StageResults]]:
     """Both stages' results for the whole grid, by question weight."""
     most = max(size for k in ks for size in grid.first_sizes(k))
     size = most + max(depth for k in ks for depth in grid.pool_depths(k))
     second = dict.fromkeys(grid.weights, (most, size))
-    found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second)
+    found = search_by_weight(retriever, [each.text for each in questions], max(*ks, most), second, second_retriever)
     return {weight: retrieval.results for weight, retrieval in found.items()}
 
 

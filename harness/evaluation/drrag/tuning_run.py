@@ -58,7 +58,7 @@ class Tuning:
         """Choose and write the options, measure the ceilings.
 
         Args:
-            strategy: Its retriever and classifier count; its selection does not.
+            strategy: Its retrievers and classifier count; its selection does not.
             questions: With gold passages.
             ks: Document budgets.
             cache: Scores pairs; None without a classifier.
@@ -74,7 +74,7 @@ class Tuning:
             raise UserError("study.tune needs the trained classifier: name its folder with the strategy's serving.")
         if not questions:
             raise UserError("study.tune and study.ceilings need questions with all of their gold passages.")
-        results = search_grid(strategy.retriever, questions, ks, self.grid)
+        results = search_grid(strategy.retriever, questions, ks, self.grid, strategy.second_retriever)
         if self.path is None or cache is None or strategy.scorer is None:
             rankings = [each.rankings.ranking for each in results[1]]
             for k in ks:
@@ -112,7 +112,7 @@ class Tuning:
             "questions": len(questions),
             "sha256": digest(questions)[:12],
             "most_documents": dict(zip(chosen, limits, strict=True)),
-            "indexes": index_records({"retriever": strategy.retriever})["retriever"],
+            "indexes": index_records({"": strategy})[""],
         }
         write_selection(path, chosen, classifier_identity(strategy.serving), chosen_on)
         findings.settings["tuning"] = {

@@ -16,6 +16,7 @@ from common.records import Passage
 from datamodules.formats.mined_negatives import read_mined
 from harness.commands.mine import QUESTIONS_AT_ONCE
 from harness.retrievers.bm25 import build_bm25
+from harness.retrievers.links import build_links
 from tests.helpers.killing_retriever import KILLED_AT
 from tests.helpers.runs import ROOT
 
@@ -74,6 +75,18 @@ def test_both_stages_are_mined_and_gold_is_left_out(place: Path, capsys: pytest.
     (line,) = (place / "mined.jsonl").read_text().splitlines()
     assert json.loads(line)["question_id"] == "q1"
     assert json.loads(line)["passages"][0] == {"title": "south", "text": "kiln kiln"}
+
+
+def test_a_second_retriever_searches_the_second_stage(place: Path) -> None:
+    """Title links find only what a passage names: nothing here but the passage itself."""
+    build_links(CORPUS, place / "links")
+    links = ("--second_retriever", "harness.retrievers.links.LinkRetriever", "--second_retriever.index")
+    assert run(*links, "links") == 0
+    assert set(mined()) == {NOISE}  # of the first stage
+    assert found_in("mined.jsonl") == {GOLD.id: [], NOISE.id: []}
+    build_links(CORPUS[1:], place / "other")
+    assert run(*links, "other", "--out", "refused.jsonl") == 74
+    assert not (place / "refused.jsonl").exists()
 
 
 def test_the_file_says_which_passage_found_which(place: Path) -> None:

@@ -5,11 +5,11 @@ from dataclasses import asdict
 
 import pytest
 
-from common.errors import MissingInputError, UserError
+from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Answer, Question, Ranked
 from harness.commands.ask import ask
 from harness.interfaces import PairScorer, Reader, Strategy
-from harness.retrievers.bm25 import Bm25Retriever
+from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag, best_partner
 from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, TableScorer, gold_scorer, write_index
@@ -103,6 +103,34 @@ def test_the_question_stands_as_often_as_its_weight_says_in_the_second_search(re
     DrRag(counted, scorer=gold_scorer(), selection=selection).answer(ASKED[:1])
     assert counted.calls[0][0] == ["alba river"]
     assert counted.calls[1][0][0] == "alba river alba river alba river Alba alba river joins brune"
+
+
+class Named:
+    """A retriever that finds the documents that a query names by their titles, as title links do."""
+
+    def search(self, queries, k):
+        return [[Ranked(p, 1.0) for title, p in PASSAGES.items() if title in query.split()][:k] for query in queries]
+
+
+def test_the_second_stage_may_have_its_own_retriever(retriever):
+    first, second = Counted(retriever), Counted(Named())
+    selection = SelectionOptions("qdc", k=2)
+    strategy = DrRag(first, selection=selection, second_retriever=second)
+    found = strategy.answer(ASKED)
+    assert [len(queries) for queries, _ in first.calls] == [3]  # q alone
+    assert [queries[0] for queries, _ in second.calls] == ["alba river Alba alba river joins brune"]
+    # no document names another by a title with a capital letter: no second stage finds anything but d_i
+    assert [titles(answer) for answer in found] == [["Alba"], ["Calder"], ["Elbe"]]
+    same = DrRag(retriever, selection=selection, second_retriever=retriever).answer(ASKED)
+    assert [titles(answer) for answer in same] == [
+        titles(answer) for answer in DrRag(retriever, selection=selection).answer(ASKED)
+    ]
+
+
+def test_both_stages_search_one_corpus(retriever, tmp_path):
+    build_bm25([PASSAGES["Alba"]], tmp_path / "other")
+    with pytest.raises(ArtifactError, match="different corpora"):
+        DrRag(retriever, selection=SelectionOptions("qdc"), second_retriever=Bm25Retriever(tmp_path / "other"))
 
 
 def test_a_text_is_answered_as_its_question(retriever):
