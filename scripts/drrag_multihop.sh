@@ -4,24 +4,19 @@
 # When it is run again, indexes and a trained classifier are kept, mining is repeated, and an evaluation resumes.
 # Options are passed on to the training:  bash scripts/drrag_multihop.sh --trainer.accumulate_grad_batches 2
 set -euo pipefail
-python=${PYTHON:-python}
-hotpotqa=data/hotpotqa/hotpot_distractor
-twowiki=data/2wikimultihopqa/2wiki
-musique=data/musique/musique_ans
-
-# name, layout, training file, dev file
-sets="hotpotqa hotpotqa ${hotpotqa}_train.json.gz ${hotpotqa}_dev.json.gz
-2wiki twowiki ${twowiki}_train.json.gz ${twowiki}_dev.json.gz
-musique musique ${musique}_train.jsonl.gz ${musique}_dev.jsonl.gz"
+source "$(dirname "$0")/multihop_sets.sh"
 
 while read -r -u 3 name layout train dev; do
+  for kind in dense bm25 links; do
+    "$python" infer.py index --corpus "[$train, $dev]" --layout "$layout" --kind $kind --out "indexes/$name-$kind"
+  done
   for kind in dense bm25; do
-    index=indexes/$name-$kind
     retriever=$([ $kind = dense ] && echo harness.retrievers.dense.DenseRetriever || echo harness.retrievers.bm25.Bm25Retriever)
-    "$python" infer.py index --corpus "[$train, $dev]" --layout "$layout" --kind $kind --out "$index"
-    "$python" infer.py mine --retriever "$retriever" --retriever.index "$index" --questions "[$train]" \
+    "$python" infer.py mine --retriever "$retriever" --retriever.index "indexes/$name-$kind" --questions "[$train]" \
       --layout "$layout" --anchors 2 --out "data/mined/$name-$kind.jsonl"
   done
+  "$python" infer.py mine --config configs/infer/mine_hotpotqa_links.yaml --retriever.init_args.retrievers "$(retrievers "$name")" \
+    --questions "[$train]" --layout "$layout" --out "data/mined/$name-links.jsonl"
 done 3<<< "$sets"
 
 if [ ! -d checkpoints/drrag-hotpotqa/serving ]; then
