@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # DR-RAG on HotpotQA, 2WikiMultiHopQA and MuSiQue, whose official files are under data/: indexes over each data set's own
-# paragraphs, hard negatives, one classifier for all three, and a report on each dev file.
+# paragraphs, hard negatives, one classifier for all three, and two reports on each dev file: MiniLM alone, and with title links.
 # When it is run again, indexes and a trained classifier are kept, mining is repeated, and an evaluation resumes.
 # Options are passed on to the training:  bash scripts/drrag_multihop.sh --trainer.accumulate_grad_batches 2
 set -euo pipefail
@@ -27,4 +27,6 @@ while read -r -u 3 name layout train dev; do
   "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --strategy.retriever.index "indexes/$name-dense" \
     --questions "$dev" --layout "$layout" --study.bm25 "indexes/$name-bm25" --paper "$name" --out "reports/$name" \
     --study.scores reports/scores
+  "$python" infer.py evaluate --config configs/infer/drrag_hotpotqa_links.yaml --strategy.init_args.retriever.init_args.retrievers "$(retrievers "$name")" \
+    --questions "$dev" --layout "$layout" --study.rows '[ranked]' --paper "$name" --out "reports/$name-links" --study.scores reports/scores
 done 3<<< "$sets"
