@@ -26,8 +26,8 @@ def passages_of(*retrievers: Retriever | None) -> Sequence[Passage] | None:
     return None
 
 
-def index_records(retrievers: Mapping[str, Retriever]) -> dict[str, list[dict[str, object]]]:
-    """Folder, size and identity of the indexes that each retriever searches, for a report."""
+def index_records(retrievers: Mapping[str, object]) -> dict[str, list[dict[str, object]]]:
+    """Folder, size and identity of the indexes that each retriever, or system, searches, for a report."""
     return {
         name: [
             {"folder": str(index.folder), "passages": index.passages, **index.recipe} for index in indexes_of(retriever)

@@ -38,7 +38,9 @@ class HardNegatives:
             for row, (question, hits) in enumerate(zip(questions, first, strict=True))
             for passage in {p.id: p for p in [*(h.passage for h in hits[: self.anchors]), *question.gold]}.values()
         ]
-        second = (self.second_retriever or self.retriever).search([text for *_, text in queries], self.depth + self.anchors)
+        second = (self.second_retriever or self.retriever).search(
+            [text for *_, text in queries], self.depth + self.anchors
+        )
         rankings: list[list[list[Ranked]]] = [[hits] for hits in first]
         anchors_of: list[list[str]] = [[] for _ in questions]
         for (row, anchor, _), hits in zip(queries, second, strict=True):

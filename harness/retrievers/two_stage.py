@@ -111,7 +111,9 @@ def search_by_weight(
             for question, ranking in enumerate(rankings)
             for hit in ranking[:concatenations]
         ]
-        lists = (second_retriever or retriever).search([text for _, text in queries], concatenated_size) if queries else []
+        lists = (
+            (second_retriever or retriever).search([text for _, text in queries], concatenated_size) if queries else []
+        )
         seconds = time.perf_counter() - started
         per_question: list[list[list[Ranked]]] = [[] for _ in questions]
         for (question, _), ranked in zip(queries, lists, strict=True):
