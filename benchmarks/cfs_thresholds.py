@@ -56,7 +56,7 @@ def cfs_thresholds(
     """Print the tables, and return them.
 
     Args:
-        strategy: Its retriever, classifier and options are used; its selection method, k and threshold are not.
+        strategy: Its retrievers, classifier and options are used; its selection method, k and threshold are not.
         questions: Official data-set file.
         layout: Layout of the file.
         limit: Use only this many questions, from the beginning.
@@ -81,10 +81,12 @@ def cfs_thresholds(
     if scores is not None and strategy.serving is not None:
         file = scores_file(scores, Path(strategy.serving), strategy.scorer)
     cache = ScoreCache(strategy.scorer, file)
-    measured = recall.run(used, strategy.retriever, {}, selections, ks, cache, strategy.lookahead)
-    ideal = recall.run(
-        used, strategy.retriever, {}, {"SM": rows["SM"], "CFS": rows["CFS"]}, ks, ScoreCache(Right(used))
+    second = strategy.second_retriever
+    measured = recall.run(
+        used, strategy.retriever, {}, selections, ks, cache, strategy.lookahead, second_retriever=second
     )
+    always_right = {"SM": rows["SM"], "CFS": rows["CFS"]}
+    ideal = recall.run(used, strategy.retriever, {}, always_right, ks, ScoreCache(Right(used)), second_retriever=second)
 
     lines = []
     perfect = {outcome.k: outcome for outcome in ideal.outcomes if outcome.name == "CFS"}

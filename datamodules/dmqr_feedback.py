@@ -46,8 +46,9 @@ class RewriteFeedbackData(StepData):
         groups_per_step: Average groups of one optimizer step, over all ranks and accumulated batches.
         groups_per_validation_batch: Groups of one validation batch, per rank.
         candidates: Most candidates of a group: the best, the worst and the greedy one, then those that were sampled most often.
-        question_as_candidate: Add the question itself to the candidates, with its own reward, where it is one query: a rewriter can then
-            learn to leave a question as it is.  policy_gradient, which learns from samples, learns nothing from it.
+        question_as_candidate: Add the question itself, with its own reward, where it is one query and short enough: a rewriter can then
+            learn to leave a question as it is.  Of more than `candidates` it stays if it is the best or the worst.  policy_gradient, which
+            learns from samples, learns nothing from it.
         generated_rewrites: Validation groups, drawn by hash, whose greedy rewrites are written: for their length, and the shares of empty
             and of unchanged ones.
         sampling_seed: Seed of the order.

@@ -33,7 +33,6 @@ class DrRag:
 
     Args:
         retriever: Used for both stages, or for the first.
-        second_retriever: Searches with q*_i = Concat(q, d_i) instead, over the same corpus: what d_i names is another question than what q asks.
         serving: Folder that training exported, e.g. checkpoints/drrag-hotpotqa/serving; `sm` and `qdc` need none.
         selection: The method, its budget k, and its options.
         lookahead: For `cfs`: number of candidates scored per round.
@@ -43,6 +42,7 @@ class DrRag:
         precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
         selection_file: File of options for CFS (QDC and CIS) that the study chose on validation questions, `--study.tune`;
             those given in `selection` win.
+        second_retriever: Searches the same corpus with q*_i = Concat(q, d_i); `retriever` when None.
 
     Raises:
         UserError: If a value is not allowed, the selection needs a classifier and none is given, or the retrievers search different corpora.

@@ -234,13 +234,18 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
 
 
 def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
-    """That the rows' shared search is deeper than the candidates of a retriever that fuses or reranks, if so."""
-    candidates = getattr(strategy.retriever, "candidates", None)
+    """Per stage, that the rows' shared search is deeper than the candidates of a retriever that fuses or reranks, if so."""
     options = [outcome.options for outcome in (*evaluation.outcomes, evaluation.own) if outcome and outcome.options]
-    depth = max(max(each.ranking_size, each.concatenated_size) for each in options)
-    if candidates is None or depth <= candidates:
-        return []
-    return [
-        f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its ranking may differ from "
-        f"that of an answer alone; set candidates to {depth} or more"
+    searched = [
+        (strategy.retriever, max(each.ranking_size for each in options)),
+        (strategy.second_retriever or strategy.retriever, max(each.concatenated_size for each in options)),
     ]
+    facts: dict[int, str] = {}  # one of a retriever that searches both stages: the deeper one
+    for retriever, depth in sorted(searched, key=lambda each: each[1]):
+        candidates = getattr(retriever, "candidates", None)
+        if candidates is not None and depth > candidates:
+            facts[id(retriever)] = (
+                f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its ranking may "
+                f"differ from that of an answer alone; set candidates to {depth} or more"
+            )
+    return list(facts.values())

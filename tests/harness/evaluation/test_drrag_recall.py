@@ -43,25 +43,6 @@ def run_and_read(strategy, tmp_path, paper=None, **study):
     return out, table
 
 
-def test_the_study_searches_each_stage_with_its_retriever(index, tmp_path):
-    """A second stage that finds nothing: CFS and QDC hand over the first stage's k1 documents, and so do their ceilings."""
-
-    class Nothing:
-        def search(self, queries, k):
-            return [[] for _ in queries]
-
-    strategy = DrRag(Bm25Retriever(index), scorer=gold_scorer(), second_retriever=Nothing())
-    out, table = run_and_read(strategy, tmp_path, rows=["QDC", "CFS"], ceilings=True, tune=tmp_path / "selection.json")
-    assert float(table["SM", 2]["documents"]) == 2
-    for row in "QDC", "CFS":
-        assert float(table[row, 2]["documents"]) == 1
-        assert float(table[row, 2]["recall %"]) == pytest.approx(50, abs=1e-3)
-    ceilings = [value for (name, _, _), value in cells(out).items() if name == "ceilings, k = 2"]  # k1 = 1
-    assert ceilings
-    assert set(ceilings) == {ceilings[0]}
-    assert ceilings[0] == pytest.approx(50, abs=1e-3)
-
-
 def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
     out, table = run_and_read(strategy, tmp_path, bm25=index, paper="hotpotqa")
     # similarity finds the first hop of q1 and q2 and both documents of q3: (1/2 + 1/2 + 1) / 3
