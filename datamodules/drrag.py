@@ -18,7 +18,7 @@ from common.seals import fingerprint
 from datamodules.examples.audit import audit
 from datamodules.examples.chains import ChainSampling, mined_expansions
 from datamodules.examples.chains import draw as draw_chains
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import QuestionSource, check_split, paths_of
 from datamodules.examples.step_loader import StepData, part, plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, draw
@@ -73,8 +73,8 @@ class DrRagData(StepData):
 
     def __init__(
         self,
-        train: list[Source],
-        validation: list[Source] | None = None,
+        train: list[QuestionSource],
+        validation: list[QuestionSource] | None = None,
         validation_fraction: float = 0.06,
         mined: list[str] | None = None,
         sampling: Sampling = BALANCED,
@@ -92,7 +92,7 @@ class DrRagData(StepData):
         check_at_least(0, workers=workers)
         check_at_least(1, tokens_per_step=tokens_per_step, tokens_per_validation_batch=tokens_per_validation_batch)
         self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
+        self.sources: list[QuestionSource] = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
@@ -112,7 +112,7 @@ class DrRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [source.path for source in self.sources] + self.mined_files + self.expansion_files
+        return paths_of(self.sources) + self.mined_files + self.expansion_files
 
     def prepare_data(self) -> None:
         """Read large files on one process per machine; the others then find what it stored."""

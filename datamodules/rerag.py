@@ -20,7 +20,7 @@ from datamodules.examples.context_augmentation import AnswerSubstitutes
 from datamodules.examples.context_batches import ContextBatches, ContextRequest, ContextTensors
 from datamodules.examples.context_draws import ContextDraws, check_scores, count_contexts
 from datamodules.examples.context_sets import ContextBatch, ContextSet, Labels, Pick
-from datamodules.examples.splits import Source, check_split
+from datamodules.examples.splits import QuestionSource, check_split, paths_of
 from datamodules.examples.step_loader import StepData, chunks, plan_steps
 from datamodules.stored.by_question import stored_mined
 from datamodules.stored.cache import DEFAULT
@@ -93,8 +93,8 @@ class ReRagData(StepData):
 
     def __init__(
         self,
-        train: list[Source],
-        validation: list[Source] | None = None,
+        train: list[QuestionSource],
+        validation: list[QuestionSource] | None = None,
         validation_fraction: float = 0.06,
         more: list[str] | None = None,
         contexts: int = 20,
@@ -123,7 +123,7 @@ class ReRagData(StepData):
         )  # fmt: skip
         check_share(substitution=substitution, word_swaps=word_swaps)
         self.train_sources, self.validation_sources = train, validation or []
-        self.sources = [*self.train_sources, *self.validation_sources]
+        self.sources: list[QuestionSource] = [*self.train_sources, *self.validation_sources]
         self.validation_fraction, self.more_files = validation_fraction, more or []
         self.contexts, self.validation_contexts = contexts, validation_contexts
         self.pick, self.validation_pick, self.labels = pick, validation_pick, labels
@@ -139,7 +139,7 @@ class ReRagData(StepData):
     @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return [source.path for source in self.sources] + self.more_files
+        return paths_of(self.sources) + self.more_files
 
     def prepare_data(self) -> None:
         """Read large files on one process per machine; the others then find what it stored."""

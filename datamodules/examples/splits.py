@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from common.checks import check_at_least, check_between_0_and_1
 from common.errors import UserError
 from common.records import Question, clean
-from datamodules.formats.reading import read_questions
+from datamodules.formats.gold_in_corpus import read_questions_with_gold
 
 
 @dataclass
@@ -34,6 +34,24 @@ class Source:
         check_at_least(1, limit=self.limit)
 
 
+@dataclass
+class QuestionSource(Source):
+    """An input file of questions with gold passages.
+
+    Args:
+        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout corpus_questions).
+
+    Raises:
+        UserError: If `limit` is below 1.
+    """
+
+    corpus: str | None = None
+
+    def questions(self) -> Iterator[Question]:
+        """The questions of the file, in order.  Raises as `read_questions_with_gold`."""
+        return read_questions_with_gold(self.layout, self.path, self.limit, self.corpus)
+
+
 def check_split(train: Sequence[Source], validation_fraction: float) -> None:
     """Check the arguments of `datamodules.stored.splits.split_questions`.
 
@@ -45,11 +63,16 @@ def check_split(train: Sequence[Source], validation_fraction: float) -> None:
     check_between_0_and_1(validation_fraction=validation_fraction)
 
 
-def distinct_questions(sources: Sequence[Source]) -> Iterator[Question]:
+def paths_of(sources: Sequence[QuestionSource]) -> list[str]:
+    """Paths of the files that hold the questions and their gold passages."""
+    return [path for source in sources for path in (source.path, source.corpus) if path is not None]
+
+
+def distinct_questions(sources: Sequence[QuestionSource]) -> Iterator[Question]:
     """The questions of all files, in order, without duplicate texts."""
     seen: set[str] = set()
     for source in sources:
-        for question in read_questions(source.layout, source.path, source.limit):
+        for question in source.questions():
             text = clean(question.text)
             if text not in seen:
                 seen.add(text)

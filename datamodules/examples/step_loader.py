@@ -121,7 +121,7 @@ class StepData(pl.LightningDataModule):
     units_per_step: float  # mean number of what is divided among the ranks: triples, questions, sequences
     examples_per_unit: float = 1.0  # rows of a model's input that each of them gives
     audit: dict[str, Any]  # what `setup` found in the files
-    sources: list[Source]  # files of questions or passages that training and validation read
+    sources: Sequence[Source]  # files of questions or passages that training and validation read
     workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
     _request: Any  # (epoch, this rank's positions, positions of the whole step) -> small request of a batch

@@ -8,8 +8,7 @@ import numpy as np
 
 from common.held_out import validation_share
 from common.records import clean
-from datamodules.examples.splits import Source, distinct_questions
-from datamodules.formats.reading import read_questions
+from datamodules.examples.splits import QuestionSource, distinct_questions, paths_of
 from datamodules.formats.sources import content_files, part_of
 from datamodules.stored.cache import Stored, is_large, stored
 from datamodules.stored.questions import StoredQuestions, write_questions
@@ -25,7 +24,7 @@ class Split:
 
 
 def split_questions(
-    train: Sequence[Source], validation: Sequence[Source], fraction: float, cache: str | None = None
+    train: Sequence[QuestionSource], validation: Sequence[QuestionSource], fraction: float, cache: str | None = None
 ) -> Split:
     """Training and validation questions, without duplicates.
 
@@ -50,21 +49,21 @@ def split_questions(
     return Split(questions.select(kept), questions.select(held), (first,))
 
 
-def are_stored(sources: Sequence[Source], cache: str | None) -> bool:
+def are_stored(sources: Sequence[QuestionSource], cache: str | None) -> bool:
     """Whether the questions of these files are stored: one process reads the files, and the others what it stored."""
     return cache is not None and is_large(_files(sources))
 
 
-def _stored(sources: Sequence[Source], cache: str | None, what: str) -> Stored:
-    key = [[source.layout, part_of(source.path), source.limit] for source in sources]
+def _stored(sources: Sequence[QuestionSource], cache: str | None, what: str) -> Stored:
+    key = [[source.layout, part_of(source.path), source.limit, source.corpus is not None] for source in sources]
     return stored(
         cache, _files(sources), {"questions": key},
         lambda writer: write_questions(writer, distinct_questions(sources), f"reading {what}"), what,
     )  # fmt: skip
 
 
-def _files(sources: Sequence[Source]) -> list[Path]:
+def _files(sources: Sequence[QuestionSource]) -> list[Path]:
     """The files that hold the questions.  Raises as `read_questions` does at once: an unknown layout comes before a missing file."""
     for source in sources:
-        read_questions(source.layout, source.path, source.limit)
-    return [file for source in sources for file in content_files(source.path)]
+        source.questions()
+    return [file for path in paths_of(sources) for file in content_files(path)]

@@ -28,6 +28,7 @@ def mine(
     depth: int = 8,
     question_weight: int = 1,
     second_retriever: Retriever | None = None,
+    corpus: str | None = None,
 ) -> None:
     """Write, for each training question, the passages that both retrieval stages find and that are not gold.
 
@@ -47,13 +48,14 @@ def mine(
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
         second_retriever: Searches with Concat(q, d) instead, as the strategy's `second_retriever` does.
+        corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout corpus_questions.
     """
     import json
     from itertools import chain
 
     from common.progress import say, track
+    from datamodules.formats.gold_in_corpus import read_questions_with_gold
     from datamodules.formats.mined_negatives import mined_line
-    from datamodules.formats.reading import read_questions
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
@@ -61,7 +63,7 @@ def mine(
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import SharedLines
 
-    check_mine(questions, out, layout, per_question, anchors, depth, question_weight)
+    check_mine(questions, out, layout, per_question, anchors, depth, question_weight, corpus)
     if second_retriever is not None:
         check_same_corpus([retriever, second_retriever])
     negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
@@ -69,7 +71,7 @@ def mine(
     counts = {"questions": 0, "passages": 0}
 
     def read() -> "Iterator[Question]":
-        return chain.from_iterable(read_questions(layout, source) for source in sources)
+        return chain.from_iterable(read_questions_with_gold(layout, source, corpus=corpus) for source in sources)
 
     def survey() -> tuple[int, dict[str, object] | None]:
         """Number of questions, and what their lines depend on."""
@@ -112,13 +114,17 @@ def check_mine(
     anchors: int,
     depth: int,
     question_weight: int,
+    corpus: str | None = None,
 ) -> None:
     """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import check_questions
+    from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT
+    from datamodules.formats.reading import check_questions, read_passages
 
     check_at_least(1, per_question=per_question, anchors=anchors, depth=depth, question_weight=question_weight)
     if not questions:
         raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
     check_questions(layout, [questions] if isinstance(questions, str) else questions)
+    if corpus is not None:
+        next(read_passages(CORPUS_LAYOUT, [corpus]))
     if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
         MINED.check_writable(out)

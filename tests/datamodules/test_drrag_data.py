@@ -9,7 +9,7 @@ import pytest
 
 from datamodules.drrag import DrRagData
 from datamodules.examples.chains import ChainSampling
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from models.drrag.triple_tokenizer import END
 from tests.helpers.tiny_runs import divided_steps, set_up
 from trainers.drrag import DrRagTrainer
@@ -18,7 +18,7 @@ from trainers.drrag import DrRagTrainer
 def test_triples_are_drawn_and_divided_as_in_earlier_releases(checkpoints: dict[str, Path], hotpot_file: Path) -> None:
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96)
     data = set_up(
-        DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500), module
+        DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500), module
     )
     digest = hashlib.sha256()
     for loader in (data.train_dataloader(), data.train_dataloader(), data.val_dataloader()):
@@ -35,7 +35,9 @@ def load(
     """A data module of chains on a rank."""
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=96, loss=loss)  # type: ignore[arg-type]
     chains = ChainSampling(candidates=2)
-    data = DrRagData([Source("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900, chains=chains)
+    data = DrRagData(
+        [QuestionSource("hotpotqa", str(file))], validation_fraction=0.3, tokens_per_step=900, chains=chains
+    )
     return set_up(data, module, rank, ranks, accumulate)
 
 

@@ -14,7 +14,7 @@ from common.errors import UserError
 from common.records import Passage
 from datamodules.drrag import DrRagData
 from datamodules.examples.chains import ChainSampling
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.examples.step_loader import StepData, StepLoader
 from datamodules.formats.mined_negatives import Mined, write_mined
 from datamodules.formats.reading import read_questions
@@ -45,7 +45,7 @@ def same(one: object, other: object) -> bool:
 
 def triples(checkpoints: dict[str, Path], folder: Path, **options: Any) -> Read:
     module = DrRagTrainer(str(checkpoints["bert"]), **{"max_tokens": 96, **options.pop("model", {})})
-    source = Source("hotpotqa", str(folder / "hotpot.json"))
+    source = QuestionSource("hotpotqa", str(folder / "hotpot.json"))
     mined = [
         (question.id, Mined([Passage.of(f"m{number}", f"the film of name{number}")]))
         for number, question in enumerate(read_questions(source.layout, source.path))
@@ -71,7 +71,7 @@ def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | Non
 
     def read(workers: int | None, ranks: int = 1, rank: int = 0) -> ReRagData:
         data = ReRagData(
-            [Source("fid", str(folder / "fid.json"))], validation_fraction=0.3, more=[str(folder / "more.jsonl")], contexts=4,
+            [QuestionSource("fid", str(folder / "fid.json"))], validation_fraction=0.3, more=[str(folder / "more.jsonl")], contexts=4,
             pick="sampled", questions_per_step=5, tokens_per_bucket=250, questions_per_validation_batch=2, workers=workers, **options,
         )  # fmt: skip
         return set_up(data, module, rank, ranks)

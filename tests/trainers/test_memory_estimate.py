@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from models.device_memory import _cgroup_rooms, available_bytes
 from models.drrag.triple_classifier import TripleClassifier
 from tests.helpers.tiny_runs import set_up
@@ -63,7 +63,7 @@ def test_batches_are_as_long_as_their_longest_row_and_the_largest_is_known(
     checkpoints: dict[str, Path], hotpot_file: Path, attention: Any
 ) -> None:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 5000, attention)
-    data = DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
+    data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
     set_up(data, SimpleNamespace(classifier=classifier, listwise=False), accumulate=2)  # type: ignore[arg-type]
     shapes = [tuple(batch.ids_PT.shape) for batch in (*data.train_dataloader(), *data.val_dataloader())]
     assert max(tokens for _, tokens in shapes) == (832 if attention == "block_sparse" else 40)

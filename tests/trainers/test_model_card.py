@@ -11,7 +11,7 @@ from huggingface_hub import ModelCard
 
 from common.records import Passage
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.rerag import ReRagData
 from models.drrag.triple_classifier import TripleClassifier
 from models.rerag.model import ReRagModel
@@ -24,7 +24,7 @@ from trainers.run.module import RunModule
 pytestmark = pytest.mark.numeric
 
 TOLERANCE_NATS = 1e-5
-SOURCE = Source("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
+SOURCE = QuestionSource("hotpotqa", "train.json", dataset="hotpotqa/hotpot_qa")
 
 
 @pytest.fixture(autouse=True)
@@ -145,7 +145,11 @@ def test_a_question_writers_card_runs(
 def test_the_metadata_is_valid_and_honest(
     checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = [SOURCE, Source("fid", "own.json", language="de"), Source("flashrag", "hf:google/nq:main:train")]
+    sources = [
+        SOURCE,
+        QuestionSource("fid", "own.json", language="de"),
+        QuestionSource("flashrag", "hf:google/nq:main:train"),
+    ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64)
     header = exported(module, DrRagData(sources), tmp_path / "local").data.to_dict()
     assert header == {
@@ -157,7 +161,7 @@ def test_the_metadata_is_valid_and_honest(
         "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
     }
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
-    header = exported(module, DrRagData([Source("hotpotqa", "own.json")]), tmp_path / "hub", 1).data.to_dict()
+    header = exported(module, DrRagData([QuestionSource("hotpotqa", "own.json")]), tmp_path / "hub", 1).data.to_dict()
     assert header["base_model"] == ["google/bigbird-roberta-base"]
     assert "datasets" not in header
 
@@ -169,4 +173,4 @@ def test_a_folder_is_no_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "google-t5/t5-base",
         "gpt2",
     ]
-    assert hub_datasets([Source("hotpotqa", "a.json"), SOURCE, SOURCE]) == ["hotpotqa/hotpot_qa"]
+    assert hub_datasets([QuestionSource("hotpotqa", "a.json"), SOURCE, SOURCE]) == ["hotpotqa/hotpot_qa"]

@@ -12,7 +12,7 @@ import torch
 from common.answer_metrics import exact_match
 from common.errors import UserError
 from datamodules.examples.context_sets import ContextSet
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.rerag import ReRagData
 from datamodules.stored.splits import split_questions
 from harness.strategies.rerag import ReRag
@@ -130,7 +130,7 @@ def test_a_run_exports_what_serves_with_its_weights(
     (tmp_path / "fid.json").write_text(json.dumps(scored_rows(40)))
     (tmp_path / "config.yaml").write_text(CONFIG.format(model=checkpoints["t5"]))
     fit_here(tmp_path)
-    split = split_questions([Source("fid", str(tmp_path / "fid.json"))], [], 0.3)
+    split = split_questions([QuestionSource("fid", str(tmp_path / "fid.json"))], [], 0.3)
     training, held_out = split.training, split.held_out
     scores, labels = [], []
     for question in training:
@@ -160,7 +160,7 @@ def test_a_run_exports_what_serves_with_its_weights(
 
 
 def test_what_the_folder_records_is_what_weights_the_contexts(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    question = split_questions([Source("fid", _scored(tmp_path))], [], 0.3).training[0]
+    question = split_questions([QuestionSource("fid", _scored(tmp_path))], [], 0.3).training[0]
     generator = ReRagTrainer(None, str(checkpoints["t5"]), max_tokens=96).generator.eval()
     logits = {}
     for relevance, temperature in (("retriever", 0.5), ("uniform", None), (None, None)):

@@ -12,7 +12,7 @@ import pytest
 
 from common.errors import ArtifactError
 from common.locks import exclusive
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.stored import cache, content_digests
 from datamodules.stored.content_digests import content_digest
 from datamodules.stored.splits import Split, are_stored, split_questions
@@ -35,7 +35,7 @@ def write(folder: Path, count: int, age_seconds: float = 60) -> None:
 
 
 def split(folder: Path, **options: object) -> Split:
-    source = Source("fid", str(folder / "fid.json"), **options)  # type: ignore[arg-type]
+    source = QuestionSource("fid", str(folder / "fid.json"), **options)  # type: ignore[arg-type]
     return split_questions([source], [], 0.3, str(folder / "cache"))
 
 
@@ -51,8 +51,8 @@ def test_only_what_is_large_is_stored(folder: Path, monkeypatch: pytest.MonkeyPa
     size = (folder / "fid.json").stat().st_size
     for least, expected in ((size + 1, False), (size, True)):
         monkeypatch.setattr(content_digests, "SMALL_BYTES", least)
-        assert are_stored([Source("fid", str(folder / "fid.json"))], "cache") is expected
-        assert not are_stored([Source("fid", str(folder / "fid.json"))], None)
+        assert are_stored([QuestionSource("fid", str(folder / "fid.json"))], "cache") is expected
+        assert not are_stored([QuestionSource("fid", str(folder / "fid.json"))], None)
         assert texts(split(folder)) == sorted({row["question"] for row in fid_rows(12)})
         assert (folder / "cache").exists() is expected
 
@@ -63,7 +63,7 @@ def test_a_store_is_found_again_and_not_written_anew(folder: Path, capsys: pytes
     (store,) = stores(folder)
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     (folder / "fid.json").rename(folder / "renamed.json")  # the content counts
-    found = split_questions([Source("fid", str(folder / "renamed.json"))], [], 0.3, str(folder / "cache"))
+    found = split_questions([QuestionSource("fid", str(folder / "renamed.json"))], [], 0.3, str(folder / "cache"))
     assert texts(found) == expected
     assert before == {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     assert capsys.readouterr().err == ""
@@ -127,12 +127,12 @@ def test_two_processes_make_one_store(folder: Path, capsys: pytest.CaptureFixtur
     path = folder / "cache" / split(folder).stores[0].name
     code = (
         "import sys; from datamodules.stored import content_digests; content_digests.SMALL_BYTES = 0\n"
-        "from datamodules.examples.splits import Source; from datamodules.stored.splits import split_questions\n"
+        "from datamodules.examples.splits import QuestionSource; from datamodules.stored.splits import split_questions\n"
         "print('ready', flush=True)\n"
-        "found = split_questions([Source('fid', sys.argv[1])], [], 0.3, sys.argv[2]); print(len(found.training) + len(found.held_out))"
+        "found = split_questions([QuestionSource('fid', sys.argv[1])], [], 0.3, sys.argv[2]); print(len(found.training) + len(found.held_out))"
     )
     (path / cache.RECORDS).unlink()
-    expected = len(texts(split_questions([Source("fid", str(folder / "fid.json"))], [], 0.3)))
+    expected = len(texts(split_questions([QuestionSource("fid", str(folder / "fid.json"))], [], 0.3)))
     with exclusive(path):
         other = subprocess.Popen(
             [sys.executable, "-c", code, str(folder / "fid.json"), str(folder / "cache")],

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from common.records import Passage
 from datamodules.examples.context_sets import ContextBatch
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.formats.mined_negatives import Mined, write_mined
 from datamodules.rerag import ReRagData
 from datamodules.stored import content_digests
@@ -46,8 +46,8 @@ def files(tmp_path: Path) -> Path:
 
 def read(folder: Path, module: ReRagTrainer, kept: str | None, **options: Any) -> ReRagData:
     """The data of the files, set up for a module."""
-    train = [Source("fid", str(folder / "one.json")), Source("fid", str(folder / "two.json")),
-             Source("hotpotqa", str(folder / "three.json"))]  # fmt: skip
+    train = [QuestionSource("fid", str(folder / "one.json")), QuestionSource("fid", str(folder / "two.json")),
+             QuestionSource("hotpotqa", str(folder / "three.json"))]  # fmt: skip
     more = [str(folder / "mined.jsonl"), str(folder / "again.jsonl")] if options.pop("mined", True) else []
     data = ReRagData(
         train, **{"validation_fraction": 0.3, "contexts": 3, "validation_contexts": 5, "more": more,

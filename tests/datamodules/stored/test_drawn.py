@@ -12,7 +12,7 @@ from datamodules.drrag import DrRagData
 from datamodules.examples.audit import audit
 from datamodules.examples.chains import ChainSampling, mined_expansions
 from datamodules.examples.chains import draw as draw_chains
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.expansions import Expansion, read_expansions, to_row, write_expansions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
@@ -60,7 +60,7 @@ def files(hotpot_file: Path, tmp_path: Path) -> Path:
 def read(folder: Path, module: DrRagTrainer, chains: ChainSampling | None, **kept: Any) -> DrRagData:
     """The data of the files, set up for a module."""
     data = DrRagData(
-        [Source("hotpotqa", str(folder / "hotpot.json")), Source("musique", str(folder / "musique.jsonl"))],
+        [QuestionSource("hotpotqa", str(folder / "hotpot.json")), QuestionSource("musique", str(folder / "musique.jsonl"))],
         validation_fraction=0.3, mined=[str(folder / "mined.jsonl"), str(folder / "again.jsonl")], sampling=SAMPLING,
         tokens_per_step=600, tokens_per_validation_batch=500, chains=chains,
         expansions=[str(folder / "expansions.jsonl")] if chains else None, **kept,

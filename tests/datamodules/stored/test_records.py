@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError, MissingInputError
 from common.records import GoldSegment, Passage, Question
-from datamodules.examples.splits import Source, distinct_questions
+from datamodules.examples.splits import QuestionSource, distinct_questions
 from datamodules.formats.expansions import Expansion, read_expansions, to_row, write_expansions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
 from datamodules.stored import cache, content_digests
@@ -96,10 +96,10 @@ def test_errors_are_those_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(MissingInputError, match=r"infer\.py mine"):
         stored_mined([str(tmp_path / "no.jsonl")], kept)
     with pytest.raises(MissingInputError, match="does not exist"):
-        split_questions([Source("fid", str(tmp_path / "no.json"))], [], 0.1, kept)
+        split_questions([QuestionSource("fid", str(tmp_path / "no.json"))], [], 0.1, kept)
     (tmp_path / "bad.json").write_text('[{"question": "q", "answers": [], "ctxs": []}, {"question": 1, "ctxs": []}]')
     with pytest.raises(DataError, match="row 2"):
-        split_questions([Source("fid", str(tmp_path / "bad.json"))], [], 0.1, kept)
+        split_questions([QuestionSource("fid", str(tmp_path / "bad.json"))], [], 0.1, kept)
     assert not [file for file in (tmp_path / "cache").rglob("*") if file.suffix in (".arrow", ".lock")]
 
 
@@ -110,7 +110,7 @@ def test_a_hub_data_set_is_stored_by_its_content(tmp_path: Path, monkeypatch: py
     (tmp_path / "set").mkdir()
     datasets.Dataset.from_list(rows).to_json(tmp_path / "set" / "train.jsonl")
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "hub")
-    source = Source("flashrag", f"hf:{tmp_path / 'set'}:train")
+    source = QuestionSource("flashrag", f"hf:{tmp_path / 'set'}:train")
     names = []
     for _ in range(2):
         split = split_questions([source], [], 0.5, str(tmp_path / "cache"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.formats.reading import read_passages
 from datamodules.stored.splits import split_questions
 from harness.retrievers.bm25 import build_bm25
@@ -37,7 +37,7 @@ def asked(folder: Path) -> list[str]:
 
 
 def test_asks_what_a_training_holds_out(place: Path) -> None:
-    split = split_questions([Source("hotpotqa", str(place / "train.json"))], [], 0.4)
+    split = split_questions([QuestionSource("hotpotqa", str(place / "train.json"))], [], 0.4)
     kept, held_out = split.training, split.held_out
     assert min(len(held_out), len(kept)) >= 3
     ended = measure(place, "--held_out", "0.4")

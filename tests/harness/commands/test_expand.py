@@ -8,7 +8,7 @@ import torch
 
 from datamodules.drrag import DrRagData
 from datamodules.examples.chains import ChainSampling
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource
 from datamodules.formats.expansions import Expansion, read_expansions
 from harness.commands import expand as command
 from harness.retrievers.bm25 import Bm25Retriever
@@ -54,7 +54,7 @@ def test_the_file_has_the_extended_chains_and_a_training_takes_its_negatives_fro
     (tmp_path / "validation").mkdir()
     held_out = write_questions(tmp_path / "validation", QUESTIONS[:1])
     data = DrRagData(
-        [Source("hotpotqa", str(questions))], [Source("hotpotqa", str(held_out))], expansions=[str(out)],
+        [QuestionSource("hotpotqa", str(questions))], [QuestionSource("hotpotqa", str(held_out))], expansions=[str(out)],
         chains=ChainSampling(most_documents=3, candidates=1, mined_share=1.0),
     )  # fmt: skip
     assert str(out) in data.files

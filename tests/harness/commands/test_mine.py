@@ -203,3 +203,18 @@ def test_processes_share_the_work_and_a_killed_run_resumes_with_the_same_bytes(p
         (place / "whole.jsonl").read_bytes()
     }
     assert not (place / "killed.jsonl.partial").exists()
+
+
+def test_gold_passages_named_by_the_ids_of_a_corpus(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {"id": "q1", "question": "kiln", "gold_doc_ids": ["north-1", "west-1"]}
+    (place / "train.json").write_text(json.dumps([asked]))
+    rows = [{"_id": f"{p.title}-1", "title": p.title, "text": p.text} for p in CORPUS]
+    (place / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    layout = ("--layout", "corpus_questions")
+    assert run(*layout) == 2
+    assert "names its gold passages by the ids of a corpus, such as 'north-1'" in capsys.readouterr().err
+    assert not (place / "mined.jsonl").exists()
+    assert run(*layout, "--corpus", "no.jsonl") == 66
+    assert "no.jsonl does not exist" in capsys.readouterr().err
+    assert run(*layout, "--corpus", "corpus.jsonl") == 0
+    assert {p.title for p in mined()} == {"south", "east", "far"}  # each gold passage leads on

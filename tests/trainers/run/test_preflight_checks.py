@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from datamodules.drrag import DrRagData
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource, Source
 from datamodules.examples.step_loader import StepData
 from datamodules.t5 import SpanCorruptionData
 from models.drrag.triple_classifier import TripleClassifier
@@ -23,7 +23,7 @@ RANKS = 4
 
 def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
-    data = DrRagData([Source("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
+    data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
     data.trainer = SimpleNamespace(
         lightning_module=SimpleNamespace(classifier=classifier, listwise=False), is_global_zero=False
     )  # type: ignore[assignment]

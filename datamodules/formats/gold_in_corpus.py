@@ -1,0 +1,70 @@
+"""Reads questions with their gold passages, also where the file names these by the ids of a corpus.  Standard library only."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from common.errors import DataError, UserError
+from common.records import Passage, Question
+from datamodules.formats.reading import read_passages, read_questions
+
+CORPUS_LAYOUT = "jsonl"
+
+
+def read_questions_with_gold(
+    layout: str, source: str, limit: int | None = None, corpus: str | None = None
+) -> Iterator[Question]:
+    """The questions of a file, in file order; gold passages that it names by a corpus's own ids become passages of the question.
+
+    Args:
+        layout: Layout of the questions.
+        source: As of `read_questions`.
+        limit: Maximum number of questions; all by default.
+        corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold passages are kept in
+            memory.  Not needed by a layout that ships its gold passages.
+
+    Raises:
+        UserError: While reading, if a question names gold passages by ids and no corpus is given; else as `read_questions`.
+        DataError: While reading, if the corpus lacks a gold passage, or it is given to questions that name no ids.
+    """
+    questions = read_questions(layout, source, limit)
+    if corpus is None:
+        return _without_corpus(questions, source)
+    return _with_corpus(questions, read_questions(layout, source, limit), source, corpus)
+
+
+def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Question]:
+    for question in questions:
+        if question.gold_corpus_ids:
+            raise UserError(
+                f"{source} names its gold passages by the ids of a corpus, such as {question.gold_corpus_ids[0]!r}: give that corpus's file "
+                "too, as --corpus FILE, or in a training config as corpus beside the path."
+            )
+        yield question
+
+
+def _with_corpus(
+    questions: Iterator[Question], again: Iterator[Question], source: str, corpus: str
+) -> Iterator[Question]:
+    ids = {id_ for question in questions for id_ in question.gold_corpus_ids}
+    if not ids:
+        raise DataError(f"{source} names no gold passage by the ids of a corpus: leave out the corpus {corpus}.")
+    found: dict[str, Passage] = {}
+    for passage in read_passages(CORPUS_LAYOUT, [corpus], repeated=True):
+        if passage.corpus_id in ids:
+            found.setdefault(passage.corpus_id, passage)
+    for question in again:
+        for id_ in question.gold_corpus_ids:
+            if id_ not in found:
+                raise DataError(
+                    f"{source}: the gold passage {id_!r} of question {question.id!r} is not in {corpus}. "
+                    "Give the corpus that the questions were written for."
+                )
+        gold = {found[id_].id: found[id_] for id_ in question.gold_corpus_ids}
+        shipped = {passage.id for passage in question.passages}
+        yield replace(
+            question,
+            passages=(*question.passages, *(passage for id_, passage in gold.items() if id_ not in shipped)),
+            scores=(),  # they are of the passages in the file alone
+            support=tuple(dict.fromkeys([*question.support, *gold])),
+            gold_corpus_ids=(),
+        )
