@@ -16,7 +16,7 @@ from datamodules.dmqr_words import WordData
 from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.chains import ChainSampling
-from datamodules.examples.splits import Source
+from datamodules.examples.splits import QuestionSource, Source
 from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
@@ -68,7 +68,7 @@ from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
 
 NOWHERE = Path("no/such/folder")
-FILES = [Source("hotpotqa", "no/such/file.json")]
+FILES = [QuestionSource("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
     CollapseGuard: {},
     FeedbackObjective: {"name": "dpo"},
@@ -77,8 +77,9 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
     DrRagData: {"train": FILES, "validation": FILES},
     ReRagData: {"train": FILES, "validation": FILES},
-    SpanCorruptionData: {"corpora": FILES},
+    SpanCorruptionData: {"corpora": [*FILES]},
     Source: {"layout": "hotpotqa", "path": "no/such/file.json"},
+    QuestionSource: {"layout": "hotpotqa", "path": "no/such/file.json"},
     Sampling: {},
     ChainSampling: {},
     WorldConfig: {},
