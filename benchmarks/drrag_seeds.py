@@ -57,7 +57,7 @@ def table(folders: Sequence[Path], baseline: str = "SM") -> str:
     """The table as Markdown.
 
     Raises:
-        UserError: If a folder is no such report, reports have other questions or the same classifier, or a row is missing.
+        UserError: If a folder is no such report, reports have other questions, other k or the same classifier, or a row is missing.
     """
     reports = [read_report(folder) for folder in folders]
     asked, _, first = reports[0]
@@ -72,6 +72,11 @@ def table(folders: Sequence[Path], baseline: str = "SM") -> str:
         digests[digest] = folder
         if baseline not in rows:
             raise UserError(f"{folder} has no row {baseline!r}; allowed: {', '.join(rows)}.")
+        if list(rows[baseline]) != list(first[baseline]):
+            ks = [", ".join(each[baseline]) for each in (rows, first)]
+            raise UserError(
+                f"{folder} has k = {ks[0]}, {folders[0]} has k = {ks[1]}: evaluate both with the same --study.ks."
+            )
     header = ["row", "k", "recall %", "documents", f"difference to {baseline}"]
     lines = []
     for name in first:

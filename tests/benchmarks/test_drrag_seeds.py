@@ -46,6 +46,10 @@ def test_reports_that_do_not_belong_together_are_refused(tmp_path: Path) -> None
         table([first, report(tmp_path / "other", "two", ids=("q1", "q3"))])
     with pytest.raises(UserError, match="are of the same classifier"):
         table([first, report(tmp_path / "again", "two", digest="one")])
+    other_k = report(tmp_path / "k", "two") / "questions.jsonl"
+    other_k.write_text(other_k.read_text().replace('"2": ', '"3": '))
+    with pytest.raises(UserError, match=r"has k = 3, .*first has k = 2"):
+        table([first, other_k.parent])
     with pytest.raises(UserError, match="no row 'QDC'; allowed: SM, ranked"):
         table([first], "QDC")
     with pytest.raises(UserError, match="is no report"):
