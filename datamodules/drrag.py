@@ -30,7 +30,7 @@ from datamodules.stored.candidates import Candidates
 from datamodules.stored.drawn import DrawnExamples, Example, draw_examples
 from datamodules.stored.splits import are_stored, split_questions
 from datamodules.stored.token_rows import TokenRows, token_rows
-from models.drrag.triple_tokenizer import PAIRS, TripleEncoder
+from models.drrag.triple_tokenizer import PAIRS, Chain, TripleEncoder
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
@@ -244,6 +244,10 @@ class DrRagData(StepData):
         padded = self._classifier.padded_length
         shapes = [(len(rows), padded(max(lengths[row] for row in rows))) for rows in batches if rows]
         return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
+
+    def training_texts(self, rows: Sequence[int]) -> list[Chain]:
+        """The texts of some examples of the present epoch, for a teacher that reads them with a tokenizer of its own."""
+        return [self._sampled[1].examples[row].texts for row in rows]
 
     @property
     def _classifier(self) -> "TripleClassifier":

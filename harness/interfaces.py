@@ -65,7 +65,7 @@ class Strategy(Protocol):
 class ChainExpander(Protocol):
     """A strategy that searches chains of documents, of which a training can learn."""
 
-    retriever: Retriever
+    retriever: Retriever | None
 
     def expansions(self, questions: Sequence[str], candidates: int) -> "list[list[Expansion]]":
         """The chains that the search extends, for every question in order, each with its best scored candidates."""

@@ -16,11 +16,12 @@ from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_o
 from models.drrag.triple_tokenizer import END, MIN_TOKENS, PAIRS
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
-from trainers.drrag_losses import listwise_loss, triple_loss
+from trainers.drrag_losses import listwise_distillation_loss, listwise_loss, triple_loss
+from trainers.drrag_teacher import Teacher, check_teacher
 from trainers.run import classification_metrics as metrics
 from trainers.run.card_usage import classifier_usage
 from trainers.run.memory_estimate import check_memory
-from trainers.run.model_card import CHAINS_READ, DRRAG_CARD
+from trainers.run.model_card import CHAINS_READ, DRRAG_CARD, TAUGHT
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -54,6 +55,9 @@ class DrRagTrainer(RunModule):
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
         loss: `binary` cross-entropy of each triple or chain, or `listwise`, softmax cross-entropy among what extends one chain,
             its end and "none of these"; it needs `data.chains`.
+        teacher: Serving folder of a trained classifier whose probabilities this one learns beside the labels, such as a deeper one: it
+            scores the same texts with its own tokenizer.  null: labels alone.
+        teacher_weight: Share of the teacher in the loss, in [0, 1]; the labels have the rest.
         lora_rank: Rank of a LoRA adapter, which is trained with the head instead of the body's weights and merged into the export: less
             memory for large models; null trains all weights.  It wants a learning rate some ten times higher, such as 3e-4.
         lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
@@ -66,6 +70,7 @@ class DrRagTrainer(RunModule):
     """
 
     shardable = True
+    teacher: Teacher | None = None  # loaded for `fit`
 
     def __init__(
         self,
@@ -82,14 +87,16 @@ class DrRagTrainer(RunModule):
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
         loss: Literal["binary", "listwise"] = "binary",
+        teacher: str | None = None,
+        teacher_weight: float = 0.5,
         lora_rank: int | None = None,
         lora_alpha: int = 32,
         lora_dropout: float = 0.0,
         lora_targets: list[str] | None = None,
     ) -> None:
         self.check_options(
-            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction, lora_rank,
-            lora_alpha, lora_dropout,
+            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction, teacher,
+            teacher_weight, lora_rank, lora_alpha, lora_dropout,
         )  # fmt: skip
         super().__init__()
         self.classifier: TripleClassifier
@@ -114,6 +121,8 @@ class DrRagTrainer(RunModule):
             )
         if stage == "fit":
             data = self.trainer.datamodule
+            if self.hparams.teacher is not None:
+                self.teacher = Teacher(Path(self.hparams.teacher), self.trainer, data.most_documents)
             check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
@@ -134,6 +143,8 @@ class DrRagTrainer(RunModule):
         head_learning_rate: float,
         weight_decay: float,
         warmup_fraction: float,
+        teacher: str | None,
+        teacher_weight: float,
         lora_rank: int | None,
         lora_alpha: int,
         lora_dropout: float,
@@ -146,7 +157,9 @@ class DrRagTrainer(RunModule):
         check_at_least(0, weight_decay=weight_decay)
         check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
         check_dropout(dropout=dropout, lora_dropout=lora_dropout)
-        check_share(warmup_fraction=warmup_fraction)
+        check_share(warmup_fraction=warmup_fraction, teacher_weight=teacher_weight)
+        if teacher is not None:
+            check_teacher(Path(teacher))
 
     @property
     def listwise(self) -> bool:
@@ -162,13 +175,25 @@ class DrRagTrainer(RunModule):
         """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         labels_P, weights_P = batch.labels_P, batch.weights_P
+        listwise = weights_P, batch.groups_P, batch.step_groups
         if self.listwise:
-            share = listwise_loss(log_odds_P, labels_P, weights_P, batch.groups_P, batch.step_groups)
+            share = listwise_loss(log_odds_P, labels_P, *listwise)
         else:
             share = triple_loss(log_odds_P, labels_P, weights_P, batch.step_triples)
+        shares = {"train/loss_nats": share}
+        if self.teacher is not None:
+            texts = self.trainer.datamodule.training_texts(batch.rows_P.tolist())
+            taught_P = self.teacher.log_odds(texts).to(log_odds_P)
+            if self.listwise:
+                from_teacher = listwise_distillation_loss(log_odds_P, taught_P, *listwise)
+            else:
+                from_teacher = triple_loss(log_odds_P, taught_P.sigmoid(), weights_P, batch.step_triples)
+            shares |= {"train/gold_nats": share, "train/teacher_nats": from_teacher}
+            share = torch.lerp(share, from_teacher, self.hparams.teacher_weight)
+            shares["train/loss_nats"] = share
         self.flops_per_batch = self.flops_per_token * batch.tokens
         agree_P = ((log_odds_P > 0) == (labels_P > 0.5)).float() * weights_P
-        self.add_shares({"train/loss_nats": share, "train/accuracy": agree_P.sum() / batch.step_triples})
+        self.add_shares({**shares, "train/accuracy": agree_P.sum() / batch.step_triples})
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
@@ -264,6 +289,7 @@ class DrRagTrainer(RunModule):
         values = {
             "text_format": text_format_of(most_documents),
             "chains": CHAINS_READ.format(most_documents=most_documents, end=END.text) if chains else "",
+            "taught": TAUGHT.format(**self.hparams) if self.hparams.teacher is not None else "",
             "threshold": self.classifier.threshold,
             "usage": classifier_usage(self.classifier),
         }

@@ -1,4 +1,4 @@
-"""Retrieval scores of every question: recall, hit rate and precision at k, MRR, Log-Rank Index, and has-answer recall and precision at k.
+"""Retrieval scores of every question: recall, hit rate and precision at k, MRR, EM and F1 of the passages, Log-Rank Index, and has-answer recall and precision at k.
 
 Shape legend: N questions.
 """
@@ -30,7 +30,7 @@ def retrieval_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
-    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first six if the
+    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first eight if the
     file names no gold passages or does not ship all of them, has-answer if it gives no answers.  Where a file names gold segments of
     documents instead of passages, a segment is found at the first passage that holds its evidence (`common.gold_segments`).
 
@@ -39,6 +39,8 @@ def retrieval_scores(
         hit@k         1 if one of them is among the first k, else 0
         precision@k   passages among the first k that are gold or hold a gold segment, divided by k even if there are fewer, as trec_eval does
         MRR           1 / place of the first one, in all of the evidence; 0 without one
+        EM            1 if all of the evidence is gold and no gold is missing, else 0 (Beam Retrieval's, of a selection that says how many)
+        F1            harmonic mean of recall and of the share of the evidence that is gold or holds a gold segment; 0 without evidence
         Log-Rank      HiQA's index (`harness.evaluation.log_rank`) in the ranking of all `indexed` passages; what is not in the evidence
                       counts as last; only with `indexed`
         has-answer@k  1 if one of the first k contains an answer by DPR's rule (`common.answer_metrics.has_answer`), else 0
@@ -55,7 +57,7 @@ def retrieval_scores(
 
     Returns:
         The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
-        `has-answer precision@k`, then `MRR`, and with `indexed` `Log-Rank`.
+        `has-answer precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
 
     Raises:
         UserError: If a k is below 1.
@@ -68,7 +70,7 @@ def retrieval_scores(
         for question, hits, held in zip(questions, evidence, of_questions, strict=True)
     ]
     of_k = ("recall", "all", "hit", "precision", "has-answer", *["has-answer precision"] * answers_in_all)
-    names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", *["Log-Rank"] * (indexed is not None)]
+    names = [*(f"{name}@{k}" for k in ks for name in of_k), "MRR", "EM", "F1", *["Log-Rank"] * (indexed is not None)]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in names}
 
 
@@ -127,7 +129,11 @@ def _scores(
     with_answer = _with_answer(passages[: max(ks, default=0)], question.answers)
     held = [*with_answer] if answers_in_all else [*islice(with_answer, 1)]
     first_answer = min(held, default=inf)
-    scores = {"MRR": (1 / min(places) if places else 0.0) if gold else nan}
+    scores = {
+        "MRR": (1 / min(places) if places else 0.0) if gold else nan,
+        "EM": float(len(places) == len(gold) and len(relevant) == len(passages)) if gold else nan,
+        "F1": _f1(len(places) / len(gold), len(relevant) / len(passages) if passages else 0.0) if gold else nan,
+    }
     if indexed is not None:
         scores["Log-Rank"] = log_rank_index(gold, max(indexed, len(passages)), gamma)
     for k in ks:
@@ -140,6 +146,11 @@ def _scores(
         if answers_in_all:
             scores[f"has-answer precision@{k}"] = sum(place <= k for place in held) / k if question.answers else nan
     return scores
+
+
+def _f1(recall: float, precision: float) -> float:
+    """Their harmonic mean."""
+    return 2 * recall * precision / (recall + precision) if recall and precision else 0.0
 
 
 def _with_answer(passages: Sequence[Passage], answers: Sequence[str]) -> Iterator[int]:

@@ -21,6 +21,7 @@ ROWS = {  # score -> its row
     "has-answer": "has-answer recall",
     "has-answer precision": "has-answer precision",
 }
+OF_ALL = {"MRR": "MRR", "EM": "EM of the passages", "F1": "F1 of the passages"}  # scores of all evidence -> their rows
 
 
 def evidence_table(
@@ -28,7 +29,7 @@ def evidence_table(
 ) -> Table:
     """Scores of the first k passages of the evidence, for every k up to the longest evidence.
 
-    Whether all gold passages are found has a row where some question has several.
+    Where some question has several gold passages, there are also whether all are found, and EM and F1 of all passages.
 
     Args:
         questions: The questions.
@@ -46,7 +47,9 @@ def evidence_table(
         for name, title in ROWS.items()
         if several or name != "all"
     }
-    rows["MRR"] = [*([None] * (len(ks) - 1)), cells["MRR"] or not_measured(_why("MRR", most))]
+    for name, title in OF_ALL.items():
+        if several or name == "MRR":
+            rows[title] = [*([None] * (len(ks) - 1)), cells[name] or not_measured(_why(name, most))]
     if indexed is not None:
         row = cells["Log-Rank"] or not_measured(_why("Log-Rank", most))
         rows["Log-Rank Index"] = [*([None] * (len(ks) - 1)), row]
@@ -55,6 +58,8 @@ def evidence_table(
         f"Over the evidence, at most {most} passages{_on_average(answers, most)}, in its order. Gold passages are known for {gold:,} questions, answers for "
         f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
     )
+    if several:
+        note += " EM and F1 of the passages: all of the evidence, of which each may have another number, against all gold passages."
     if indexed is not None:
         note += f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence counts as last."
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)

@@ -48,6 +48,8 @@ class BeamOptions:
         score_weight: Weight of the retriever's scores, nats: of each document in Retriever(q) and in the search that its chain was
             extended by, each scaled to 0 to 1 within its search.  With `last` their mean over the chain's documents is added to
             the log-odds, else the step's own to those of the step.
+        fill: Fill the budget with documents of other chains and of Retriever(q); if false, only the best chain is chosen, so that the
+            classifier says how many documents a question needs.
 
     Raises:
         UserError: If a value is not allowed.
@@ -61,6 +63,7 @@ class BeamOptions:
     question_weight: int = 1
     scoring: Scoring = "last"
     score_weight: float = 0.0
+    fill: bool = True
 
     def __post_init__(self) -> None:
         check_at_least(1, k=self.k, width=self.width, most_hops=self.most_hops, depth=self.depth)
@@ -118,9 +121,11 @@ class BeamResult:
     searches: int = 0
     scored: int = 0
 
-    def documents(self, k: int) -> dict[str, ScoredChain | None]:
+    def documents(self, k: int, fill: bool = True) -> dict[str, ScoredChain | None]:
         """At most k documents, best first, each with its best chain: those of the beam's chains, of the chains that found no
-        place in it, and of Retriever(q), with None."""
+        place in it, and of Retriever(q), with None.  Without `fill` those of the best chain alone."""
+        if not fill:
+            return {document: chain for chain in self.chains[:1] for document in chain.documents[:k]}
         others = sorted(self.passed_over.values(), key=lambda chain: -chain.score)
         found: dict[str, ScoredChain | None] = {}
         for chain in [*self.chains, *others]:

@@ -5,7 +5,8 @@ q -> d_1 -> Concat(q, d_1) -> d_2 -> ... ; C(q, d_1 .. d_h) scores each chain an
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from common.records import Answer, Asked, Passage, Question, Ranked, as_question
 from datamodules.formats.expansions import Expansion
 from harness.interfaces import ChainScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
+from harness.retrievers.shipped import given_ranking
 from harness.retrievers.two_stage import concatenate
 from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.beam import BeamOptions, BeamResult, Found, Ids, ScoredChain, beam_search
@@ -35,7 +37,8 @@ class DrRagBeam:
     the `probability` that all of it up to the document belongs to the answer, and where it was asked, that it is `complete`.
 
     Args:
-        retriever: Used for every hop.
+        retriever: Used for every hop.  None: every hop considers all passages that a question ships, the distractor setting of
+            HotpotQA and MuSiQue.
         serving: Folder that training on chains exported, e.g. checkpoints/drrag-beam-multihop/serving.
         beam: The budget k, width and depth of the search, and how chains are scored.
         scorer: A loaded classifier, instead of `serving`.
@@ -51,7 +54,7 @@ class DrRagBeam:
 
     def __init__(
         self,
-        retriever: Retriever,
+        retriever: Retriever | None = None,
         serving: Path | None = None,
         beam: BeamOptions = BeamOptions(),  # noqa: B008 (frozen; these are the defaults that --help shows)
         scorer: ChainScorer | None = None,
@@ -100,20 +103,43 @@ class DrRagBeam:
 
         Args:
             questions: One text, several texts, or `Question` records.
+
+        Raises:
+            UserError: If there is no retriever and a question ships no passages.
         """
         questions = as_questions(questions)
-        place_of = {text: n for n, text in enumerate(dict.fromkeys(question.text for question in questions))}
-        texts = list(place_of)  # a question that is asked twice is searched once
-        work = _Work(self.retriever, self.scorer, self.beam, texts)
+        # A question that is asked twice is searched once.
+        distinct = {self._key(question): question for question in questions}
+        place_of = {key: place for place, key in enumerate(distinct)}
+        work = self._work(list(distinct.values()))
         tokens = tokens_read(self.scorer)
-        results = beam_search(len(texts), self.beam, work.retrieve, work.score)
+        results = beam_search(len(distinct), work.options, work.retrieve, work.score)
         shared = {"tokens": float(tokens_read(self.scorer) - tokens), **work.seconds}
         costs = {name: value / max(1, len(questions)) for name, value in shared.items()}
         answers = []
         for question in questions:
-            place = place_of[question.text]
+            place = place_of[self._key(question)]
             answers.append(self._answer(question, results[place], work.found[place], costs))
         return read_answers(self.reader, questions, answers)
+
+    def _key(self, question: Question) -> tuple[str, ...]:
+        """What a question's search depends on."""
+        return (question.text, *(passage.id for passage in question.passages if self.retriever is None))
+
+    def _work(self, questions: Sequence[Question]) -> "_Work":
+        """Retrieval and scoring for the beam."""
+        if self.retriever is not None:
+            return _Work(self.scorer, self.beam, [question.text for question in questions], self.retriever.search)
+        for question in questions:
+            if not question.passages:
+                raise UserError(
+                    f"question {question.id!r} ships no passages and the beam has no retriever: configure "
+                    "--strategy.init_args.retriever."
+                )
+        shipped = [given_ranking(question) for question in questions]
+        most = max((len(hits) for hits in shipped), default=0)
+        options = replace(self.beam, depth=max(1, most))  # all of them, however many
+        return _Work(self.scorer, options, [question.text for question in questions], shipped=shipped)
 
     def expansions(self, questions: Sequence[str], candidates: int) -> list[list[Expansion]]:
         """The chains of each question that the beam extends, each with its best scored candidates, gold or not.
@@ -121,8 +147,15 @@ class DrRagBeam:
         Args:
             questions: Texts.
             candidates: Most candidates of a chain.
+
+        Raises:
+            UserError: If there is no retriever.
         """
-        work = _Work(self.retriever, self.scorer, self.beam, questions)
+        if self.retriever is None:
+            raise UserError(
+                "the beam's expansions are what its retriever finds: configure --strategy.init_args.retriever."
+            )
+        work = self._work(as_questions(questions))
         results = beam_search(len(questions), self.beam, work.retrieve, work.score)
         found: list[list[Expansion]] = []
         for result, hits in zip(results, work.found, strict=True):
@@ -142,7 +175,7 @@ class DrRagBeam:
         self, question: Question, result: BeamResult, found: dict[str, Ranked], shared: dict[str, float]
     ) -> Answer:
         """The evidence of one question, with notes and costs, without a text."""
-        chosen = result.documents(self.beam.k)
+        chosen = result.documents(self.beam.k, self.beam.fill)
         ranks = {document: rank for rank, document in enumerate(result.ranking, start=1)}
         notes = []
         for document, chain in chosen.items():
@@ -162,10 +195,25 @@ class DrRagBeam:
 
 
 class _Work:
-    """Retrieves and scores for the beam, and remembers the passages found and the seconds spent."""
+    """Retrieves and scores for the beam, and remembers the passages found and the seconds spent.
 
-    def __init__(self, retriever: Retriever, scorer: ChainScorer, options: BeamOptions, texts: Sequence[str]) -> None:
-        self.retriever, self.scorer, self.options, self.texts = retriever, scorer, options, texts
+    Args:
+        scorer: The classifier.
+        options: Of the beam.
+        texts: Of the questions.
+        search: Of the retriever.
+        shipped: Without a retriever, what every hop considers, for each question.
+    """
+
+    def __init__(
+        self,
+        scorer: ChainScorer,
+        options: BeamOptions,
+        texts: Sequence[str],
+        search: Callable[[Sequence[str], int], list[list[Ranked]]] | None = None,
+        shipped: Sequence[list[Ranked]] = (),
+    ) -> None:
+        self.scorer, self.options, self.texts, self._search, self._shipped = scorer, options, texts, search, shipped
         self.found: list[dict[str, Ranked]] = [{} for _ in texts]  # of each question, a document's first hit
         self.seconds = dict.fromkeys(("seconds/first_stage", "seconds/later_stages", "seconds/scoring"), 0.0)
 
@@ -173,10 +221,13 @@ class _Work:
         """Candidates of the chains, in one search."""
         started = time.perf_counter()
         hop = len(chains[0][1])  # the chains of one hop are equally long
-        size = self.options.depth + hop if hop else self.options.ranking_size
-        weight = self.options.question_weight
-        queries = [concatenate_chain(self.texts[n], self._passages(n, chain), weight) for n, chain in chains]
-        lists = self.retriever.search(queries, size)
+        if self._search is None:
+            lists = [self._shipped[n] for n, _ in chains]
+        else:
+            size = self.options.depth + hop if hop else self.options.ranking_size
+            weight = self.options.question_weight
+            queries = [concatenate_chain(self.texts[n], self._passages(n, chain), weight) for n, chain in chains]
+            lists = self._search(queries, size)
         for (question, _), hits in zip(chains, lists, strict=True):
             for hit in hits:
                 self.found[question].setdefault(hit.passage.id, hit)

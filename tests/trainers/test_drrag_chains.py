@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import CHAIN_FORMAT
@@ -61,3 +62,57 @@ def test_listwise_training_on_triples_is_refused(workplace: Path) -> None:
         ["--model.loss", "listwise", "--data.chains", "null"], r"set data\.chains, such as --data\.chains\.most_doc"
     )
     refused(["--checkpoint.monitor", "val/hits_at_1", "--data.chains", "null"], "does not measure: type")
+
+
+@pytest.mark.whole_run
+def test_a_student_learns_what_its_teacher_says_with_another_tokenizer(
+    workplace: Path, checkpoints: dict[str, Path]
+) -> None:
+    train = ("--early_stopping.patience", "null", "--trainer.max_epochs")
+    fit("teacher", "--model.pretrained", str(checkpoints["roberta"]), *train, "4")
+    taught = ("--model.teacher", "checkpoints/teacher/serving", "--model.teacher_weight", "1")
+    for loss in ("binary", "listwise"):
+        run = fit(loss, *taught, "--model.loss", loss, *train, "4")
+        rows = [row for row in metrics(run) if "train/teacher_nats" in row]
+        for row in rows:  # the labels have no share
+            assert row["train/loss_nats"] == pytest.approx(row["train/teacher_nats"])
+        assert rows[0]["train/gold_nats"] != rows[0]["train/teacher_nats"]
+        assert sum(row["train/teacher_nats"] for row in rows[-5:]) < sum(row["train/teacher_nats"] for row in rows[:5])
+        card = (run / "serving/README.md").read_text()
+        assert "Taught by `checkpoints/teacher/serving`, whose probabilities are 1 of the loss" in card
+        weights = torch.load(run / "last.ckpt", weights_only=False)["state_dict"]
+        assert not any("teacher" in name for name in weights)
+
+
+@pytest.mark.parametrize("loss", ["binary", "listwise"])
+def test_a_student_that_is_its_teacher_has_nothing_to_learn(workplace: Path, loss: str) -> None:
+    fit("teacher", "--trainer.max_epochs", "1", "--model.loss", loss)
+    again = (
+        "--model.pretrained",
+        "checkpoints/teacher/serving/classifier",
+        "--model.loss",
+        loss,
+        "--trainer.max_epochs",
+        "1",
+    )
+    taught = ("--model.teacher", "checkpoints/teacher/serving", "--model.teacher_weight")
+    norms = []
+    for weight in ("0", "0.5", "1"):
+        run = fit(f"again-{weight}", *again, *taught, weight)
+        norms.append(next(row["train/grad_norm"] for row in metrics(run) if "train/grad_norm" in row))
+    assert norms[1] == pytest.approx(norms[0] / 2, rel=1e-3)  # half of the labels' gradient
+    assert norms[2] < 1e-4 * norms[0]
+
+
+@pytest.mark.whole_run
+def test_a_resumed_taught_run_ends_where_a_whole_one_does(workplace: Path) -> None:
+    fit("teacher", "--trainer.max_epochs", "1")
+    taught = ("--model.teacher", "checkpoints/teacher/serving", "--data.tokens_per_step", "2000")
+    assert_resumes_exactly(workplace, [2, 5], "--model.loss", "listwise", *taught)
+
+
+def test_a_teacher_that_cannot_teach_is_refused(workplace: Path) -> None:
+    refused(["--model.teacher", "checkpoints/none/serving"], r"checkpoints/none/serving")
+    refused(["--model.teacher_weight", "1.5"], r"teacher_weight")
+    fit("pairs", "--data.chains", "null", "--trainer.max_epochs", "1")
+    refused(["--model.teacher", "checkpoints/pairs/serving"], r"at most 2 documents, and this training has chains of 3")

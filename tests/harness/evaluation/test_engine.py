@@ -79,6 +79,8 @@ def test_a_strategy_without_a_study_has_answers_evidence_and_costs(index: Path, 
     assert values(measured, "evidence", "hit rate by gold passages") == [100, 100]
     assert values(measured, "evidence", "precision by gold passages") == [100, round(2 * third, 3)]
     assert values(measured, "evidence", "MRR") == [None, 100]
+    assert values(measured, "evidence", "EM of the passages") == [None, round(third, 3)]  # q3's two
+    assert values(measured, "evidence", "F1 of the passages") == [None, round(2 * third, 3)]
     assert values(measured, "costs", "retriever calls") == [1]
     assert values(measured, "costs", "model calls") == [2]
     assert measured.measures.keys() == measured.systems.keys() == {"retrieve_read"}

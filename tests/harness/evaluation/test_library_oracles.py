@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from ir_measures import RR, P, R, ScoredDoc, Success
 from scipy.stats import bootstrap, norm
+from sklearn.metrics import f1_score
 
 from common.records import Passage, Question, Ranked
 from harness.evaluation.answer_scores import Bootstrap
@@ -80,6 +81,10 @@ def test_retrieval_scores(rng: np.random.Generator) -> None:
     for k in (1, 3, 10):
         whole = per_question(R @ k, relevant, ranked) == 1
         np.testing.assert_array_equal(columns.pop(f"all@{k}"), whole)
+    chosen_QP = np.array([[str(p) in docs for p in range(PASSAGES)] for docs in ranked])
+    f1_Q = [f1_score(labels, chosen, zero_division=0) for labels, chosen in zip(labels_QP, chosen_QP, strict=True)]
+    np.testing.assert_allclose(columns.pop("F1"), f1_Q, atol=1e-12)
+    np.testing.assert_array_equal(columns.pop("EM"), (labels_QP == chosen_QP).all(axis=1))
     assert columns.keys() == theirs.keys()
     for name, measure in theirs.items():
         np.testing.assert_allclose(columns[name], per_question(measure, relevant, ranked), atol=1e-12, err_msg=name)

@@ -26,7 +26,7 @@ def test_scores_worked_out_by_hand() -> None:
         "recall@1": 0, "hit@1": 0, "precision@1": 0, "has-answer@1": 0,
         "recall@2": 1 / 3, "hit@2": 1, "precision@2": 1 / 2, "has-answer@2": 0,
         "recall@4": 2 / 3, "hit@4": 1, "precision@4": 2 / 4, "has-answer@4": 1,
-        "MRR": 1 / 2,
+        "MRR": 1 / 2, "EM": 0, "F1": pytest.approx(4 / 7),  # precision 2/4, recall 2/3
     }  # fmt: skip
 
 
@@ -35,6 +35,17 @@ def test_all_gold_passages_are_found_at_the_place_of_the_last() -> None:
     found = scores_of(two, A, B, C, D, ks=(2, 3, 4))
     assert (found["all@2"], found["all@3"], found["all@4"]) == (0, 0, 1)
     assert np.isnan(scores_of(Question("q", "?"), A)["all@1"])
+
+
+def test_em_and_f1_compare_all_of_the_evidence_with_all_gold_passages() -> None:
+    two = Question("q", "?", support=(B.id, D.id))
+    found = {
+        name: scores_of(two, *each)
+        for name, each in {"both": (D, B), "one": (B,), "more": (B, A, D), "none": (A,)}.items()
+    }
+    assert {name: (each["EM"], each["F1"]) for name, each in found.items()} == {
+        "both": (1, 1), "one": (0, pytest.approx(2 / 3)), "more": (0, pytest.approx(4 / 5)), "none": (0, 0),
+    }  # fmt: skip
 
 
 def test_fewer_passages_than_k_and_none() -> None:
@@ -96,7 +107,7 @@ def test_what_is_undefined_is_nan() -> None:
         Question("no answer", "?", support=(D.id,)),
     ]
     columns = retrieval_scores(questions, [ranked(D)] * 3, (1,))
-    for name in ("recall@1", "hit@1", "precision@1", "MRR"):
+    for name in ("recall@1", "hit@1", "precision@1", "MRR", "EM", "F1"):
         np.testing.assert_array_equal(columns[name], [np.nan, np.nan, 1])
     np.testing.assert_array_equal(columns["has-answer@1"], [1, 1, np.nan])
 
@@ -105,7 +116,7 @@ def test_columns_are_in_order_also_without_questions() -> None:
     columns = retrieval_scores([], [], (3, 1))
     assert list(columns) == [
         "recall@3", "all@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "all@1", "hit@1", "precision@1", "has-answer@1",
-        "MRR",
+        "MRR", "EM", "F1",
     ]  # fmt: skip
     assert all(column.shape == (0,) for column in columns.values())
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,40 @@ def test_batching_does_not_change_answers_and_k_bounds_them(retriever: Bm25Retri
             assert (one.evidence, one.notes) == (other.evidence, other.notes)
         assert all(len(set(titles(answer))) == len(titles(answer)) <= k for answer in together)
     assert strategy.answer([]) == []
+
+
+def test_without_a_retriever_every_hop_considers_what_the_question_ships() -> None:
+    shipped = [Passage.of(f"noise {n}", "of no use") for n in range(20)] + [
+        PASSAGES["Brune"],
+        PASSAGES["Alba"],
+    ]  # more than the depth
+    questions = [replace(question, passages=tuple(shipped)) for question in ASKED]
+    questions.append(replace(ASKED[0], id="other", passages=(PASSAGES["Alba"], PASSAGES["Elbe"])))  # the same text
+    strategy = DrRagBeam(scorer=RightAboutChains(), beam=BeamOptions(k=4, width=2, depth=3, fill=False))
+    answers = strategy.answer(questions)
+    assert set(titles(answers[0])) == {"Alba", "Brune"}  # and no third one: the chain has ended
+    assert titles(answers[3]) == ["Alba"]  # Brune is not among its passages
+    assert answers[0].costs["model_calls"] == 22 + 2 * (21 + 1) + 2 * (20 + 1) + (
+        19 + 1
+    )  # all others, and each chain's end
+    assert answers[3].costs["model_calls"] == 2 + 2 * (1 + 1) + 1  # two chains are one; then its end
+    with pytest.raises(UserError, match=r"'q1' ships no passages .* configure --strategy\.init_args\.retriever"):
+        strategy.answer(ASKED)
+    with pytest.raises(UserError, match=r"expansions are what its retriever finds"):
+        strategy.expansions(["alba river"], 2)
+
+
+def test_without_fill_the_best_chain_alone_is_chosen(retriever: Bm25Retriever) -> None:
+    whole, alone = (
+        DrRagBeam(retriever, scorer=RightAboutChains(), beam=BeamOptions(k=4, width=2, depth=3, fill=fill)).answer(
+            ASKED
+        )
+        for fill in (True, False)
+    )
+    assert [len(answer.evidence) for answer in whole] == [4, 4, 2]
+    for one, other in zip(alone, whole, strict=True):
+        assert one.evidence == other.evidence[:2]
+        assert {PASSAGES[title].id for title in titles(one)} == GOLD[ASKED[whole.index(other)].text]
 
 
 def test_concatenation_puts_the_latest_document_first() -> None:
