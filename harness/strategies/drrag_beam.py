@@ -189,7 +189,11 @@ class DrRagBeam:
             question_id=question.id,
             text="",
             evidence=tuple(found[document] for document in chosen),
-            costs={"retriever_calls": float(result.searches), "model_calls": float(result.scored), **shared},
+            costs={
+                "retriever_calls": float(result.searches if self.retriever is not None else 0),
+                "model_calls": float(result.scored),
+                **shared,
+            },
             notes={"selection": "beam", "documents": notes, "chains": chains},
         )
 

@@ -129,6 +129,7 @@ def test_without_a_retriever_every_hop_considers_what_the_question_ships() -> No
         19 + 1
     )  # all others, and each chain's end
     assert answers[3].costs["model_calls"] == 2 + 2 * (1 + 1) + 1  # two chains are one; then its end
+    assert answers[0].costs["retriever_calls"] == 0
     with pytest.raises(UserError, match=r"'q1' ships no passages .* configure --strategy\.init_args\.retriever"):
         strategy.answer(ASKED)
     with pytest.raises(UserError, match=r"expansions are what its retriever finds"):
