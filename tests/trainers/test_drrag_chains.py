@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+import pytorch_lightning as pl
 import torch
 
+from common.records import Passage
 from models.drrag.triple_classifier import TripleClassifier
 from models.drrag.triple_tokenizer import CHAIN_FORMAT
 from tests.helpers.tiny_runs import TRAINER, assert_resumes_exactly, fit, metrics, refused, use
+from trainers.drrag_teacher import Teacher
 
 CONFIG = """
 name: tiny
@@ -102,6 +105,19 @@ def test_a_student_that_is_its_teacher_has_nothing_to_learn(workplace: Path, los
         norms.append(next(row["train/grad_norm"] for row in metrics(run) if "train/grad_norm" in row))
     assert norms[1] == pytest.approx(norms[0] / 2, rel=1e-3)  # half of the labels' gradient
     assert norms[2] < 1e-4 * norms[0]
+
+
+def test_a_teacher_gives_each_text_its_own_score(workplace: Path) -> None:
+    fit("teacher", "--trainer.max_epochs", "1")
+    serving = Path("checkpoints/teacher/serving")
+    documents = [Passage.of(f"title {n}", "a river joins " * (1 + 7 * n % 5)) for n in range(9)]
+    texts = [("which river", *documents[n : n + 1 + n % 2]) for n in range(8)]  # scored longest first
+    expected = TripleClassifier.load(serving, device="cpu", precision="fp32")
+    alone_P = [expected.chain_log_odds([each])[0] for each in texts]
+    found_P = Teacher(serving, pl.Trainer(accelerator="cpu", logger=False), 3).log_odds(texts).tolist()
+    # hardly trained, its scores differ by little: by more than rounding does
+    assert len({round(score, 6) for score in alone_P}) > 4
+    assert found_P == pytest.approx(alone_P, abs=4e-7)
 
 
 @pytest.mark.whole_run
