@@ -1,9 +1,9 @@
-"""Systems whose models were trained at several seeds: one report of `infer.py evaluate` for each, over the same questions, in one table.
+"""Compares systems that were trained at several seeds, by recall, EM and F1 of the passages that they returned.
 
     python -m benchmarks.evidence_seeds --system binary reports/binary-0 reports/binary-1 --system listwise reports/listwise-0 reports/listwise-1
 
-Prints Markdown: for each system recall, EM and F1 of all passages that it returned, in percent, mean over the seeds with the lowest and the
-highest, and the difference to the first system with a 95% bootstrap interval over the questions, of which each counts with its mean over
+Each REPORT is a folder of `infer.py evaluate`, all over the same questions.  Prints Markdown: for each system recall, EM and F1 of all
+passages that it returned, in percent, mean over the seeds with the lowest and the highest, and the difference to the first system with a 95% bootstrap interval over the questions, of which each counts with its mean over
 the seeds.
 
 Shape legend: N questions, S seeds, C columns.
@@ -37,9 +37,9 @@ def read_report(folder: Path) -> tuple[list[str], NDArray[np.float64]]:
     if not file.is_file():
         raise UserError(f"{folder} is no report: give a folder that python infer.py evaluate wrote.")
     records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    records = [each for each in records if each["gold"]]
+    records = [each for each in records if each.get("gold") and "evidence" in each]
     if not records:
-        raise UserError(f"{folder} has no question with gold passages: evaluate a file that names them.")
+        raise UserError(f"{folder} has no question with gold passages and evidence: evaluate a file that names them.")
     questions = [Question(each["id"], "?", support=tuple(gold["id"] for gold in each["gold"])) for each in records]
     evidence = [[Ranked(Passage(hit["id"], ""), 0.0) for hit in each["evidence"]] for each in records]
     most = max(1, *map(len, evidence))
@@ -73,8 +73,8 @@ def table(systems: dict[str, Sequence[Path]]) -> str:
         means_SC = scores_SCN.mean(axis=2)
         gain_CN = scores_SCN.mean(axis=0) - measured[baseline].mean(axis=0)
         cells = []
-        for of_seeds, gain_N, (low, high) in zip(means_SC.T, gain_CN, paired_intervals(gain_CN), strict=True):
-            level = f"{of_seeds.mean():.1f} ({of_seeds.min():.1f} to {of_seeds.max():.1f})"
+        for means_S, gain_N, (low, high) in zip(means_SC.T, gain_CN, paired_intervals(gain_CN), strict=True):
+            level = f"{means_S.mean():.1f} ({means_S.min():.1f} to {means_S.max():.1f})"
             gain = "" if name == baseline else f" {gain_N.mean():+.1f} [{low:+.1f}, {high:+.1f}]"
             cells.append(level + gain)
         rows.append([name, str(len(scores_SCN)), *cells])
@@ -90,6 +90,8 @@ def main(args: Sequence[str] | None = None) -> None:
     options.add_argument("--system", nargs="+", action="append", required=True, metavar=("NAME", "REPORT"))
     given = options.parse_args(args).system
     for name, *folders in given:
+        if [each[0] for each in given].count(name) > 1:
+            raise UserError(f"--system {name} is given twice: name all of its reports behind one --system {name}.")
         if not folders:
             raise UserError(f"--system {name} names no report: type --system {name} REPORT REPORT.")
     print(table({name: [Path(folder) for folder in folders] for name, *folders in given}), end="")

@@ -59,7 +59,7 @@ def evidence_table(
         f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
     )
     if several:
-        note += " EM and F1 of the passages: all of the evidence, of which each may have another number, against all gold passages."
+        note += " EM and F1 of the passages: all that were returned for a question, however many, against all of its gold passages."
     if indexed is not None:
         note += f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence counts as last."
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)

@@ -63,3 +63,5 @@ def test_refuses(reports: dict[str, Path], tmp_path: Path) -> None:
         table({"listwise": [reports["listwise-1"]]})
     with pytest.raises(UserError, match="--system binary names no report"):
         main(["--system", "binary"])
+    with pytest.raises(UserError, match="--system binary is given twice"):
+        main(["--system", "binary", "a", "--system", "binary", "b"])

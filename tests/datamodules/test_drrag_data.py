@@ -29,6 +29,22 @@ def test_triples_are_drawn_and_divided_as_in_earlier_releases(checkpoints: dict[
     assert digest.hexdigest() == "9f251158d31dc9c7b7ee792c604c3c4727c515cf68fa9effaae0bf846c4e75df"
 
 
+def test_a_teacher_reads_the_texts_of_each_batch_in_every_epoch(
+    checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    data = load(checkpoints, hotpot_file, "listwise")
+    epochs = []
+    loader = data.train_dataloader()
+    for _ in range(2):
+        epochs.append([])
+        for batch in loader:
+            texts = data.training_texts(batch.rows_P.tolist())
+            mine = [ids[kept.bool()].tolist() for ids, kept in zip(batch.ids_PT, batch.attention_PT, strict=True)]
+            assert [data.encode(*each) for each in texts] == mine
+            epochs[-1] += texts
+    assert epochs[0] != epochs[1]
+
+
 def load(
     checkpoints: dict[str, Path], file: Path, loss: str, rank: int = 0, ranks: int = 1, accumulate: int = 1
 ) -> DrRagData:

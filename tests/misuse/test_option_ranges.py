@@ -197,10 +197,10 @@ def test_the_list_of_classes_is_complete() -> None:
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
         "harness.feedback.collecting.Collector",
-        "trainers.drrag_teacher.Teacher",
         "harness.retrievers.hard_negatives.HardNegatives",
         "harness.retrievers.parent_sections.ParentSections",
         "harness.rewriters.word_labels.WordLabeler",
+        "trainers.drrag_teacher.Teacher",
     }
 
 
