@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import is_dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
 from common.class_help import answer, asked
 from common.errors import UserError, as_typed
@@ -55,6 +55,38 @@ class StandIn:
         return {name: value for name, value in vars(self).items() if name != "class_type"}
 
 
+class KeepsNested:
+    """Mixin for the action of an option that is a dict: `--study.grid.k1 X` keeps what is in `study.grid` already.
+
+    Without it the parser replaces all of `study.grid` (jsonargparse 4.53), so that only the last of several such options counts.
+    """
+
+    dest: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse one option; the rest of its dict is that of a config or of the options before it."""
+        if args:
+            parser, config, value, option = args
+            base = self.get_option_string_base(option)  # type: ignore[attr-defined]
+            first, *rest = option.removeprefix(f"{base}.").split(".") if base else [""]
+            if rest:
+                before = (config.get(self.dest) or {}).get(first)
+                args = parser, config, _with_nested(before, rest, value), f"{base}.{first}"
+        return super().__call__(*args, **kwargs)  # type: ignore[misc]
+
+
+def _is_dict(kind: Any) -> bool:
+    """Whether an option's type is `dict[...]`, or that or None."""
+    return dict in {get_origin(each) for each in (kind, *get_args(kind))}
+
+
+def _with_nested(before: Any, names: Sequence[str], value: Any) -> dict[str, Any]:
+    """A dict in which what stands under `names`, one within the other, is replaced."""
+    first, *rest = names
+    known = dict(before) if isinstance(before, Mapping) else {}
+    return known | {first: _with_nested(known.get(first), rest, value) if rest else value}
+
+
 class CommandLine:
     """Mixin for argument parsers."""
 
@@ -96,8 +128,11 @@ class CommandLine:
         given = self._given = sys.argv[1:] if args is None else args
         for parser in (self, *(getattr(getattr(self, "_subcommands_action", None), "choices", None) or {}).values()):
             for action in parser._actions:
-                if getattr(action, "_typehint", None) is bool:
+                kind = getattr(action, "_typehint", None)
+                if kind is bool:
                     action.nargs, action.const = "?", True
+                elif _is_dict(kind) and not isinstance(action, KeepsNested):
+                    action.__class__ = type("NestedOption", (KeepsNested, type(action)), {})
         text = None
         if option := asked(given):
             text = answer(option, " ".join([self._program(), *given[: given.index(f"--{option}.help")]]))

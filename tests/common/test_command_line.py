@@ -1,0 +1,44 @@
+"""Options of an option that is a dict, `--study.grid.k1`: each keeps the others, from the command line and from a config."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import infer
+from tests.docs.documents import ROOT
+
+CONFIG = ROOT / "configs/infer/drrag_hotpotqa_second_links.yaml"
+
+
+def study(capsys: pytest.CaptureFixture[str], *options: str, config: Path = CONFIG) -> dict[str, Any]:
+    """What the parser of `infer.py evaluate` makes of `--study` options."""
+    with pytest.raises(SystemExit) as ended:
+        infer.main(["evaluate", "--config", str(config), *options, "--questions", "q", "--out", "o", "--print_config"])
+    assert ended.value.code in (0, None)
+    printed: dict[str, Any] = yaml.safe_load(capsys.readouterr().out)["study"]
+    return printed
+
+
+def test_options_of_one_group_are_all_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = ("--study.grid.k1", "[2,3]", "--study.grid.depths=[4,8]", "--study.grid.symmetric", "true")
+    expected = {"k1": [2, 3], "depths": [4, 8], "symmetric": True}
+    assert study(capsys, *grid) == {"grid": expected}  # the first option of the study is a nested one
+    assert study(capsys, "--study.rows", "[CFS]", *grid, "--study.tune", "x") == {
+        "rows": ["CFS"], "grid": expected, "tune": "x",
+    }  # fmt: skip
+    assert study(capsys, *grid, "--study.grid.k1", "[5]")["grid"] == {**expected, "k1": [5]}  # the last one counts
+    assert study(capsys, *grid, "--study.grid", "{depths: [6]}") == {"grid": {"depths": [6]}}  # given as a whole
+
+
+def test_those_of_a_config_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "study.yaml"
+    config.write_text(CONFIG.read_text() + "study: {rows: [QDC], grid: {depths: [6], symmetric: true}}\n")
+    expected = {"rows": ["QDC"], "grid": {"depths": [12], "symmetric": True}}
+    assert study(capsys, "--study.grid.depths", "[12]", config=config) == expected
+
+
+def test_groups_within_groups_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    deep = ("--study.a.b.c", "1", "--study.a.b.d", "2", "--study.a.e", "3")
+    assert study(capsys, *deep) == {"a": {"b": {"c": 1, "d": 2}, "e": 3}}
