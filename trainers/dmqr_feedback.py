@@ -43,7 +43,7 @@ class RewriterFeedbackTrainer(RewriterModule):
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of ranking: weight of the imitation of the best candidate.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when null.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
         lora_dropout: Dropout rate of the adapter's input.
@@ -67,7 +67,7 @@ class RewriterFeedbackTrainer(RewriterModule):
         beta: float = 0.1,
         least_gap: float = 0.0,
         margin: float = 0.1,
-        imitation_weight: float = 0.01,
+        imitation_weight: float | None = None,
         clip: float = 0.2,
         kl_weight: float = 0.01,
         lora_dropout: float = 0.0,

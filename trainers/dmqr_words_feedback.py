@@ -55,7 +55,7 @@ class WordFeedbackTrainer(SelectorModule):
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of ranking: weight of the imitation of the best candidate.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when null.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
         weights: Of policy_gradient: one importance weight for each of the `words` decided on, relative to the reference, which must be the
@@ -85,7 +85,7 @@ class WordFeedbackTrainer(SelectorModule):
         beta: float = 0.1,
         least_gap: float = 0.0,
         margin: float = 0.1,
-        imitation_weight: float = 0.01,
+        imitation_weight: float | None = None,
         clip: float = 0.2,
         kl_weight: float = 0.01,
         weights: Literal["words", "choice"] = "words",

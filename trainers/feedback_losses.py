@@ -1,7 +1,8 @@
 """Losses that learn from the rewards of candidate rewrites, for generative and extractive rewriters alike.
 
 best_of_n         imitation of the best candidate
-dpo               direct preference optimization (Rafailov et al. 2023), as AdaQR and RetPO use it
+dpo               direct preference optimization (Rafailov et al. 2023), as AdaQR and RetPO use it; with imitation of the best candidate
+                  beside it, as RPO has it (Pang et al. 2024, "Iterative Reasoning Preference Optimization")
 ranking           the order of all candidates: AdaCQR (Lai et al. 2024)
 policy_gradient   rewards against the group's mean, with clipped importance weights (PPO's; the baseline of GRPO, not divided by the
                   standard deviation)
@@ -23,6 +24,7 @@ from common.checks import check_above, check_at_least, check_choice
 
 Objective = Literal["best_of_n", "dpo", "ranking", "policy_gradient"]
 OBJECTIVES = get_args(Objective)
+IMITATION_WEIGHTS = {"dpo": 0.0, "ranking": 0.01}  # of the papers: none, and AdaCQR's
 MOST_RATIO = 20.0  # nats; log of the greatest importance weight that is computed
 
 
@@ -65,7 +67,7 @@ class FeedbackObjective:
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of ranking: weight of the imitation of the best candidate.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when None.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
 
@@ -77,15 +79,19 @@ class FeedbackObjective:
     beta: float = 0.1
     least_gap: float = 0.0
     margin: float = 0.1
-    imitation_weight: float = 0.01
+    imitation_weight: float | None = None
     clip: float = 0.2
     kl_weight: float = 0.01
 
     def __post_init__(self) -> None:
         check_choice(OBJECTIVES, objective=self.name)
         check_above(0, beta=self.beta, clip=self.clip)
-        check_at_least(0, least_gap=self.least_gap, margin=self.margin, imitation_weight=self.imitation_weight)
-        check_at_least(0, kl_weight=self.kl_weight)
+        check_at_least(0, least_gap=self.least_gap, margin=self.margin, kl_weight=self.kl_weight)
+        check_at_least(0, imitation_weight=self.imitation_weight)
+
+    @property
+    def _imitation_weight(self) -> float:
+        return IMITATION_WEIGHTS[self.name] if self.imitation_weight is None else self.imitation_weight
 
     def units(self, groups: Groups) -> Tensor:
         """Number (scalar) of what the loss is a mean over: tokens of best candidates, pairs, or groups."""
@@ -124,10 +130,13 @@ class FeedbackObjective:
         return loss / max(1.0, step_units)
 
     def _dpo(self, logp_GN: Tensor, groups: Groups) -> Tensor:
-        """Sum over pairs of -log sigmoid(beta * (difference of log-ratios to the reference))."""
+        """Sum over pairs of -log sigmoid(beta * (difference of log-ratios to the reference)), and of the imitation of their group's best
+        candidate, per token."""
         ratio_GN = logp_GN - groups.reference_GN
         gain_GNN = ratio_GN[:, :, None] - ratio_GN[:, None, :]
-        return -(F.logsigmoid(self.beta * gain_GNN) * groups.pairs(self.least_gap)).sum()
+        better_GNN = groups.pairs(self.least_gap)
+        preferred = (F.logsigmoid(self.beta * gain_GNN) * better_GNN).sum()
+        return -(preferred + self._imitation_weight * (best_mean(logp_GN, groups) * better_GNN.sum(dim=(1, 2))).sum())
 
     def _ranking(self, logp_GN: Tensor, groups: Groups) -> Tensor:
         """Sum over groups of the mean margin loss of their pairs, and of the imitation of the best candidate, per token.
@@ -140,8 +149,7 @@ class FeedbackObjective:
         places_GNN = (place_GN[:, None, :] - place_GN[:, :, None]).clamp(min=1)
         loss_GNN = (mean_GN[:, None, :] - mean_GN[:, :, None] + self.margin * places_GNN).clamp(min=0) * better_GNN
         ranked_G = loss_GNN.sum(dim=(1, 2)) / better_GNN.sum(dim=(1, 2)).clamp(min=1)
-        best_G = mean_GN.gather(1, groups.best[:, None]).squeeze(1)
-        return (ranked_G - self.imitation_weight * best_G * groups.known_GN.any(dim=1)).sum()
+        return (ranked_G - self._imitation_weight * best_mean(logp_GN, groups) * groups.known_GN.any(dim=1)).sum()
 
     def _policy_gradient(self, logp_GN: Tensor, groups: Groups, ratio_GND: Tensor | None) -> Tensor:
         """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled; summed over decisions, if each
@@ -161,6 +169,11 @@ def imitation(logp_GN: Tensor, groups: Groups) -> Tensor:
     """Negative log-likelihood of the best candidates, summed over groups, nats."""
     best_G = logp_GN.gather(1, groups.best[:, None]).squeeze(1)
     return -(best_G * groups.known_GN.any(dim=1)).sum()
+
+
+def best_mean(logp_GN: Tensor, groups: Groups) -> Tensor:
+    """Log-probability per token of the best candidate of each group: (G,), nats."""
+    return (logp_GN / groups.tokens_GN).gather(1, groups.best[:, None]).squeeze(1)
 
 
 def sampled_divergence(logp_GN: Tensor, groups: Groups) -> Tensor:

@@ -78,6 +78,26 @@ def test_dpo_by_hand() -> None:
     # A least gap of 1 keeps the pair of rewards 3 and 1 alone: the others differ by 1 and no more.
     one = FeedbackObjective("dpo", beta=0.2, least_gap=1.0)
     assert loss_of(one, LOGP, HAND).item() == pytest.approx(math.log(1 + math.exp(-0.3)), **CLOSE)
+    # With imitation: 2 / 3 nats per token of the best candidate, for each pair alike.
+    both = FeedbackObjective("dpo", beta=0.2, imitation_weight=0.5)
+    assert loss_of(both, LOGP, HAND).item() == pytest.approx(expected + 0.5 * 2 / 3, **CLOSE)
+
+
+def test_imitation_in_dpo_counts_a_group_as_often_as_it_has_pairs() -> None:
+    """So that a pair weighs the same in both parts of the loss; a group of equal rewards adds nothing."""
+    groups = groups_of(
+        [[1.0, 3.0, 2.0], [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[-1.0] * 3] * 3, [[1] * 3] * 3, [[2, 3, 4], [1, 5, 5], [1, 1, 1]]
+    )
+    logp_GN = torch.tensor([[-2.5, -2.0, -4.0], [-3.0, -1.0, -6.0], [-9.0, -9.0, -9.0]])
+    plain, both = (loss_of(FeedbackObjective("dpo", imitation_weight=each), logp_GN, groups) for each in (0.0, 3.0))
+    # Three pairs with a best candidate of 2 / 3 nats per token, two with one of 1 / 5.
+    assert (both - plain).item() == pytest.approx(3 * (3 * 2 / 3 + 2 / 5) / 5, **CLOSE)
+
+
+def test_the_weight_of_imitation_is_that_of_the_papers_unless_given() -> None:
+    for name, weight in (("dpo", 0.0), ("ranking", 0.01)):
+        alone, given = FeedbackObjective(name), FeedbackObjective(name, imitation_weight=weight)
+        assert loss_of(alone, LOGP, HAND).item() == loss_of(given, LOGP, HAND).item()
 
 
 def test_dpo_of_the_reference_itself_is_ln_2() -> None:
@@ -171,7 +191,7 @@ def test_gradients_by_finite_differences(name: str) -> None:
 def test_padding_does_not_matter(name: str) -> None:
     """Neither more of it, nor what stands in it, nor groups of it alone."""
     logp_GN, groups = drawn(2)
-    objective = FeedbackObjective(name)
+    objective = FeedbackObjective(name, imitation_weight=0.5)
     garbage = {
         "rewards_GN": 1e6,
         "known_GN": False,
@@ -203,7 +223,7 @@ def test_the_order_of_candidates_and_groups_does_not_matter(name: str) -> None:
     logp_GN, groups = drawn(3)
     places, rows = torch.tensor([3, 1, 4, 0, 2]), [2, 0, 3, 1]
     moved = select(groups, rows, places)
-    objective = FeedbackObjective(name)
+    objective = FeedbackObjective(name, imitation_weight=0.5)
     assert loss_of(objective, logp_GN[rows][:, places], moved).item() == pytest.approx(
         loss_of(objective, logp_GN, groups).item(), rel=1e-12
     )
