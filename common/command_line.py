@@ -4,7 +4,9 @@ Standard library only; the parser's class comes from jsonargparse or Lightning.
 """
 
 import argparse
+import ast
 import inspect
+import json
 import re
 import sys
 import textwrap
@@ -87,6 +89,22 @@ def _with_nested(before: Any, names: Sequence[str], value: Any) -> dict[str, Any
     return known | {first: _with_nested(known.get(first), rest, value) if rest else value}
 
 
+def _with_null(option: str) -> str:
+    """`--reward.k=None` as `--reward.k=null`, also within a list or a dict.
+
+    jsonargparse (4.53) hands the options of a class within a class to a parser of their own as Python writes their values, which YAML then
+    reads as the text "None".
+    """
+    name, _, text = option.partition("=")
+    if "None" not in text:
+        return option
+    try:
+        value = ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return option  # a text that has the word in it
+    return option if isinstance(value, str) else f"{name}={json.dumps(value)}"
+
+
 class CommandLine:
     """Mixin for argument parsers."""
 
@@ -125,6 +143,8 @@ class CommandLine:
 
         A program's own options that are true or false can be given without a value, which means true.
         """
+        if args is not None and not self.exit_on_error:  # the parser of a nested class
+            args = [_with_null(each) for each in args]
         given = self._given = sys.argv[1:] if args is None else args
         for parser in (self, *(getattr(getattr(self, "_subcommands_action", None), "choices", None) or {}).values()):
             for action in parser._actions:

@@ -1,4 +1,4 @@
-"""Options of an option that is a dict, `--study.grid.k1`: each keeps the others, from the command line and from a config."""
+"""Options within options: those of a dict, `--study.grid.k1`, keep each other; `null` reaches a class within a class."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 import infer
+import train
 from tests.docs.documents import ROOT
 
 CONFIG = ROOT / "configs/infer/drrag_hotpotqa_second_links.yaml"
@@ -42,3 +43,23 @@ def test_those_of_a_config_are_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_groups_within_groups_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     deep = ("--study.a.b.c", "1", "--study.a.b.d", "2", "--study.a.e", "3")
     assert study(capsys, *deep) == {"a": {"b": {"c": 1, "d": 2}, "e": 3}}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--data.init_args.reward.init_args.k", "null"),
+        ("--data.reward.k", "null"),
+        ("--data.init_args.reward.init_args", "{half_rank: 5, k: null}"),
+    ],
+)
+def test_null_reaches_a_class_within_a_class(
+    options: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["train.py"])
+    config = ROOT / "configs/train/dmqr_words_feedback_world.yaml"  # its reward has k: 5
+    with pytest.raises(SystemExit) as ended:
+        train.main(["fit", "--config", str(config), *options, "--print_config"])
+    assert ended.value.code in (0, None)
+    reward = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["reward"]
+    assert reward["init_args"]["k"] is None
