@@ -86,7 +86,10 @@ def test_dpo_by_hand() -> None:
 def test_imitation_in_dpo_counts_a_group_as_often_as_it_has_pairs() -> None:
     """So that a pair weighs the same in both parts of the loss; a group of equal rewards adds nothing."""
     groups = groups_of(
-        [[1.0, 3.0, 2.0], [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]], [[-1.0] * 3] * 3, [[1] * 3] * 3, [[2, 3, 4], [1, 5, 5], [1, 1, 1]]
+        [[1.0, 3.0, 2.0], [0.0, 1.0, 1.0], [2.0, 2.0, 2.0]],
+        [[-1.0] * 3] * 3,
+        [[1] * 3] * 3,
+        [[2, 3, 4], [1, 5, 5], [1, 1, 1]],
     )
     logp_GN = torch.tensor([[-2.5, -2.0, -4.0], [-3.0, -1.0, -6.0], [-9.0, -9.0, -9.0]])
     plain, both = (loss_of(FeedbackObjective("dpo", imitation_weight=each), logp_GN, groups) for each in (0.0, 3.0))
