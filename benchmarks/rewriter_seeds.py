@@ -1,10 +1,10 @@
-"""Rewriters trained at several seeds, compared in one report of DMQR-RAG's study: means over the seeds, and differences to a baseline.
+"""Rewriters trained at several seeds, compared in reports of DMQR-RAG's study: means over the seeds, and differences to a baseline.
 
     python infer.py evaluate --config FILE --questions FILE --out reports/NAME \\
         --study.rewriters '{imitation 0: CONFIG, imitation 1: CONFIG, dpo 0: CONFIG, dpo 1: CONFIG}'
     python -m benchmarks.rewriter_seeds reports/NAME --baseline imitation --ks 5 10
 
-A rewriter's name ends in its seed.  Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and
+Several reports, of other questions with the same rows, are joined: their questions count alike.  A rewriter's name ends in its seed.  Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and
 the highest seed, and the difference to the baseline with a 95% bootstrap interval over the questions, of which each counts with its mean
 over the seeds.  Rows of single queries (`NAME SEED, kwr`) are systems of their own with --queries, and rows without a seed, such as OQR,
 have one value.
@@ -71,15 +71,38 @@ def read_report(folder: Path, ks: Sequence[int], queries: bool) -> dict[str, dic
     return systems
 
 
-def table(folder: Path, baseline: str, ks: Sequence[int], queries: bool = False) -> str:
+def read_reports(
+    folders: Sequence[Path], ks: Sequence[int], queries: bool
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """As `read_report`, with the questions of all reports.
+
+    Raises:
+        UserError: As there, or if a report has other rows than the first one.
+    """
+    first, *others = (read_report(folder, ks, queries) for folder in folders)
+    for folder, other in zip(folders[1:], others, strict=True):
+        rows, expected = ({(name, seed) for name in each for seed in each[name]} for each in (other, first))
+        if different := rows ^ expected:
+            name, seed = min(different)
+            raise UserError(
+                f"{folder} and {folders[0]} have different rows, such as {f'{name} {seed}'.strip()!r}: evaluate both with the same "
+                "study.rewriters and study.rows."
+            )
+    return {
+        name: {seed: np.concatenate([each[name][seed] for each in (first, *others)]) for seed in seeds}
+        for name, seeds in first.items()
+    }
+
+
+def table(folders: Sequence[Path], baseline: str, ks: Sequence[int], queries: bool = False) -> str:
     """The table as Markdown.
 
     Raises:
-        UserError: If the report has no row of the baseline, or is none of the study's.
+        UserError: If the reports have no row of the baseline or different rows, or one is none of the study's.
     """
-    systems = read_report(folder, ks, queries)
+    systems = read_reports(folders, ks, queries)
     if baseline not in systems:
-        raise UserError(f"{folder} has no row of {baseline!r}; allowed: {', '.join(systems)}.")
+        raise UserError(f"{folders[0]} has no row of {baseline!r}; allowed: {', '.join(systems)}.")
     columns = [f"{measure}@{k}" for k in ks for measure in ("H", "P", "recall")]
     questions = len(next(iter(systems[baseline].values())))
     lines = [f"{questions} questions, percent, mean over the seeds (lowest to highest):", ""]
@@ -115,12 +138,12 @@ def main(args: Sequence[str] | None = None) -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog=COMMAND
     )
-    options.add_argument("report", type=Path)
+    options.add_argument("reports", type=Path, nargs="+")
     options.add_argument("--baseline", default="imitation")
     options.add_argument("--ks", type=int, nargs="+", default=[5, 10])
     options.add_argument("--queries", action="store_true", help="rows of single queries, too")
     given = options.parse_args(args)
-    print(table(given.report, given.baseline, given.ks, given.queries), end="")
+    print(table(given.reports, given.baseline, given.ks, given.queries), end="")
 
 
 if __name__ == "__main__":

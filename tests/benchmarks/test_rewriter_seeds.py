@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.rewriter_seeds import read_report, scores, table
+from benchmarks.rewriter_seeds import main, read_report, scores, table
 from common.errors import UserError
 
 # Two questions with gold passages a and b, and c.
@@ -37,7 +37,7 @@ def test_scores_of_one_question() -> None:
 
 
 def test_seeds_and_differences(report: Path) -> None:
-    text = table(report, "imitation", (2,))
+    text = table([report], "imitation", (2,))
     assert "2 questions" in text
     # H@2: both seeds of imitation find a passage of the first question only; dpo finds one of each.  P@2: 25; 75 and 50; recall@2: 25; 100 and 75.
     assert "| imitation | 2 | 50.00 (50.0 to 50.0) | 25.00 (25.0 to 25.0) | 25.00 (25.0 to 25.0) |" in text
@@ -46,6 +46,23 @@ def test_seeds_and_differences(report: Path) -> None:
     assert "| dpo | 2 | +50.00 [+0.00, +100.00] | +37.50 [+25.00, +50.00] | +62.50 [+25.00, +100.00] |" in text
     assert "| OQR | 1 | 50.00 | 25.00 | 50.00 |" in text
     assert "kwr" not in text
+
+
+def test_questions_of_several_reports_count_alike(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [json.loads(line) for line in (report / "questions.jsonl").read_text().splitlines()]
+    other = report / "other"
+    other.mkdir()
+    (other / "questions.jsonl").write_text(json.dumps(records[1]))
+    main([str(report), str(other), "--ks", "2"])
+    text = capsys.readouterr().out
+    assert text.startswith("3 questions")
+    # the second question twice: P@2 of dpo 50 at both seeds, of the first question 100 and 50
+    assert "| dpo | 2 | 100.00 (100.0 to 100.0) | 58.33 (50.0 to 66.7) |" in text
+    assert "| imitation | 2 | 33.33 (33.3 to 33.3) | 16.67 (16.7 to 16.7) |" in text
+    del records[1]["rows"]["dpo 1"]
+    (other / "questions.jsonl").write_text(json.dumps(records[1]))
+    with pytest.raises(UserError, match="have different rows, such as 'dpo 1'"):
+        table([report, other], "imitation", (2,))
 
 
 def test_single_queries(report: Path) -> None:
@@ -58,9 +75,9 @@ def test_single_queries(report: Path) -> None:
 )
 def test_refuses(report: Path, baseline: str, ks: tuple[int, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        table(report, baseline, ks)
+        table([report], baseline, ks)
 
 
 def test_refuses_another_folder(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is no report"):
-        table(tmp_path, "imitation", (5,))
+        table([tmp_path], "imitation", (5,))
