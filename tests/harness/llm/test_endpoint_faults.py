@@ -61,7 +61,7 @@ def test_every_question_ends_in_a_reply_or_a_recorded_failure(
     faults = plan(list(wanted))
     lost = [chat for chat, kinds in faults.items() if kinds[1:] == ["always"]]
     chats = [Chat.of(text, logprobs=True) for text in wanted]
-    options = {"timeout_seconds": 1.5, "max_retries": RETRIES, "concurrency": CONCURRENCY, "stream": stream}
+    options = {"timeout_seconds": 4.0, "max_retries": RETRIES, "concurrency": CONCURRENCY, "stream": stream}
     with fault_server(tmp_path / "plan.json", wanted, faults=faults) as server:
         client = server.client(tmp_path / "cache", **options)
         found = dict(zip(wanted, client.reply(chats), strict=True))
