@@ -4,10 +4,10 @@
         --study.rewriters '{imitation 0: CONFIG, imitation 1: CONFIG, dpo 0: CONFIG, dpo 1: CONFIG}'
     python -m benchmarks.rewriter_seeds reports/NAME --baseline imitation --ks 5 10
 
-Several reports, of other questions with the same rows, are joined: their questions count alike.  A rewriter's name ends in its seed.  Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and
-the highest seed, and the difference to the baseline with a 95% bootstrap interval over the questions, of which each counts with its mean
-over the seeds.  Rows of single queries (`NAME SEED, kwr`) are systems of their own with --queries, and rows without a seed, such as OQR,
-have one value.
+A rewriter's name ends in its seed.  Several reports, of other questions with the same rows, are joined: every question counts alike.
+Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and the highest seed, and the difference to
+the baseline with a 95% bootstrap interval over the questions, of which each counts with its mean over the seeds.  Rows of single
+queries (`NAME SEED, kwr`) are systems of their own with --queries, and rows without a seed, such as OQR, have one value.
 
 Shape legend: N questions, S seeds, C columns.
 """
@@ -74,11 +74,13 @@ def read_report(folder: Path, ks: Sequence[int], queries: bool) -> dict[str, dic
 def read_reports(
     folders: Sequence[Path], ks: Sequence[int], queries: bool
 ) -> dict[str, dict[str, NDArray[np.float64]]]:
-    """As `read_report`, with the questions of all reports.
+    """As `read_report`, with the questions of all reports, one after the other.
 
     Raises:
-        UserError: As there, or if a report has other rows than the first one.
+        UserError: As there, or if a report is given twice or has other rows than the first one.
     """
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise UserError("A report is given twice, so that its questions would count twice: name each once.")
     first, *others = (read_report(folder, ks, queries) for folder in folders)
     for folder, other in zip(folders[1:], others, strict=True):
         rows, expected = ({(name, seed) for name in each for seed in each[name]} for each in (other, first))
@@ -98,7 +100,7 @@ def table(folders: Sequence[Path], baseline: str, ks: Sequence[int], queries: bo
     """The table as Markdown.
 
     Raises:
-        UserError: If the reports have no row of the baseline or different rows, or one is none of the study's.
+        UserError: If the reports have no row of the baseline or different rows, or one is none of the study's or given twice.
     """
     systems = read_reports(folders, ks, queries)
     if baseline not in systems:
@@ -138,7 +140,7 @@ def main(args: Sequence[str] | None = None) -> None:
     options = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, prog=COMMAND
     )
-    options.add_argument("reports", type=Path, nargs="+")
+    options.add_argument("reports", type=Path, nargs="+", help="folders that infer.py evaluate wrote")
     options.add_argument("--baseline", default="imitation")
     options.add_argument("--ks", type=int, nargs="+", default=[5, 10])
     options.add_argument("--queries", action="store_true", help="rows of single queries, too")

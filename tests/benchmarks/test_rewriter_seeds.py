@@ -63,6 +63,8 @@ def test_questions_of_several_reports_count_alike(report: Path, capsys: pytest.C
     (other / "questions.jsonl").write_text(json.dumps(records[1]))
     with pytest.raises(UserError, match="have different rows, such as 'dpo 1'"):
         table([report, other], "imitation", (2,))
+    with pytest.raises(UserError, match="given twice"):
+        table([report, other / ".."], "imitation", (2,))
 
 
 def test_single_queries(report: Path) -> None:
