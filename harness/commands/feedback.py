@@ -49,7 +49,7 @@ def feedback(
         layout: Layout of the files: which data set's official format they have.
         samples: Samples per question; 0: only the rewrite that would be used, of any rewriter.
         temperature: Of the samples: greater values make them more different; when omitted 0.2 for choices of words, 1 for texts.
-        seed: Of the samples; those of a question do not depend on the other questions.
+        seed: Of the samples; those of a question do not depend on the other questions, but for rounding.
         fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that searches with both;
             false: the rewrite's own list.
         depth: Passages per query; as many as the reward looks at when omitted.

@@ -160,7 +160,8 @@ class ExtractiveRewriter:
     ) -> list[SampledWords]:
         """The greedy choice of words and samples of the policy, for every question in order; each choice once.
 
-        A choice makes the queries of all strategies.  Samples of a question do not depend on the other questions of the call.
+        A choice makes the queries of all strategies.  Samples of a question do not depend on the other questions of
+        the call, but for rounding: in bf16 a score depends a little on its batch.
 
         Args:
             questions: The questions.

@@ -110,7 +110,7 @@ class TrainedRewriter:
     ) -> list[dict[str, tuple[SampledRewrite, ...] | str]]:
         """The greedy rewrite and samples of every question by every strategy: each text once, the greedy one first.
 
-        Samples of a question do not depend on the other questions of the call.  Empty samples are left out.
+        Samples of a question do not depend on the other questions of the call, but for rounding.  Empty samples are left out.
 
         Args:
             questions: The questions.
