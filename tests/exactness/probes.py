@@ -1,0 +1,98 @@
+"""Scores that exported models give to a fixed set of texts, as a user of the serving folder computes them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from common.records import Passage
+from models.dmqr.candidates import candidate_batch, candidates_logp
+from models.dmqr.choice import StrategyChooser
+from models.dmqr.rewriter import Rewriter
+from models.dmqr.word_selector import WordSelector
+from models.drrag.triple_classifier import TripleClassifier
+from models.length_batching import IGNORE
+from models.pretrained import load_seq2seq
+from models.rerag.model import ReRagModel
+
+QUESTIONS = ("Which company financed the film?", "Where was the author of the novel born?", "Who?")
+PASSAGES = (
+    Passage.of("The Patient Forestry", "The Patient Forestry is a film of 1987. It was financed by Redum Company."),
+    Passage.of("Isaac Meadov", "Isaac Meadov is an entrepreneur from Bramblegmark; he lives in Larkholm. " * 6),
+    Passage.of("", "A text without a title: naïve ﬁnance, 42 °C.\u200b"),
+    Passage.of("[SEP] </s>", "Marks of tokenizers such as <extra_id_0> and [CLS] stand in the text."),
+)
+ANSWERS = ("Redum Company", "Larkholm", "no")
+"""Pairs of all questions and passages, and triples of all questions and neighbouring passages."""
+PAIRS = [(question, passage) for question in QUESTIONS for passage in PASSAGES]
+TRIPLES = [(q, *pair) for q in QUESTIONS for pair in zip(PASSAGES, PASSAGES[1:] + PASSAGES[:1], strict=True)]
+
+
+def _triples(serving: Path) -> list[float]:
+    return list(TripleClassifier.load(serving, "cpu", precision="fp32").probabilities(TRIPLES))
+
+
+def _rerag(serving: Path) -> list[float]:
+    model = ReRagModel.load(serving, "cpu", precision="fp32")
+    found: list[float] = []
+    if model.estimator is not None:
+        found += model.estimator.scores(PAIRS)
+    if model.generator is not None:
+        packed = model.generator.encode.packed
+        rows = [(q, PASSAGES if packed else PASSAGES[:1]) for q in QUESTIONS]
+        ids, attention = model.generator.encode.pad(model.generator.encode(rows))
+        with torch.inference_mode():
+            found += model.generator(ids, attention, model.generator.labels(list(ANSWERS))).flatten().tolist()
+    return found
+
+
+def _rewriter(serving: Path) -> list[float]:
+    rewriter = Rewriter.load(serving, "cpu", "fp32")
+    found = []
+    for strategy in sorted(rewriter.strategies)[:2]:
+        inputs = [ids for ids in rewriter.encode([rewriter.task(q, strategy) for q in QUESTIONS]) if ids]
+        targets = [rewriter.encode.targets(ANSWERS)] * len(inputs)
+        with torch.inference_mode():
+            found += candidates_logp(rewriter, *candidate_batch(rewriter, inputs, targets)).flatten().tolist()
+    return found
+
+
+def _words(serving: Path) -> list[float]:
+    selector = WordSelector.load(serving, "cpu", "fp32")
+    pairs = [pair for pair in selector.encode(PAIRS) if pair is not None]
+    with torch.inference_mode():
+        log_odds = selector(*selector.encode.pad(pairs))
+    return [
+        value
+        for row, pair in zip(log_odds, pairs, strict=True)
+        for word in pair.question_words
+        for value in row[word.position].tolist()
+    ]
+
+
+def _choice(serving: Path) -> list[float]:
+    chooser = StrategyChooser.load(serving, "cpu", "fp32")
+    rows = [ids for ids in chooser.encode([(q, ("Who made it?",)) for q in QUESTIONS]) if ids is not None]
+    with torch.inference_mode():
+        return list(chooser(*chooser.encode.pad(rows)).flatten().tolist())
+
+
+def _t5(serving: Path) -> list[float]:
+    network, tokenizer = load_seq2seq(str(serving / "t5"), "t5", 0.0, False)
+    batch = tokenizer([passage.text for passage in PASSAGES], return_tensors="pt", padding=True)
+    labels = tokenizer([*ANSWERS, "yes"], return_tensors="pt", padding=True)["input_ids"]
+    labels = labels.masked_fill(labels == tokenizer.pad_token_id, IGNORE)
+    with torch.inference_mode():
+        logits = network.eval()(**batch, labels=labels).logits
+    return list(logits.logsumexp(-1).flatten().tolist())
+
+
+_KINDS: dict[str, Callable[[Path], list[float]]] = {
+    "drrag": _triples, "rerag": _rerag, "reader": _rerag, "rewriter": _rewriter, "dpo": _rewriter,
+    "extractive": _words, "adaptive": _choice, "t5": _t5,
+}  # fmt: skip
+
+
+def scores(run: str, serving: Path) -> list[float]:
+    """Scores of the texts above by the model that a run has exported."""
+    return _KINDS[run.split("_")[0]](serving)

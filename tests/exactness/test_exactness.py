@@ -1,0 +1,55 @@
+"""What must not move while the project is rebuilt: a change of any value in `values/` is a decision, and is told with its reason.
+
+The values were written by the command in `tests/exactness/__main__.py`, from tiny models in fp32 on one thread.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.exactness.computing import NAMES, compute, prepare
+from tests.exactness.values import FOLDER, check_answers, check_training, stored
+
+pytestmark = pytest.mark.numeric
+
+
+def _of(kind: str) -> list[str]:
+    return [name for name in NAMES if name.startswith(kind)]
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Kind of values -> the folder in which they are computed, once it is written."""
+    return {}
+
+
+@pytest.fixture
+def folder(request: pytest.FixtureRequest, folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a test's kind of values."""
+    kind = request.function.__name__.removeprefix("test_")
+    if kind not in folders:
+        folders[kind] = prepare(tmp_path_factory.mktemp(kind), kind)
+    return folders[kind]
+
+
+def test_every_file_has_a_test() -> None:
+    assert sorted(str(file.relative_to(FOLDER).with_suffix("")) for file in FOLDER.rglob("*.json")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", _of("training"))
+def test_training(name: str, folder: Path) -> None:
+    check_training(compute(name, folder), stored(name))
+
+
+@pytest.mark.parametrize("name", _of("answers"))
+def test_answers(name: str, folder: Path) -> None:
+    kept = stored(name)
+    assert len(kept["answers"]) >= 30  # of fifty
+    check_answers(compute(name, folder), kept)
+
+
+@pytest.mark.parametrize("name", ["token_ids", "passage_ids"])
+def test_ids(name: str, folder: Path) -> None:
+    kept = stored(name)
+    del kept["made by"]
+    assert compute(name, folder) == kept
