@@ -1,12 +1,14 @@
-"""Build indexes, write questions and rewrites, mine hard negatives, label words, reward rewrites, score passages, answer questions and evaluate, with exported
-checkpoints.
+"""Build indexes, make training data, answer questions and evaluate, with exported checkpoints.
+
+Training data are questions and rewrites that it writes, mined hard negatives, labels of words, rewards of rewrites and
+scores of passages.
 
     python infer.py index --corpus corpus.jsonl --kind dense --out indexes/dense
     python infer.py index --documents manuals --kind bm25 --out indexes/manuals
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
-    python infer.py expand --config configs/infer/drrag_beam_world.yaml --questions train.json --out data/mined/beam.jsonl
+    python infer.py expand --config configs/infer/drrag_beam_world.yaml --questions train.json --out mined/beam.jsonl
     python infer.py label --config configs/infer/label_world.yaml
     python infer.py feedback --config configs/infer/feedback_words_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl

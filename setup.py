@@ -1,4 +1,4 @@
-"""Builds the package: all folders and both programs lie inside `lightning_rag/source` (lightning_rag/__init__.py says why)."""
+"""Builds the package: all folders and programs lie in `lightning_rag/source` (lightning_rag/__init__.py says why)."""
 
 from setuptools import find_packages, setup
 

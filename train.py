@@ -6,8 +6,8 @@
     python train.py fit --config checkpoints/drrag-hotpotqa/config.yaml --resume auto
     python train.py fit --model.help trainers.drrag.DrRagTrainer
 
-A config names a trainer (`trainers/`), a data module (`datamodules/`) and options of Lightning's Trainer.  Every key is a
-constructor parameter: a misspelt key or a wrong type is an error before anything is loaded.
+A config names a trainer (`trainers/`), a data module (`datamodules/`) and options of Lightning's Trainer. Every key is
+a constructor parameter: a misspelt key or a wrong type is an error before anything is loaded.
 """
 
 import os

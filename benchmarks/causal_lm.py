@@ -1,9 +1,12 @@
-"""Speed of a local causal LM: replies per second of CausalLm and of transformers' text-generation pipeline, same batch size.
+"""Speed of a local causal LM.
+
+Replies per second of CausalLm and of transformers' text-generation pipeline, same batch size.
 
     python -m benchmarks.causal_lm [--model FOLDER] [--chats 200] [--batch 16] [--device cpu]
 
-Without --model: a random Qwen2 of four layers with 256 hidden units.  Both decode greedily in fp32; the lengths of the chats are
-evenly spread from a tenth of --words to --words.  What is compared is the batching, and what log-probabilities cost.
+Without --model: a random Qwen2 of four layers with 256 hidden units. Both decode greedily in fp32; the lengths of the
+chats are evenly spread from a tenth of --words to --words. What is compared is the batching, and what log-probabilities
+cost.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """CFS at several thresholds beside QDC, and with a classifier that is always right: what limits CFS on a data set.
 
-    python -m benchmarks.cfs_thresholds --config configs/infer/drrag_world.yaml --questions data/world/test.json --limit 400 \
-        --scores scores
+    python -m benchmarks.cfs_thresholds --config configs/infer/drrag_world.yaml --questions data/world/test.json \
+        --limit 400 --scores scores
 
-Prints Markdown: recall of gold passages, documents, and questions on which CFS chooses other documents than QDC; then how the
-classifier decides the pairs that CFS walks through.  A pair (d_i, candidate) counts as gold if both passages are.
+Prints Markdown: recall of gold passages, documents, and questions on which CFS chooses other documents than QDC; then
+how the classifier decides the pairs that CFS walks through. A pair (d_i, candidate) counts as gold if both passages
+are.
 """
 
 import itertools

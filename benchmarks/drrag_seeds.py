@@ -1,9 +1,12 @@
-"""Classifiers of DR-RAG trained at several seeds: one report of `infer.py evaluate` for each, over the same questions, in one table.
+"""Classifiers of DR-RAG trained at several seeds.
+
+One report of `infer.py evaluate` for each, over the same questions, in one table.
 
     python -m benchmarks.drrag_seeds reports/hotpotqa-0 reports/hotpotqa-1 reports/hotpotqa-2
 
-Prints Markdown: for each row and k the recall of gold passages, mean over the seeds with the lowest and the highest, the documents, and the
-difference to the baseline with a 95% bootstrap interval over the questions, of which each counts with its mean over the seeds.
+Prints Markdown: for each row and k the recall of gold passages, mean over the seeds with the lowest and the highest,
+the documents, and the difference to the baseline with a 95% bootstrap interval over the questions, of which each counts
+with its mean over the seeds.
 
 Shape legend: N questions, S seeds.
 """
@@ -57,7 +60,8 @@ def table(folders: Sequence[Path], baseline: str = "SM") -> str:
     """The table as Markdown.
 
     Raises:
-        UserError: If a folder is no such report, reports have other questions, other k or the same classifier, or a row is missing.
+        UserError: If a folder is no such report, reports have other questions, other k or the same classifier, or a row
+            is missing.
     """
     reports = [read_report(folder) for folder in folders]
     asked, _, first = reports[0]

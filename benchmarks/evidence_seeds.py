@@ -1,9 +1,11 @@
 """Compares systems that were trained at several seeds, by recall, EM and F1 of the passages that they returned.
 
-    python -m benchmarks.evidence_seeds --system binary reports/binary-0 reports/binary-1 --system listwise reports/listwise-0 reports/listwise-1
+    python -m benchmarks.evidence_seeds --system binary reports/binary-0 reports/binary-1 \
+        --system listwise reports/listwise-0 reports/listwise-1
 
-Each REPORT is a folder of `infer.py evaluate`, all over the same questions.  Prints Markdown: for each system recall, EM and F1 of all
-passages that it returned, in percent, mean over the seeds with the lowest and the highest, and the difference to the first system with a 95% bootstrap interval over the questions, of which each counts with its mean over
+Each REPORT is a folder of `infer.py evaluate`, all over the same questions. Prints Markdown: for each system recall, EM
+and F1 of all passages that it returned, in percent, mean over the seeds with the lowest and the highest, and the
+difference to the first system with a 95% bootstrap interval over the questions, of which each counts with its mean over
 the seeds.
 
 Shape legend: N questions, S seeds, C columns.

@@ -1,4 +1,6 @@
-"""What bf16 costs and gains DR-RAG's classifier: pairs per second, change of P, and AUC, in fp32 and bf16 on the same triples.
+"""What bf16 costs and gains DR-RAG's classifier.
+
+Pairs per second, change of P, and AUC, in fp32 and bf16 on the same triples.
 
     python -m benchmarks.precision --serving checkpoints/drrag-world/serving --questions data/world/validation.json
 

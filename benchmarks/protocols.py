@@ -2,9 +2,9 @@
 
     python -m benchmarks.protocols reports/protocols [--baseline paper] [--skip 50]
 
-Prints a Markdown table: each seed's scores, their means, and differences to the baseline with 95% bootstrap intervals.  These
-resample questions (values averaged over seeds) and exclude the variance between trainings, which the seeds' rows show.
-Shape legend: S seeds, N questions.
+Prints a Markdown table: each seed's scores, their means, and differences to the baseline with 95% bootstrap intervals.
+These resample questions (values averaged over seeds) and exclude the variance between trainings, which the seeds' rows
+show. Shape legend: S seeds, N questions.
 """
 
 import argparse

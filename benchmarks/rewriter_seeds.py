@@ -1,13 +1,16 @@
-"""Rewriters trained at several seeds, compared in reports of DMQR-RAG's study: means over the seeds, and differences to a baseline.
+"""Rewriters trained at several seeds, compared in reports of DMQR-RAG's study.
+
+It prints means over the seeds, and differences to a baseline.
 
     python infer.py evaluate --config FILE --questions FILE --out reports/NAME \\
         --study.rewriters '{imitation 0: CONFIG, imitation 1: CONFIG, dpo 0: CONFIG, dpo 1: CONFIG}'
     python -m benchmarks.rewriter_seeds reports/NAME --baseline imitation --ks 5 10
 
-A rewriter's name ends in its seed.  Several reports, of other questions with the same rows, are joined: every question counts alike.
-Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and the highest seed, and the difference to
-the baseline with a 95% bootstrap interval over the questions, of which each counts with its mean over the seeds.  Rows of single
-queries (`NAME SEED, kwr`) are systems of their own with --queries, and rows without a seed, such as OQR, have one value.
+A rewriter's name ends in its seed. Several reports, of other questions with the same rows, are joined: every question
+counts alike. Prints Markdown: for each system H@k and P@k by gold passage and recall@k, with the lowest and the highest
+seed, and the difference to the baseline with a 95% bootstrap interval over the questions, of which each counts with its
+mean over the seeds. Rows of single queries (`NAME SEED, kwr`) are systems of their own with --queries, and rows without
+a seed, such as OQR, have one value.
 
 Shape legend: N questions, S seeds, C columns.
 """
@@ -100,7 +103,8 @@ def table(folders: Sequence[Path], baseline: str, ks: Sequence[int], queries: bo
     """The table as Markdown.
 
     Raises:
-        UserError: If the reports have no row of the baseline or different rows, or one is none of the study's or given twice.
+        UserError: If the reports have no row of the baseline or different rows, or one is none of the study's or given
+            twice.
     """
     systems = read_reports(folders, ks, queries)
     if baseline not in systems:

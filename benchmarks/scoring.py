@@ -26,7 +26,10 @@ Triples = list[tuple[str, Passage, Passage]]
 
 
 def workload(questions: int, pairs: int, seed: int) -> Triples:
-    """Triples with `pairs` pairs (d_i, d') per question, of three first-stage documents d_i; texts of 40 to 140 words."""
+    """Triples with `pairs` pairs (d_i, d') per question, of three first-stage documents d_i.
+
+    Texts of 40 to 140 words.
+    """
     generator = torch.Generator().manual_seed(seed)
     words = [
         "river",

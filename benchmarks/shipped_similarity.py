@@ -1,4 +1,6 @@
-"""The baseline of the distractor setting: of the passages that each question ships, the first k by a sentence encoder's cosine.
+"""The baseline of the distractor setting.
+
+Of the passages that each question ships, the first k by a sentence encoder's cosine.
 
     python -m benchmarks.shipped_similarity data/hotpotqa/hotpot_distractor_dev.json.gz --k 2
     python -m benchmarks.shipped_similarity data/musique/musique_ans_dev.jsonl.gz --layout musique --k 2

@@ -2,9 +2,9 @@
 
     python -m benchmarks.training [--rows 32] [--tokens 80] [--layers 3] [--precision bf16] [--repeats 12]
 
-Each step is a forward and a backward pass over one batch of random tokens, on all of torch's threads; no optimizer.  The variants run in
-turns, and the median of each is printed with transformers' divided by ours.  The classifier is MiniLM's first layers with a new head, the
-T5 the size of the world's reader, from random weights.
+Each step is a forward and a backward pass over one batch of random tokens, on all of torch's threads; no optimizer. The
+variants run in turns, and the median of each is printed with transformers' divided by ours. The classifier is MiniLM's
+first layers with a new head, the T5 the size of the world's reader, from random weights.
 """
 
 import argparse

@@ -1,4 +1,6 @@
-"""The speed of this machine: passages per second that MiniLM encodes in fp32.  Seconds of different machines compare by it.
+"""The speed of this machine: passages per second that MiniLM encodes in fp32.
+
+Seconds of different machines compare by it.
 
     python -m benchmarks.yardstick [--corpus data/world/corpus.jsonl] [--passages 512] [--seconds 200]
 
@@ -36,7 +38,9 @@ def parser() -> argparse.ArgumentParser:
 
 @torch.inference_mode()
 def passages_per_second(texts: list[str]) -> float:
-    """Speed of MiniLM in fp32 on this machine's CPU: plain transformers, one batch after another on all of torch's threads.
+    """Speed of MiniLM in fp32 on this machine's CPU.
+
+    Plain transformers, one batch after another on all of torch's threads.
 
     Not with this project's encoder: the yardstick must not change when the project becomes faster.
     """

@@ -99,7 +99,10 @@ def has_answer(text: str, answers: Sequence[str]) -> bool:
 
 
 def yes_or_no(text: str) -> str:
-    """What a text answers to a question for yes or no, by its first word: `yes` for yes and true, `no` for no and false, else empty."""
+    """What a text answers to a question for yes or no, by its first word.
+
+    `yes` for yes and true, `no` for no and false, else empty.
+    """
     first = squad(text).partition(" ")[0]
     return {"yes": "yes", "true": "yes", "no": "no", "false": "no"}.get(first, "")
 
@@ -143,8 +146,8 @@ def _answer_tokens(answer: str) -> tuple[list[str], bytes]:
 def _may_occur(tokens: Sequence[str], joined: bytes, text: str) -> bool:
     """A necessary condition of `_occurs` without the tokens of the text.
 
-    Without what separates tokens, the answer is a part of the text; of a text with other letters than English ones, each of its
-    tokens is.
+    Without what separates tokens, the answer is a part of the text; of a text with other letters than English ones,
+    each of its tokens is.
     """
     if text.isascii():
         return joined in _squeezed(text)
@@ -160,7 +163,10 @@ def _squeezed(text: str) -> bytes:
 
 @functools.lru_cache(maxsize=1)
 def _folded(text: str) -> str | None:
-    """A text as tokens are compared; None where that depends on where a token ends, as the lower case of a Greek sigma does."""
+    """A text as tokens are compared.
+
+    None where that depends on where a token ends, as the lower case of a Greek sigma does.
+    """
     normalized = unicodedata.normalize("NFD", text)
     return None if _SIGMA in normalized else normalized.lower()
 

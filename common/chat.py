@@ -54,8 +54,10 @@ class Reply:
 
 
 def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
-    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known; retries, cached,
-    failed and truncated calls (whose reply was cut at its limit) where there are any."""
+    """The costs of replies for `Answer.costs`: calls, tokens read and written, US dollars where prices are known.
+
+    Retries, cached, failed and truncated calls (whose reply was cut at its limit) where there are any.
+    """
     costs = {
         "model_calls": float(len(replies)),
         "tokens": float(sum(reply.prompt_tokens for reply in replies)),
@@ -76,8 +78,11 @@ def reply_costs(replies: Sequence[Reply]) -> dict[str, float]:
 
 
 def named_calls(costs: dict[str, float], what: str) -> dict[str, float]:
-    """Costs of replies with the calls named after what they were for, so that a failed one is not taken for the reader's: model_calls
-    becomes WHAT_calls, failed_calls failed_WHAT_calls. Calls that already have a name of their own (choice_calls) keep it."""
+    """Costs of replies with the calls named after what they were for.
+
+    So a failed one is not taken for the reader's: model_calls becomes WHAT_calls, failed_calls failed_WHAT_calls. Calls
+    that already have a name of their own (choice_calls) keep it.
+    """
     generic = ("model_calls", "cached_calls", "failed_calls", "truncated_calls")  # as in reply_costs
     return {
         name.removeprefix("model_").replace("calls", f"{what}_calls") if name in generic else name: value

@@ -38,7 +38,10 @@ def listing(key: str, indent: str = "  ") -> str:
 
 
 def asked(arguments: Sequence[str]) -> str | None:
-    """The option, without dashes and `.help`, if its classes are asked for: the last `--OPTION.help` without a class."""
+    """The option, without dashes and `.help`, if its classes are asked for.
+
+    The last `--OPTION.help` without a class.
+    """
     for number, word in enumerate(arguments):
         option = word.removeprefix("--").removesuffix(".help")
         last = number + 1 == len(arguments) or arguments[number + 1].startswith("-")

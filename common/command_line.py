@@ -1,4 +1,6 @@
-"""What the parsers of all commands share: one-line errors, readable help, and a check of all options before anything is loaded.
+"""What the parsers of all commands share.
+
+One-line errors, readable help, and a check of all options before anything is loaded.
 
 Standard library only; the parser's class comes from jsonargparse or Lightning.
 """
@@ -35,7 +37,9 @@ class KeepsExamples:
 
 
 class StandIn:
-    """Stands for an object that has not been built, while options are checked; the object's arguments are its attributes.
+    """Stands for an object that has not been built, while options are checked.
+
+    The object's arguments are its attributes.
 
     Args:
         class_type: The object's class.
@@ -60,7 +64,8 @@ class StandIn:
 class KeepsNested:
     """Mixin for the action of an option that is a dict: `--study.grid.k1 X` keeps what is in `study.grid` already.
 
-    Without it the parser replaces all of `study.grid` (jsonargparse 4.53), so that only the last of several such options counts.
+    Without it the parser replaces all of `study.grid` (jsonargparse 4.53), so that only the last of several such
+    options counts.
     """
 
     dest: str
@@ -92,8 +97,8 @@ def _with_nested(before: Any, names: Sequence[str], value: Any) -> dict[str, Any
 def _with_null(option: str) -> str:
     """`--reward.k=None` as `--reward.k=null`, also within a list or a dict.
 
-    jsonargparse (4.53) hands the options of a class within a class to a parser of their own as Python writes their values, which YAML then
-    reads as the text "None".
+    jsonargparse (4.53) hands the options of a class within a class to a parser of their own as Python writes their
+    values, which YAML then reads as the text "None".
     """
     name, _, text = option.partition("=")
     if "None" not in text:
@@ -208,7 +213,8 @@ class CommandLine:
         """Build the objects of a configuration; all their options are checked before the first is built.
 
         Raises:
-            UserError: If an option is out of range, from a class's `check_options` or `check_environment`, or a command's check.
+            UserError: If an option is out of range, from a class's `check_options` or `check_environment`, or a
+                command's check.
         """
         build = super().instantiate  # type: ignore[misc]
         if getattr(self, "parent_parser", None) is None:

@@ -1,5 +1,7 @@
-"""Records of document processing (HiQA): blocks of a document in reading order, the document, and the segments it is cut into.
-Standard library only."""
+"""Records of document processing (HiQA).
+
+Blocks of a document in reading order, the document, and the segments it is cut into. Standard library only.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -85,7 +87,9 @@ Kind = Literal["text", "table", "image"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A retrievable part of a document with its cascaded metadata (HiQA, Algorithm 2): the text under one heading, a table or an image.
+    """A retrievable part of a document with its cascaded metadata (HiQA, Algorithm 2).
+
+    The text under one heading, a table or an image.
 
     An over-long one is several segments with the same path, `part` counting from 1 to `parts`.
     """
@@ -132,7 +136,10 @@ def as_passage(segment: Segment, metadata: tuple[str, ...], occurrence: int = 0)
 
 
 def citation(passage: Passage) -> str:
-    """Where a segment of a document stands, e.g. `manual.pdf, page 3: Installation > Power supply`; empty for other passages."""
+    """Where a segment of a document stands, e.g. `manual.pdf, page 3: Installation > Power supply`.
+
+    Empty for other passages.
+    """
     about = passage.metadata or {}
     document, headings, kind = about.get("document"), about.get("headings"), about.get("kind")
     if not isinstance(document, str) or not isinstance(headings, list) or kind not in get_args(Kind):

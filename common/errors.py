@@ -46,13 +46,16 @@ class UnavailableError(UserError):
 
 
 class ArtifactError(UserError):
-    """A file written by this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
+    """A file of this project is corrupt, incomplete or made for another corpus or model, or cannot be written."""
 
     exit_code = 74
 
 
 def as_typed(text: str) -> str:
-    """A text that names commands as they are typed in a checkout; for users of the installed package as they type them."""
+    """A text that names commands as they are typed in a checkout.
+
+    For users of the installed package as they type them.
+    """
     if not _INSTALLED:
         return text
     for file, script in SCRIPTS.items():
@@ -63,8 +66,8 @@ def as_typed(text: str) -> str:
 def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] = lambda: "") -> int:
     """Run a command and return its exit code: 0, or the code of a `UserError`, whose message is printed to stderr.
 
-    After Ctrl-C it prints one line and returns INTERRUPTED.  If the reader of the output has gone (`| head -1`), it prints
-    nothing and returns CLOSED_PIPE, the code that a shell shows for other programs in a pipe.
+    After Ctrl-C it prints one line and returns INTERRUPTED. If the reader of the output has gone (`| head -1`), it
+    prints nothing and returns CLOSED_PIPE, the code that a shell shows for other programs in a pipe.
 
     Args:
         program: What error lines begin with, e.g. "infer.py".
@@ -95,7 +98,7 @@ def exit_code(program: str, main: Callable[[], object], kept: Callable[[], str] 
 
 
 def _closed(stream: TextIO) -> bool:
-    """Whether the reader of a stream has gone.  Then what is left of the output goes nowhere, also when Python exits."""
+    """Whether the reader of a stream has gone. Then what is left of the output goes nowhere, also when Python exits."""
     poll = select.poll()
     poll.register(stream.fileno(), 0)
     gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))

@@ -1,4 +1,7 @@
-"""Retrieval feedback for query rewriters: candidate rewrites of a question with their rewards.  Standard library only."""
+"""Retrieval feedback for query rewriters: candidate rewrites of a question with their rewards.
+
+Standard library only.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +37,10 @@ class RewriteFeedback:
 
 @dataclass(frozen=True, slots=True)
 class WordCandidate:
-    """One choice of an extractive rewriter: the words of the question that are left out, and those of the passages that join."""
+    """One choice of an extractive rewriter.
+
+    The words of the question that are left out, and those of the passages that join.
+    """
 
     left_out: tuple[int, ...]  # places among the question's words (`common.words.words_of`), from 0, increasing
     joins: tuple[str, ...]  # words of the passages, lower-case, in the order in which they are written

@@ -17,7 +17,10 @@ _OLD = ".old"  # marks the previous version of a folder while it is being replac
 
 
 def fsync_folder(folder: Path) -> None:
-    """Flush a folder's entries to disk: on POSIX a rename survives a power failure only after this; Windows needs none."""
+    """Flush a folder's entries to disk: on POSIX a rename survives a power failure only after this.
+
+    Windows needs none.
+    """
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -213,7 +216,9 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Give a file a second name, or copy it where the file system has no hard links; neither may be written to afterwards.
+    """Give a file a second name, or copy it where the file system has no hard links.
+
+    Neither may be written to afterwards.
 
     Args:
         source: The file.
@@ -250,10 +255,10 @@ def sha256(path: Path) -> str:
 
 
 def sampled_sha256(path: Path) -> str | None:
-    """Digest of 256 blocks of 64 KiB spread evenly over a file, its first and its last bytes among them, and of its size.
+    """Digest of a file's size and of 256 blocks of 64 KiB spread evenly over it, first and last bytes included.
 
-    It finds a file of another content, a copy that ended early, and a lost part of more than a 256th of the file, for 16 MiB of
-    reading; not a single flipped bit elsewhere.
+    It finds a file of another content, a copy that ended early, and a lost part of more than a 256th of the file, for
+    16 MiB of reading; not a single flipped bit elsewhere.
 
     Returns:
         The digest in hexadecimal; None if the file is not larger than the blocks, so that its sha256 costs no more.

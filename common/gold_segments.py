@@ -1,4 +1,7 @@
-"""Relevance judgement for questions over documents: whether a passage holds the evidence of a gold segment, however the document was cut."""
+"""Relevance judgement for questions over documents.
+
+Whether a passage holds the evidence of a gold segment, however the document was cut.
+"""
 
 import html
 import re
@@ -17,9 +20,9 @@ _WORD = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")  # a Chinese character stands alone
 def is_relevant(passage: Passage, gold: GoldSegment) -> bool:
     """Whether the passage is of the gold segment's document and its text contains every piece of the evidence.
 
-    Words are compared, in order, without case; white space, punctuation, Markdown's marks and escapes, and hyphens do not count, so that a
-    sentence that was broken over lines, or a row of a table in any notation, is found.  Only the text counts, not the passage's title: a
-    heading says where the evidence stands, it is not the evidence.
+    Words are compared, in order, without case; white space, punctuation, Markdown's marks and escapes, and hyphens do
+    not count, so that a sentence that was broken over lines, or a row of a table in any notation, is found. Only the
+    text counts, not the passage's title: a heading says where the evidence stands, it is not the evidence.
 
     Args:
         passage: Its metadata names its `document`; a passage without one is not relevant.

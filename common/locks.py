@@ -38,8 +38,8 @@ def exclusive(
         wait_seconds: How long to wait for another process; 0 does not wait.
 
     Raises:
-        UserError: If another process holds the lock, whose line names that process, its host and its starting time; or if
-            the lock file is a file of the user, such as uv.lock.
+        UserError: If another process holds the lock, whose line names that process, its host and its starting time; or
+            if the lock file is a file of the user, such as uv.lock.
         ArtifactError: If the lock file, or its folder, cannot be created.
     """
     _refuse_foreign(path)
@@ -69,8 +69,8 @@ def exclusive(
 def _acquire(lock: FileLock, path: Path, cure: str) -> None:
     """Take the lock, or say who holds it.
 
-    A lock file without a name is that of a process that has just taken the lock, or was removed by one that was giving it
-    back while this one opened it.  Then it is tried again.
+    A lock file without a name is that of a process that has just taken the lock, or was removed by one that was giving
+    it back while this one opened it. Then it is tried again.
     """
     deadline = time.monotonic() + _SETTLED_SECONDS
     while True:
@@ -93,7 +93,7 @@ def _record_holder(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Check that the lock file, which will be overwritten and removed, is missing or was written by `_record_holder`."""
+    """Check that the lock file, which will be overwritten and removed, is missing or from `_record_holder`."""
     file = lock_file(path)
     try:
         with file.open("rb") as stream:

@@ -1,7 +1,7 @@
 """Messages of the argument parser (jsonargparse 4.53) in plain words: the key, what was given, what is allowed.
 
-The parser's message is a tree of lines: `Parser key "k":` and `Problem with given class_path 'C':` open a level, `- ...` are the
-failed alternatives of a union.  Messages of another form stay as they are, in one line.
+The parser's message is a tree of lines: `Parser key "k":` and `Problem with given class_path 'C':` open a level, `-
+...` are the failed alternatives of a union. Messages of another form stay as they are, in one line.
 """
 
 import difflib
@@ -35,8 +35,8 @@ class Problem:
 
     Args:
         text: One line, without a final full stop.
-        classes: The keys with their classes that lead to the problem, e.g. ("strategy", "harness.strategies.drrag.DrRag");
-            the class is empty if it is the problem.
+        classes: The keys with their classes that lead to the problem, e.g. ("strategy",
+            "harness.strategies.drrag.DrRag"); the class is empty if it is the problem.
     """
 
     text: str

@@ -1,7 +1,9 @@
-"""Progress on standard error: on a terminal a line that is rewritten, in a log file a line every 15 seconds.  Rank 0 only.
+"""Progress on standard error: on a terminal a line that is rewritten, in a log file a line every 15 seconds.
 
-Nothing is shown of work that takes less than five seconds.  Work within other work is shown behind it, in the same line:
-`chunks: 1 of 8, 4 min 10 s left > texts: 512 of 4,096, 30 s left`.  Standard output is left to results.
+Rank 0 only.
+
+Nothing is shown of work that takes less than five seconds. Work within other work is shown behind it, in the same line:
+`chunks: 1 of 8, 4 min 10 s left > texts: 512 of 4,096, 30 s left`. Standard output is left to results.
 """
 
 import os
@@ -81,7 +83,10 @@ class Progress:
         _screen.draw()
 
     def skip(self, items: int = 1) -> None:
-        """Count items that took no time, such as results of an earlier run: the time left is not estimated from them."""
+        """Count items that took no time, such as results of an earlier run.
+
+        The time left is not estimated from them.
+        """
         self.done += items
         self._skipped += items
         self._counted_from = time.monotonic()
@@ -111,7 +116,9 @@ class Progress:
 
 
 class FileProgress:
-    """How much of a file is read while the `with` block runs: a part of the line of the innermost work, if its number of items is unknown.
+    """How much of a file is read while the `with` block runs.
+
+    A part of the line of the innermost work, if its number of items is unknown.
 
     Args:
         file: The open file; of an archive the archive itself.

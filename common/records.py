@@ -33,8 +33,8 @@ def passage_id(title: str, text: str) -> str:
 class Passage:
     """A retrievable piece of text.  `id` is normally `passage_id(title, text)`.
 
-    `corpus_id` and `metadata` come from the passage's row in its corpus and are returned with answers.  These and `indexed` do not
-    identify the passage: they do not count when passages are compared.
+    `corpus_id` and `metadata` come from the passage's row in its corpus and are returned with answers. These and
+    `indexed` do not identify the passage: they do not count when passages are compared.
     """
 
     id: str
@@ -61,7 +61,10 @@ class Passage:
 
 
 def passage_text(passage: Passage) -> str:
-    """A passage as model input: "title. text", or the text alone if it has no title; a text of several lines begins on a new one."""
+    """A passage as model input: "title. text", or the text alone if it has no title.
+
+    A text of several lines begins on a new one.
+    """
     between = ".\n" if "\n" in passage.text else ". "
     return f"{passage.title}{between}{passage.text}" if passage.title else passage.text
 

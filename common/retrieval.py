@@ -1,5 +1,8 @@
-"""What training and serving share of retrieval: the interface of retrievers, reciprocal rank fusion, and batched searches with several
-queries per question.  Standard library only."""
+"""What training and serving share of retrieval.
+
+The interface of retrievers, reciprocal rank fusion, and batched searches with several queries per question. Standard
+library only.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -21,13 +24,14 @@ class Retriever(Protocol):
 def search_once(
     retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
 ) -> dict[str, Sequence[Ranked]]:
-    """What each query finds, with one batched search in which every distinct query stands once, in the order of first appearance.
+    """What each query finds, with one batched search in which every distinct query stands once, in first order.
 
     Args:
         retriever: Searches; it is not called if all queries are known.
         queries: Of each question.
         k: Passages of each query.
-        known: Query -> what it finds, at least k passages where there are as many; these queries are not searched again.
+        known: Query -> what it finds, at least k passages where there are as many; these queries are not searched
+            again.
 
     Returns:
         Query -> its k best passages, best first.
@@ -42,7 +46,9 @@ def search_once(
 def search_fused(
     retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
 ) -> list[Sequence[Ranked]]:
-    """What the queries of each question find together, best first: the lists of several queries are fused by reciprocal ranks.
+    """What the queries of each question find together, best first.
+
+    The lists of several queries are fused by reciprocal ranks.
 
     Args:
         retriever: Searches.
@@ -78,7 +84,10 @@ def reciprocal_rank_fusion(
 
 
 def sum_of_scores(lists: Sequence[Sequence[Ranked]], weighted: Sequence[Sequence[float]]) -> list[Ranked]:
-    """Every passage once, with the sum of its scores in `weighted` over the lists, best first; ties as they appear first."""
+    """Every passage once, with the sum of its scores in `weighted` over the lists, best first.
+
+    Ties as they appear first.
+    """
     passages: dict[str, Passage] = {}
     scores: dict[str, float] = {}
     for ranked, list_scores in zip(lists, weighted, strict=True):

@@ -1,4 +1,7 @@
-"""Records of query rewriting: a training example, and the queries that a rewriter makes of a question.  Standard library only."""
+"""Records of query rewriting: a training example, and the queries that a rewriter makes of a question.
+
+Standard library only.
+"""
 
 from dataclasses import dataclass, field
 

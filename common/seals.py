@@ -1,4 +1,7 @@
-"""Sealed JSON files, which hold the SHA-256 of their own content, and type checks of their fields.  Standard library only."""
+"""Sealed JSON files, which hold the SHA-256 of their own content, and type checks of their fields.
+
+Standard library only.
+"""
 
 import hashlib
 import json

@@ -1,4 +1,7 @@
-"""Records of answering from several sources: the context that a source gives, and which source's answer is chosen.  Standard library only."""
+"""Records of answering from several sources: the context that a source gives, and which source's answer is chosen.
+
+Standard library only.
+"""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,7 @@
-"""The messages of libraries that are hidden because they say nothing about the user's run.  Every other warning is shown."""
+"""The messages of libraries that are hidden because they say nothing about the user's run.
+
+Every other warning is shown.
+"""
 
 import logging
 import warnings

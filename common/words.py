@@ -28,7 +28,10 @@ def words_of(text: str) -> list[Word]:
 
 
 def word_count(text: str) -> int:
-    """Number of words of a text, for its length; of Chinese, Japanese and Korean every character counts, as there are no blanks."""
+    """Number of words of a text, for its length.
+
+    Of Chinese, Japanese and Korean every character counts, as there are no blanks.
+    """
     return len(_COUNTED.findall(text))
 
 
@@ -55,7 +58,10 @@ def without(text: str, words: Collection[str]) -> str:
 
 
 def first_words(text: str, most: int) -> str:
-    """The first words of a text between blanks, at most `most`, with the white space between them; a shorter text as it is."""
+    """The first words of a text between blanks, at most `most`, with the white space between them.
+
+    A shorter text as it is.
+    """
     ends = [match.end() for match in islice(_BETWEEN_BLANKS.finditer(text), most + 1)]
     return text if len(ends) <= most else text[: ends[most - 1]] if most else ""
 

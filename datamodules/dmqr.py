@@ -1,4 +1,6 @@
-"""LightningDataModule of DMQR-RAG's generative rewriters: reads questions with their rewrites, and batches them into optimizer steps.
+"""LightningDataModule of DMQR-RAG's generative rewriters.
+
+Reads questions with their rewrites, and batches them into optimizer steps.
 
 Shape legend: P rewrites, T tokens, A tokens of a rewrite.
 """
@@ -35,8 +37,8 @@ class RewriteSource(Source):
     """An input file of rewrites.  The layout is rrr, qrecc, canard or rewrites.
 
     Args:
-        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, gqr of qrecc and canard.  The
-            rows of the layout rewrites name theirs.
+        strategy: What its rewrites count as; by the layout when None: decomposition of rrr, gqr of qrecc and canard.
+            The rows of the layout rewrites name theirs.
 
     Raises:
         UserError: If the layout is unknown, a strategy is given for the layout rewrites, or `limit` is below 1.
@@ -85,33 +87,37 @@ class Tokenized:
 class RewriteData(StepData):
     """Questions with their rewrites by one or several strategies.
 
-    Validation examples come from a fixed hash split of the training files or from separate files.  The split is by dialogue:
-    by the first turn of the history, or by the question where there is none, so that no dialogue is on both sides, and no question
-    without a history, whatever the strategies.  An example that occurs several times is used once.  Examples are skipped and counted if the
-    question is longer than `model.max_tokens` or the rewrite longer than `model.max_rewrite_tokens`.
+    Validation examples come from a fixed hash split of the training files or from separate files. The split is by
+    dialogue: by the first turn of the history, or by the question where there is none, so that no dialogue is on both
+    sides, and no question without a history, whatever the strategies. An example that occurs several times is used
+    once. Examples are skipped and counted if the question is longer than `model.max_tokens` or the rewrite longer than
+    `model.max_rewrite_tokens`.
 
     Args:
         train: Training files.
         validation: Validation files; a hash split of the training files when empty.
         validation_fraction: Share of the dialogues that the hash split holds out, in (0, 1).
-        rewrites_per_step: Rewrites of one optimizer step on average, over all ranks and accumulated batches; all steps have
-            about equally many tokens.
+        rewrites_per_step: Rewrites of one optimizer step on average, over all ranks and accumulated batches; all steps
+            have about equally many tokens.
         rewrites_per_validation_batch: Rewrites of one validation batch, per rank.
         generated_rewrites: Validation questions, drawn by hash, that are also rewritten: for exact match and token F1.
         sampling_seed: Seed of the order.
-        substitution: Words that a training question shares with its rewrite are replaced by random ones, the same in both: each
-            with a probability that is drawn anew up to this share, in [0, 1].  0 replaces none.  For small models, which
-            otherwise know the names of their training questions by heart; needs a tokenizer of the kind of SentencePiece's.
-        retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being recall_k:
-            a class of harness.retrievers with its options, such as an index of `infer.py index`.  Null measures no recall.
-        gold_questions: Question files with the gold passages of validation questions, which are found by their text (and the
-            turns before it); needed with a retriever.
-        recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by all
-            strategies of the training files.
+        substitution: Words that a training question shares with its rewrite are replaced by random ones, the same in
+            both: each with a probability that is drawn anew up to this share, in [0, 1]. 0 replaces none. For small
+            models, which otherwise know the names of their training questions by heart; needs a tokenizer of the kind
+            of SentencePiece's.
+        retriever: Searches with validation questions and their rewrites, for the metric val/recall_at_K, K being
+            recall_k: a class of harness.retrievers with its options, such as an index of `infer.py index`. Null
+            measures no recall.
+        gold_questions: Question files with the gold passages of validation questions, which are found by their text
+            (and the turns before it); needed with a retriever.
+        recall_k: Passages that are retrieved: by the question alone, and together by the question and its rewrites by
+            all strategies of the training files.
         recall_questions: Validation questions, drawn by hash from those with gold passages, that are searched.
 
     Raises:
-        UserError: If there is no training file, a value is out of range, or one of retriever and gold_questions is missing.
+        UserError: If there is no training file, a value is out of range, or one of retriever and gold_questions is
+            missing.
     """
 
     step_option, examples_name = "rewrites_per_step", "rewrites"
@@ -167,8 +173,8 @@ class RewriteData(StepData):
         """Read, split and tokenize the examples, print statistics (once).
 
         Raises:
-            DataError: If a file is invalid, nothing is left to train on or to validate with, no validation question has gold
-                passages, or the retriever does not find them.
+            DataError: If a file is invalid, nothing is left to train on or to validate with, no validation question has
+                gold passages, or the retriever does not find them.
             UserError: If a strategy is not in the pool.
         """
         if self.training:

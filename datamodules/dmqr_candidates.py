@@ -1,7 +1,7 @@
 """Candidate rewrites of a question, tokenized: their choice, and batches of groups of them.
 
-Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), P inputs, T tokens, C candidates of all
-groups, A tokens of a candidate.
+Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), P inputs, T
+tokens, C candidates of all groups, A tokens of a candidate.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,10 @@ class FeedbackBatch(TokenBatch):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, tokens of an input, and tokens of a rewrite: a bound, since an encoder-decoder reads fewer inputs than it has rows."""
+        """Rows, tokens of an input, and tokens of a rewrite.
+
+        A bound, since an encoder-decoder reads fewer inputs than it has rows.
+        """
         return self.examples, self.ids_PT.shape[1], self.labels_CA.shape[1]
 
 
@@ -63,10 +66,12 @@ class CandidateGroup:
 
 
 def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
-    """At most `most` candidates, best first: the best, the worst, the greedy one, then those that were sampled most often.
+    """At most `most` candidates, best first.
 
-    Of equal rewards the greedy one comes first, then the one that was sampled more often, then by the text: the best of a group does not
-    depend on the order in the file.
+    The best, the worst, the greedy one, then those that were sampled most often.
+
+    Of equal rewards the greedy one comes first, then the one that was sampled more often, then by the text: the best of
+    a group does not depend on the order in the file.
     """
     ordered = sorted(candidates, key=lambda each: (-each.reward, not each.greedy, -each.times, each.rewrite))
     if len(ordered) <= most:
@@ -79,9 +84,12 @@ def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
 
 
 def with_question(example: RewriteFeedback) -> RewriteFeedback:
-    """The question itself as one more candidate, with its own reward: what a rewriter does best where its rewrites find less.
+    """The question itself as one more candidate, with its own reward.
 
-    Its `times` is 0, since nothing sampled it.  Where a candidate is the question already, but for case, nothing is added.
+    What a rewriter does best where its rewrites find less.
+
+    Its `times` is 0, since nothing sampled it. Where a candidate is the question already, but for case, nothing is
+    added.
     """
     text = clean(example.question)
     if text.lower() in {clean(each.rewrite).lower() for each in example.candidates}:

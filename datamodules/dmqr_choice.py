@@ -1,5 +1,6 @@
-"""LightningDataModule of the adaptive choice: reads how much each strategy's rewrite improved retrieval, and batches questions into
-optimizer steps.
+"""LightningDataModule of the adaptive choice.
+
+Reads how much each strategy's rewrite improved retrieval, and batches questions into optimizer steps.
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -58,19 +59,19 @@ class JudgedQuestion:
 class ChoiceData(StepData):
     """Questions with a target for each strategy: whether its rewrite improves retrieval.
 
-    The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone.  It helps if its gain exceeds
-    `least_gain`.  Validation questions come from a fixed hash split of the training folders or from separate folders.  A question of several folders has the
-    mean of its gains: what helps by chance with one retriever counts less.  Questions that are too long for `model.max_tokens` are
-    skipped and counted.
+    The gain of a strategy is the reward of its greedy rewrite minus the reward of the question alone. It helps if its
+    gain exceeds `least_gain`. Validation questions come from a fixed hash split of the training folders or from
+    separate folders. A question of several folders has the mean of its gains: what helps by chance with one retriever
+    counts less. Questions that are too long for `model.max_tokens` are skipped and counted.
 
     Args:
         train: Folders that `infer.py feedback --samples 0` wrote, as {layout: rewrite_feedback, path: FOLDER}.
         validation: Folders of the same kind; a hash split of the training folders when empty.
         validation_fraction: Share of the questions that the hash split holds out, in (0, 1).
         least_gain: Gain above which a rewrite is worth its search.
-        targets: Which targets of a question are 1.  `each`: of every strategy that helps.  `best`: of the one that helps most, so that
-            of several that find the same passages one is chosen; of those within `least_gain` of it, the one that gains most over all
-            training questions.
+        targets: Which targets of a question are 1. `each`: of every strategy that helps. `best`: of the one that helps
+            most, so that of several that find the same passages one is chosen; of those within `least_gain` of it, the
+            one that gains most over all training questions.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of the order.

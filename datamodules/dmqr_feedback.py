@@ -1,7 +1,9 @@
-"""LightningDataModule of feedback for generative rewriters: questions with rewarded candidate rewrites, batched into optimizer steps.
+"""LightningDataModule of feedback for generative rewriters.
 
-Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), P inputs, T tokens, C candidates of all
-groups, A tokens of a candidate.
+Questions with rewarded candidate rewrites, batched into optimizer steps.
+
+Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), P inputs, T
+tokens, C candidates of all groups, A tokens of a candidate.
 """
 
 import hashlib
@@ -36,8 +38,9 @@ LEAST_CANDIDATES = 3  # the best, the worst and the greedy one
 class RewriteFeedbackData(StepData):
     """Questions with rewarded candidate rewrites, which `infer.py feedback` wrote.
 
-    A unit of a step is one group: a question and strategy with all its candidates.  The split is by dialogue, as in `RewriteData`.
-    Training groups whose candidates all have the same reward are left out and counted, and candidates that are too long for the model.
+    A unit of a step is one group: a question and strategy with all its candidates. The split is by dialogue, as in
+    `RewriteData`. Training groups whose candidates all have the same reward are left out and counted, and candidates
+    that are too long for the model.
 
     Args:
         train: Folders that `infer.py feedback` wrote, as {layout: rewrite_feedback, path: FOLDER}.
@@ -45,21 +48,23 @@ class RewriteFeedbackData(StepData):
         validation_fraction: Share of the dialogues that the hash split holds out, in (0, 1).
         groups_per_step: Average groups of one optimizer step, over all ranks and accumulated batches.
         groups_per_validation_batch: Groups of one validation batch, per rank.
-        candidates: Most candidates of a group: the best, the worst and the greedy one, then those that were sampled most often.
-        question_as_candidate: Add the question itself, with its own reward, where it is one query and short enough: a rewriter can then
-            learn to leave a question as it is.  Of more than `candidates` it stays if it is the best or the worst.  policy_gradient, which
-            learns from samples, learns nothing from it.
-        generated_rewrites: Validation groups, drawn by hash, whose greedy rewrites are written: for their length, and the shares of empty
-            and of unchanged ones.
+        candidates: Most candidates of a group: the best, the worst and the greedy one, then those that were sampled
+            most often.
+        question_as_candidate: Add the question itself, with its own reward, where it is one query and short enough: a
+            rewriter can then learn to leave a question as it is. Of more than `candidates` it stays if it is the best
+            or the worst. policy_gradient, which learns from samples, learns nothing from it.
+        generated_rewrites: Validation groups, drawn by hash, whose greedy rewrites are written: for their length, and
+            the shares of empty and of unchanged ones.
         sampling_seed: Seed of the order.
-        retriever: Searches with the greedy rewrites, for val/reward; null if they are not rewarded, or the reward needs no search.
+        retriever: Searches with the greedy rewrites, for val/reward; null if they are not rewarded, or the reward needs
+            no search.
         reward: Rewards what they find, a class of harness.feedback; null for none.
-        gold_questions: Question files with the gold passages or answers of validation questions, which are found by their text (and the
-            turns before it); needed with a reward.
+        gold_questions: Question files with the gold passages or answers of validation questions, which are found by
+            their text (and the turns before it); needed with a reward.
 
     Raises:
-        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever, reward and
-            gold_questions some are given without the others.
+        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever,
+            reward and gold_questions some are given without the others.
     """
 
     step_option, examples_name = "groups_per_step", "candidates"
@@ -119,8 +124,8 @@ class RewriteFeedbackData(StepData):
 
         Raises:
             MissingInputError: If a folder is missing.
-            DataError: If a folder is invalid, there is nothing to learn or to validate, no written question has what the reward needs, or
-                folders that are rewarded were searched differently.
+            DataError: If a folder is invalid, there is nothing to learn or to validate, no written question has what
+                the reward needs, or folders that are rewarded were searched differently.
             UserError: If a strategy is not in the pool.
         """
         if self.groups:

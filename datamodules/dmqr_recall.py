@@ -1,4 +1,7 @@
-"""Retrieval recall of validation questions with and without their rewrites: reads gold passages, searches, and counts."""
+"""Retrieval recall of validation questions with and without their rewrites.
+
+Reads gold passages, searches, and counts.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -75,8 +78,8 @@ def recalls(
 ) -> list[Recall]:
     """Recall of every question at k passages, with one batched search.
 
-    Question and rewrites get k passages together, as many as the question alone: each query retrieves k, and the lists are
-    fused by reciprocal ranks.
+    Question and rewrites get k passages together, as many as the question alone: each query retrieves k, and the lists
+    are fused by reciprocal ranks.
 
     Args:
         retriever: Searches.

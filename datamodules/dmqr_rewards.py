@@ -31,7 +31,10 @@ class GreedyReward:
     depth: int
 
     def __call__(self, questions: Sequence[Question], queries: Sequence[Sequence[str]]) -> list[float]:
-        """The reward of every question's queries, at least one each; all are one search, equal ones are searched once."""
+        """The reward of every question's queries, at least one each.
+
+        All are one search, equal ones are searched once.
+        """
         lists = [
             list(dict.fromkeys([clean(question.text), *each] if self.fused else each))
             for question, each in zip(questions, queries, strict=True)
@@ -78,7 +81,7 @@ def greedy_reward(
 def read_asked(
     sources: Sequence[Source], wanted: Mapping[int, tuple[str, Sequence[str]]], reward: Reward
 ) -> dict[int, Question]:
-    """The questions of these files that are wanted, compared by their text and the turns before it, and for which the reward is defined.
+    """The wanted questions of these files, compared by text and earlier turns, for which the reward is defined.
 
     Args:
         sources: Question files.

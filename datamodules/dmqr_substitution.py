@@ -1,7 +1,9 @@
-"""Word substitution for generative rewriters: words that a question shares with its rewrite become random ones, the same in both.
+"""Word substitution for generative rewriters.
 
-A small model soon knows the names of its training questions by heart, and then writes them for others.  With other words at every
-pass it has to copy from the question (Longpre et al., 2021, substitute answers of readers in this way).
+Words that a question shares with its rewrite become random ones, the same in both.
+
+A small model soon knows the names of its training questions by heart, and then writes them for others. With other words
+at every pass it has to copy from the question (Longpre et al., 2021, substitute answers of readers in this way).
 """
 
 import random
@@ -25,8 +27,8 @@ Words = list[list[int]]  # the token ids of each word, or of what stands between
 class WordSubstitution:
     """Substitutes words of tokenized questions and rewrites.
 
-    A word of the rewrite that the question spells a little differently counts as shared: both become the same substitute, so that
-    a name with a typo is copied, as the right name cannot be known.
+    A word of the rewrite that the question spells a little differently counts as shared: both become the same
+    substitute, so that a name with a typo is copied, as the right name cannot be known.
 
     Args:
         encode: Of an encoder-decoder whose tokenizer marks the beginning of a word, as SentencePiece's do.

@@ -1,4 +1,6 @@
-"""LightningDataModule of DMQR-RAG's extractive rewriter: reads word labels, and batches (question, passage) pairs into optimizer steps.
+"""LightningDataModule of DMQR-RAG's extractive rewriter.
+
+Reads word labels, and batches (question, passage) pairs into optimizer steps.
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 """
@@ -69,12 +71,13 @@ class LabelledPair:
 class WordData(StepData):
     """Pairs of a question and a feedback passage, with a target for each word.
 
-    A word of the passage should join the query as far as retrieval improves with it: target = change / `full_change`, within 0 and 1.
-    A word of the question should stay if retrieval is worse without it (1) and not if it is better (0); words whose change is
-    smaller than `least_change` have no target.  Every occurrence of a word has the word's target.
+    A word of the passage should join the query as far as retrieval improves with it: target = change / `full_change`,
+    within 0 and 1. A word of the question should stay if retrieval is worse without it (1) and not if it is better (0);
+    words whose change is smaller than `least_change` have no target. Every occurrence of a word has the word's target.
 
-    Validation questions come from a fixed hash split of the training files or from separate files.  Files that label the same question
-    with several retrievers are averaged: what helps one of them by chance counts less.  Pairs whose question is too long for `model.max_tokens` are skipped and counted.
+    Validation questions come from a fixed hash split of the training files or from separate files. Files that label the
+    same question with several retrievers are averaged: what helps one of them by chance counts less. Pairs whose
+    question is too long for `model.max_tokens` are skipped and counted.
 
     Args:
         train: Files that `infer.py label` wrote, as {layout: word_labels, path: FILE}.
@@ -83,8 +86,8 @@ class WordData(StepData):
         passages: Feedback passages of each question that are used, best first.
         full_change: Change of retrieval from which a word's target is 1.
         least_change: Change of retrieval below which a word of the question has no target.
-        unhelpful_share: Share of the passages without a word that helps that an epoch draws, in [0, 1]: they are most of all, and
-            teach less.
+        unhelpful_share: Share of the passages without a word that helps that an epoch draws, in [0, 1]: they are most
+            of all, and teach less.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.

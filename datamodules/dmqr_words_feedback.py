@@ -1,5 +1,7 @@
-"""LightningDataModule of retrieval feedback for the extractive rewriter: batches questions with their passages and candidate choices of
-words."""
+"""LightningDataModule of retrieval feedback for the extractive rewriter.
+
+Batches questions with their passages and candidate choices of words.
+"""
 
 import random
 from collections.abc import Sequence
@@ -28,9 +30,9 @@ if TYPE_CHECKING:
 class WordFeedbackData(StepData):
     """Questions with feedback passages and rewarded choices of words, which `infer.py feedback` wrote.
 
-    A unit of a step is one question: each of its (question, passage) pairs is computed once, whatever the number of candidates.
-    Training questions whose candidates all have the same reward are left out and counted.  Questions that are too long for the
-    model are skipped and counted.
+    A unit of a step is one question: each of its (question, passage) pairs is computed once, whatever the number of
+    candidates. Training questions whose candidates all have the same reward are left out and counted. Questions that
+    are too long for the model are skipped and counted.
 
     Args:
         train: Folders that `infer.py feedback` wrote, as {layout: word_feedback, path: FOLDER}.
@@ -39,17 +41,18 @@ class WordFeedbackData(StepData):
         questions_per_step: Average questions of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of the order.
-        retriever: Searches with the greedy rewrites of validation questions, for val/reward; null if they are not rewarded.
+        retriever: Searches with the greedy rewrites of validation questions, for val/reward; null if they are not
+            rewarded.
         reward: Rewards what they find, a class of harness.feedback; null for none.
-        gold_questions: Question files with the gold passages or answers of validation questions, which are found by their text; needed
-            with a reward.
+        gold_questions: Question files with the gold passages or answers of validation questions, which are found by
+            their text; needed with a reward.
         rewarded_questions: Most validation questions, drawn by hash, whose greedy rewrites are rewarded.
         join_words: Most words that join in a greedy rewrite, as in use.
         core_share: Share of the question's words that the strategy cce keeps, as in use.
 
     Raises:
-        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever, reward and
-            gold_questions some are given without the others.
+        UserError: If there is no training folder, a layout is another one, a value is out of range, or of retriever,
+            reward and gold_questions some are given without the others.
     """
 
     step_option, examples_name = "questions_per_step", "pairs"
@@ -107,8 +110,9 @@ class WordFeedbackData(StepData):
 
         Raises:
             MissingInputError: If a folder is missing.
-            DataError: If a folder is invalid, two folders have other policies, there is nothing to learn or to validate, no validation
-                question has what the reward needs, or folders that are rewarded were searched differently.
+            DataError: If a folder is invalid, two folders have other policies, there is nothing to learn or to
+                validate, no validation question has what the reward needs, or folders that are rewarded were searched
+                differently.
         """
         if self.groups:
             return

@@ -1,4 +1,7 @@
-"""LightningDataModule of DR-RAG: reads official files, samples triples or chains, and batches them into optimizer steps."""
+"""LightningDataModule of DR-RAG.
+
+Reads official files, samples triples or chains, and batches them into optimizer steps.
+"""
 
 import json
 import math
@@ -54,16 +57,17 @@ class DrRagData(StepData):
         mined: Files of hard negatives, written by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
-        chains: How chains are sampled for a beam over hops, in the place of triples: training chains in every epoch, validation
-            chains once.
+        chains: How chains are sampled for a beam over hops, in the place of triples: training chains in every epoch,
+            validation chains once.
         expansions: Files of what a beam with an earlier classifier met, written by `infer.py expand`; for `chains`.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
-        cache: Folder in which the questions of files above 32 MiB are stored with their token ids, for all ranks and later starts; it
-            can be deleted at any time.  null keeps them in the memory of every rank, and of every process of `workers`.
-        workers: Processes of each rank that make batches while it trains; 0 makes them in between.  When null: 0 on a CPU, up to 4 of
-            the rank's cores on a GPU.
+        cache: Folder in which the questions of files above 32 MiB are stored with their token ids, for all ranks and
+            later starts; it can be deleted at any time. null keeps them in the memory of every rank, and of every
+            process of `workers`.
+        workers: Processes of each rank that make batches while it trains; 0 makes them in between. When null: 0 on a
+            CPU, up to 4 of the rank's cores on a GPU.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -236,7 +240,7 @@ class DrRagData(StepData):
         return TripleBatches(self._validation.texts, self.encode, self._classifier.padding)
 
     def largest_batch(self) -> tuple[int, int]:
-        """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulated batches."""
+        """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulation."""
         drawn = self._epoch(0)
         lengths, starts = drawn.lengths().tolist(), self._starts(drawn).tolist()
         parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
@@ -246,7 +250,7 @@ class DrRagData(StepData):
         return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
 
     def training_texts(self, rows: Sequence[int]) -> list[Chain]:
-        """The texts of some examples of the present epoch, for a teacher that reads them with a tokenizer of its own."""
+        """The texts of some examples of the present epoch, for a teacher that reads them with its own tokenizer."""
         return [self._sampled[1].examples[row].texts for row in rows]
 
     @property

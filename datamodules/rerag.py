@@ -66,8 +66,9 @@ class ReRagData(StepData):
         more: Files of additional candidates per question, written by `infer.py mine`.
         contexts: Contexts per question in training, N; with text_format packed or question_writing, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
-        pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file order),
-            `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a generator).
+        pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file
+            order), `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a
+            generator).
         validation_pick: Validation contexts, selected once.
         labels: Relevance labels for recall, calibration and supervision: `has_answer` (DPR's rule) or `gold`.
         crop_words: Crop training contexts to windows of this many words, around an answer if present; off when null.
@@ -80,10 +81,10 @@ class ReRagData(StepData):
         tokens_per_bucket: Maximum padded tokens of one forward pass.
         questions_per_validation_batch: Questions of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
-        cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be deleted at any
-            time.  null keeps them in the memory of every rank, and of every process of `workers`.
-        workers: Processes of each rank that make batches while it trains; 0 makes them in between.  When null: 0 on a CPU, up to 4 of
-            the rank's cores on a GPU.
+        cache: Folder in which the questions of files above 32 MiB are stored, for all ranks and later starts; it can be
+            deleted at any time. null keeps them in the memory of every rank, and of every process of `workers`.
+        workers: Processes of each rank that make batches while it trains; 0 makes them in between. When null: 0 on a
+            CPU, up to 4 of the rank's cores on a GPU.
 
     Raises:
         UserError: If there is no training file, or a value is out of range.
@@ -151,7 +152,8 @@ class ReRagData(StepData):
 
         Raises:
             DataError: If a file is invalid, or no question has an answer and contexts.
-            UserError: If `word_swaps` does not fit the tokenizer, or a retriever score is missing that weights a context.
+            UserError: If `word_swaps` does not fit the tokenizer, or a retriever score is missing that weights a
+                context.
         """
         self._load()
 
@@ -223,7 +225,10 @@ class ReRagData(StepData):
 
     @property
     def first_sets(self) -> list[ContextSet]:
-        """Of the first training questions, as the files have them: the retriever's temperature is fitted on their scores."""
+        """Of the first training questions, as the files have them.
+
+        The retriever's temperature is fitted on their scores.
+        """
         return [
             self.draws.selected(question, self.contexts, self.pick, self.draws.rng_of(question, 0))
             for question in self.questions[:TEMPERATURE_QUESTIONS]

@@ -81,8 +81,8 @@ class LanguageModel(Protocol):
         """One reply per chat, in order.  A chat that fails gets a `Reply` with `error`, the others are not affected.
 
         Raises:
-            UserError: If no chat can succeed (wrong key, unknown model), or a chat asks for log-probabilities and this model
-                gives none.
+            UserError: If no chat can succeed (wrong key, unknown model), or a chat asks for log-probabilities and this
+                model gives none.
         """
 
 
@@ -98,8 +98,8 @@ class ScoringModel(LanguageModel, Protocol):
 class Rewriter(Protocol):
     """Makes search queries of questions (DMQR-RAG): a trained model, or a language model by prompt.
 
-    A class whose attribute `reads_history` is true reads `Question.history`, so that its queries stand alone; another one gets the
-    earlier turns as a part of the question's text.
+    A class whose attribute `reads_history` is true reads `Question.history`, so that its queries stand alone; another
+    one gets the earlier turns as a part of the question's text.
     """
 
     name: str  # for reports
@@ -107,8 +107,8 @@ class Rewriter(Protocol):
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, in order.
 
-        A strategy without a valid query falls back to the question itself, which is recorded.  A rewriter that chooses among
-        the strategies leaves out those that it has not chosen.
+        A strategy without a valid query falls back to the question itself, which is recorded. A rewriter that chooses
+        among the strategies leaves out those that it has not chosen.
 
         Raises:
             UserError: If the rewriter does not know a strategy.
@@ -133,7 +133,9 @@ class ContextSource(Protocol):
     """Gives context for questions (MSRAG): searches, or lets a language model write what it knows."""
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
-        """One record per question, in order.  A question without context has the reason, and the others are not affected.
+        """One record per question, in order.
+
+        A question without context has the reason, and the others are not affected.
 
         Raises:
             UnavailableError: If the service behind the source cannot be reached.
@@ -152,7 +154,8 @@ class AnswerSelector(Protocol):
 
         Args:
             questions: The questions.
-            answers: Of each question by source, in the order that decides ties; a text is empty where a source has no answer.
+            answers: Of each question by source, in the order that decides ties; a text is empty where a source has no
+                answer.
         """
 
 
@@ -175,8 +178,8 @@ class ChainScorer(Protocol):
     def chain_log_odds(self, chains: "Sequence[Chain]") -> list[float]:
         """Log-odds (nats) that all documents of a chain belong to the answer, of every chain in order.
 
-        A chain has at most `most_documents` documents.  With `models.drrag.triple_tokenizer.END` as the last one it is asked
-        whether those before it are all that the answer needs.
+        A chain has at most `most_documents` documents. With `models.drrag.triple_tokenizer.END` as the last one it is
+        asked whether those before it are all that the answer needs.
         """
 
 

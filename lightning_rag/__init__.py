@@ -3,8 +3,9 @@
     import lightning_rag
     from harness.strategies.drrag import DrRag
 
-The folders lie inside this package, not beside it: in site-packages their names would collide with those of other packages.
-First on the path they are found before folders of the same names in the working folder.  In a checkout they lie beside it.
+The folders lie inside this package, not beside it: in site-packages their names would collide with those of other
+packages. First on the path they are found before folders of the same names in the working folder. In a checkout they
+lie beside it.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A causal language model: generates replies to prompts with their log-probabilities, and scores given replies.
 
-Prompts and replies are token ids: what a chat looks like is not known here.  Prompts are padded on the left, so that all rows
-of a batch end together; results do not depend on batch, order or padding.
+Prompts and replies are token ids: what a chat looks like is not known here. Prompts are padded on the left, so that all
+rows of a batch end together; results do not depend on batch, order or padding.
 
 Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary.
 """
@@ -136,7 +136,9 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         ended: bool | Sequence[bool] = True,
         tokens_per_batch: int | None = None,
     ) -> list[float]:
-        """Log-probability of each reply to its prompt, summed over its tokens and its end: nats, fp32; batched by length.
+        """Log-probability of each reply to its prompt, summed over its tokens and its end: nats, fp32.
+
+        Batched by length.
 
         Args:
             prompts: Token ids, at least one each.
@@ -170,7 +172,9 @@ class CausalLanguageModel(CountsTokens, nn.Module):
     def reply_batch(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Token ids and attention mask (P, T) of prompts with replies, and labels (P, A): the replies' tokens, else IGNORE.
+        """Token ids and attention mask (P, T) of prompts with replies, and labels (P, A).
+
+        The replies' tokens, else IGNORE.
 
         Rows end together; A is the length of the longest reply.
         """
@@ -189,7 +193,10 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
 
     def save(self, folder: Path, **options: Any) -> None:
-        """Write config.json, generation_config.json, model.safetensors and the tokenizer; `options` are of `save_pretrained`."""
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer.
+
+        `options` are of `save_pretrained`.
+        """
         save_network(self.network, folder, **options)
         self.tokenizer.save_pretrained(folder)
 

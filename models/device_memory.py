@@ -24,7 +24,8 @@ def _cgroup_rooms(membership: Path, root: Path) -> list[int]:
     """Bytes left under every memory limit of this process (containers, SLURM); pages of files count as free.
 
     Args:
-        membership: /proc/self/cgroup: one line "number:controllers:path" per hierarchy, without controllers in version 2.
+        membership: /proc/self/cgroup: one line "number:controllers:path" per hierarchy, without controllers in version
+            2.
         root: Where the hierarchies are mounted.
     """
     rooms = []

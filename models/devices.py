@@ -1,4 +1,7 @@
-"""Device and precision selection: `auto` takes what the machine has; an impossible request is an error, never a fallback."""
+"""Device and precision selection: `auto` takes what the machine has.
+
+An impossible request is an error, never a fallback.
+"""
 
 import os
 from contextlib import AbstractContextManager, nullcontext

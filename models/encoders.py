@@ -51,5 +51,8 @@ def new_classifier(
 
 
 def dropout_rates(rate: float | None) -> dict[str, Any]:
-    """Values of a configuration for a dropout rate of hidden states and attention; none for None: the checkpoint's stay."""
+    """Values of a configuration for a dropout rate of hidden states and attention.
+
+    None for None: the checkpoint's stay.
+    """
     return {} if rate is None else dict.fromkeys(_RATES, rate)

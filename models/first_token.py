@@ -1,7 +1,7 @@
 """The last layer of an encoder computed for its first token alone: all that a sequence classifier's head reads.
 
-The other tokens of that layer are read as keys and values only, so 10 of the 12 parts of its matrix products are left out, in
-training as in scoring: a fifth of the work of four layers.  Results and gradients stay the same.
+The other tokens of that layer are read as keys and values only, so 10 of the 12 parts of its matrix products are left
+out, in training as in scoring: a fifth of the work of four layers. Results and gradients stay the same.
 
 Shape legend: B sequences, H heads, T tokens, D features per head, E features of all heads.
 """
@@ -18,7 +18,9 @@ FAMILIES = ("bert", "roberta", "xlm-roberta", "camembert")  # beside BigBird wit
 
 
 class FirstTokenLayer(nn.Module):
-    """A layer of the BERT family whose output is that of the first token; it shares the weights of the given layer, and their names.
+    """A layer of the BERT family whose output is that of the first token.
+
+    It shares the weights of the given layer, and their names.
 
     Args:
         layer: BertLayer, or that of a family with the same parts.
@@ -67,7 +69,9 @@ class FirstTokenLayer(nn.Module):
 
 
 def compute_first_token(network: PreTrainedModel) -> None:
-    """Compute the last layer of a sequence classifier for its first token alone, in place; other networks stay as they are.
+    """Compute the last layer of a sequence classifier for its first token alone, in place.
+
+    Other networks stay as they are.
 
     Args:
         network: With the attention that `models.sdpa.train_fast_on_cpu`, or `models.bigbird.attention.fuse`, gave it.

@@ -28,11 +28,13 @@ class FullPrecisionLinear(nn.Linear):
 
 
 def keep_heads_in_fp32(network: PreTrainedModel) -> None:
-    """Compute the heads of a model in fp32 under autocast, in place; weights, their names and results in fp32 stay the same.
+    """Compute the heads of a model in fp32 under autocast, in place.
+
+    Weights, their names and results in fp32 stay the same.
 
     Args:
-        network: An encoder-decoder, whose head is its LM head, or a sequence classifier, whose head is every linear layer
-            after the encoder, BERT's pooler included.
+        network: An encoder-decoder, whose head is its LM head, or a sequence classifier, whose head is every linear
+            layer after the encoder, BERT's pooler included.
     """
     if network.config.is_encoder_decoder:
         head = network.get_output_embeddings()

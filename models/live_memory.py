@@ -1,7 +1,9 @@
-"""Memory of inference, counted before anything is loaded: weights, and the largest sum of the tensors alive in one batch.
+"""Memory of inference, counted before anything is loaded.
 
-Networks are built from `config.json` on the `meta` device (shapes without storage) and run once; every tensor counts from
-the operation that makes it until it is freed.
+Weights, and the largest sum of the tensors alive in one batch.
+
+Networks are built from `config.json` on the `meta` device (shapes without storage) and run once; every tensor counts
+from the operation that makes it until it is freed.
 
 Shape legend: P rows, T tokens.
 """
@@ -91,7 +93,10 @@ class LiveBytes(TorchDispatchMode):
 
 
 class _PaddedMasks(TorchFunctionMode):
-    """Answers that a mask without storage has padding: transformers asks whether all of it is 1, to leave out such a mask."""
+    """Answers that a mask without storage has padding.
+
+    Transformers asks whether all of it is 1, to leave out such a mask.
+    """
 
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -104,7 +109,7 @@ class _PaddedMasks(TorchFunctionMode):
 
 
 def empty_network(family: Any, folder: str | Path, **options: Any) -> tuple[PreTrainedModel, int]:
-    """A network without weights, whose tensors can be counted, and the bytes of the weights in fp32, as they are loaded.
+    """A network without weights, whose tensors can be counted, and the bytes of the weights in fp32, as loaded.
 
     Longformer reads the values of its mask, which tensors without storage lack: it gets
     two layers of random weights.
@@ -129,7 +134,7 @@ def empty_network(family: Any, folder: str | Path, **options: Any) -> tuple[PreT
 
 
 def batch_size(rows: int, tokens: int, tokens_per_batch: int, compute: Compute) -> tuple[int, int]:
-    """Rows of the largest batch, and how many batches are computed at once, of `rows` rows with `tokens` tokens each."""
+    """Rows of the largest batch, and how many batches are computed at once, of `rows` rows of `tokens` tokens."""
     largest = max(1, min(rows, tokens_per_batch // tokens))
     at_once = 1 if compute.on_gpu else min(compute.threads, -(-rows // largest))
     return largest, at_once

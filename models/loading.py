@@ -1,4 +1,7 @@
-"""Loads and saves networks of transformers without its bars and tables; a checkpoint that lacks weights is refused or told."""
+"""Loads and saves networks of transformers without its bars and tables.
+
+A checkpoint that lacks weights is refused or told.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -21,8 +24,8 @@ def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **o
     Args:
         family: Such as `AutoModelForSequenceClassification`.
         folder: The model's folder.
-        new_head: Whether weights of the head may be missing or of another shape: they start at random, which is told in one
-            line.  The pooler of a BERT counts as a part of the head: its encoder never uses it.
+        new_head: Whether weights of the head may be missing or of another shape: they start at random, which is told in
+            one line. The pooler of a BERT counts as a part of the head: its encoder never uses it.
         options: Of `from_pretrained`.
 
     Raises:
@@ -55,7 +58,7 @@ def save_network(network: PreTrainedModel, folder: str | Path, **options: Any) -
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep transformers from showing its bars (they count files and tensors) and its table of weights, not its warnings."""
+    """Keep transformers from showing its bars (over files and tensors) and its table of weights, not warnings."""
     loader = logging.getLogger("transformers.modeling_utils")
     shown = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()

@@ -1,4 +1,6 @@
-"""LoRA (Hu et al. 2021) by peft: one or several adapters inside a network, their files, and the weights with one merged in.
+"""LoRA (Hu et al. 2021) by peft.
+
+One or several adapters inside a network, their files, and the weights with one merged in.
 
 peft takes seconds to import, so it is imported where it is used.
 """
@@ -173,7 +175,9 @@ def adapter_bytes(folder: Path) -> int:
 
 
 def merged_weights(network: PreTrainedModel, adapter: str | None = ADAPTER) -> dict[str, Tensor]:
-    """Weights by their names in the base network, with an adapter's update (in the weights' precision) added, or without any.
+    """Weights by their names in the base network, with an adapter's update added, or without any.
+
+    The update is in the weights' precision.
 
     The network stays as it is.
     """

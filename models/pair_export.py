@@ -1,4 +1,6 @@
-"""Exports pair classifiers for other tools: AutoTokenizer's pair call and sentence-transformers' CrossEncoder give our scores.
+"""Exports pair classifiers for other tools.
+
+AutoTokenizer's pair call and sentence-transformers' CrossEncoder give our scores.
 
 Shape legend: P pairs, L labels.
 """
@@ -48,7 +50,10 @@ def widen(network: PreTrainedModel) -> None:
 
 
 def save_one_score(network: PreTrainedModel, folder: Path) -> None:
-    """Save a classifier of one or two labels with a one-label head, whose logit is the log-odds of relevance; a LoRA adapter is merged."""
+    """Save a classifier of one or two labels with a one-label head, whose logit is the log-odds of relevance.
+
+    A LoRA adapter is merged.
+    """
     weights = merged_weights(network) if adapters_of(network.base_model) else dict(network.state_dict())
     labels = dict(network.config.id2label)
     if network.config.num_labels == 2:
@@ -115,7 +120,7 @@ def pair_tokenizer(
 
 
 def _prefix_every_part(pre_tokenizer: dict[str, Any] | None) -> None:
-    """Let SentencePiece's word-start mark stand before the first word of every part between special tokens, in place."""
+    """Let SentencePiece's word-start mark stand first in every part between special tokens, in place."""
     for part in (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer or {}]):
         if part.get("type") == "Metaspace" and part.get("prepend_scheme") == "first":
             part["prepend_scheme"] = "always"

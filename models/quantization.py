@@ -1,4 +1,6 @@
-"""Frozen base models of 4 or 8 bits by bitsandbytes: NF4 (QLoRA, Dettmers et al. 2023) and LLM.int8() (Dettmers et al. 2022).
+"""Frozen base models of 4 or 8 bits by bitsandbytes.
+
+NF4 (QLoRA, Dettmers et al. 2023) and LLM.int8() (Dettmers et al. 2022).
 
 bitsandbytes is optional: the extra `quantized` of pyproject.toml.
 """
@@ -49,7 +51,7 @@ def check_quantized_device(device: torch.device) -> None:
 
 
 def quantized(bits: int) -> dict[str, Any]:
-    """Options of `from_pretrained` that load the linear layers, but the head, in 4 or 8 bits and everything else in fp32."""
+    """Options of `from_pretrained` that load linear layers, but the head, in 4 or 8 bits, all else in fp32."""
     from transformers import BitsAndBytesConfig
 
     # it warns at every multiplication that fp32 inputs are rounded
@@ -61,7 +63,10 @@ def quantized(bits: int) -> dict[str, Any]:
 
 
 def keep_layout(network: PreTrainedModel) -> None:
-    """Keep 4-bit weights as they are: on CPUs with avx512_bf16 an evaluation would round their scales to bf16, and rearrange them."""
+    """Keep 4-bit weights as they are.
+
+    On CPUs with avx512_bf16 an evaluation would round their scales to bf16, and rearrange them.
+    """
     for layer in _four_bit_layers(network):
         layer.support_avx512bf16_for_cpu = False
 

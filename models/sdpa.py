@@ -1,8 +1,8 @@
 """Scaled dot-product attention that trains fast on CPUs, also as attentions of transformers; elsewhere it is torch's.
 
-On CPUs the backward pass of torch's bf16 attention kernel takes four times as long as that of the fp32 kernel: half of a training
-step of MiniLM.  T5 adds a trained position bias, which no kernel of a CPU takes: there torch computes step by step and searches
-every row for one that is masked whole, a quarter of a training step of a small T5.  No row of ours is.
+On CPUs the backward pass of torch's bf16 attention kernel takes four times as long as that of the fp32 kernel: half of
+a training step of MiniLM. T5 adds a trained position bias, which no kernel of a CPU takes: there torch computes step by
+step and searches every row for one that is masked whole, a quarter of a training step of a small T5. No row of ours is.
 
 Shape legend: B sequences, H heads, T tokens, Q queries, D features per head.
 """

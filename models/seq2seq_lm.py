@@ -1,7 +1,9 @@
-"""An encoder-decoder language model (T5 family): generates replies to inputs with their log-probabilities, and scores replies.
+"""An encoder-decoder language model (T5 family).
 
-The counterpart of `models.causal_lm`: inputs and replies are token ids, which end with the end token.  Results do not depend on
-batch, order or padding.
+Generates replies to inputs with their log-probabilities, and scores replies.
+
+The counterpart of `models.causal_lm`: inputs and replies are token ids, which end with the end token. Results do not
+depend on batch, order or padding.
 
 Shape legend: P rows, T tokens, A reply tokens with the end, V vocabulary, D hidden size.
 """
@@ -97,7 +99,10 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
     def reply_batch(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Token ids and attention mask (P, T) of the inputs, and labels (P, A): the replies' tokens, IGNORE where there is none."""
+        """Token ids and attention mask (P, T) of the inputs, and labels (P, A).
+
+        The replies' tokens, IGNORE where there is none.
+        """
         ids_PT, attention_PT = self._pad(prompts)
         labels_PA, real_PA = pad(replies, self.pad_id, max(map(len, replies)))
         return ids_PT, attention_PT, labels_PA.masked_fill(real_PA == 0, IGNORE)
@@ -125,7 +130,10 @@ class Seq2SeqLanguageModel(CountsTokens, nn.Module):
         return logp_PA.masked_fill(labels_PA == IGNORE, 0.0)
 
     def save(self, folder: Path, **options: Any) -> None:
-        """Write config.json, generation_config.json, model.safetensors and the tokenizer; `options` are of `save_pretrained`."""
+        """Write config.json, generation_config.json, model.safetensors and the tokenizer.
+
+        `options` are of `save_pretrained`.
+        """
         save_network(self.network, folder, **options)
         self.tokenizer.save_pretrained(folder)
 

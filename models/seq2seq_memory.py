@@ -37,7 +37,10 @@ def seq2seq_memory(folder: Path, compute: Compute, inputs: int, max_tokens: int,
 
 
 def decode_last(network: PreTrainedModel, states_PTH: Tensor, attention_PT: Tensor, reply_tokens: int) -> None:
-    """The last step of greedy decoding, with the cache of the steps before it.  The words are not chosen: that needs values."""
+    """The last step of greedy decoding, with the cache of the steps before it.
+
+    The words are not chosen: that needs values.
+    """
     words_PA = torch.zeros(len(states_PTH), reply_tokens, dtype=torch.long, device=states_PTH.device)
     cache = None
     if reply_tokens > 1:

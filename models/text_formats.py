@@ -33,7 +33,9 @@ def special_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
 
 
 def marker_texts(tokenizer: PreTrainedTokenizerBase) -> list[str]:
-    """Texts that a tokenizer reads as one token that it was given later, such as <|im_start|>: special or not, longest first.
+    """Texts that a tokenizer reads as one token that it was given later, such as <|im_start|>.
+
+    Special or not, longest first.
 
     Among them are the marks between the messages of a chat.  Added blanks and single characters are ordinary text.
     """

@@ -31,8 +31,9 @@ class Written:
 class TokenChooser(LogitsProcessor):
     """Chooses tokens and keeps their log-probabilities; for one call of `generate` with `do_sample=False`.
 
-    A sample is the largest entry of logits / temperature + Gumbel noise (the Gumbel-max trick), and each row draws its noise
-    from its own generator.  Log-probabilities are the model's, at temperature 1.  All end tokens are one event, the end.
+    A sample is the largest entry of logits / temperature + Gumbel noise (the Gumbel-max trick), and each row draws its
+    noise from its own generator. Log-probabilities are the model's, at temperature 1. All end tokens are one event, the
+    end.
 
     Args:
         choices: One per row.
@@ -80,7 +81,10 @@ class TokenChooser(LogitsProcessor):
 
 
 def log_probabilities(logits: Tensor, end_ids: Sequence[int]) -> Tensor:
-    """Log-probabilities (..., V), fp32, of logits (..., V); each end token has the log-probability of all end tokens."""
+    """Log-probabilities (..., V), fp32, of logits (..., V).
+
+    Each end token has the log-probability of all end tokens.
+    """
     logp = torch.log_softmax(logits.float(), dim=-1)
     if len(end_ids) > 1:
         ends_E = torch.tensor(list(end_ids), device=logits.device)

@@ -216,7 +216,7 @@ def rewrite_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str,
 
 @pytest.fixture(scope="session")
 def word_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    """A folder with an untrained selector of words (`start`), and with feedback that was sampled from it (`feedback`)."""
+    """A folder with an untrained selector of words (`start`), and with feedback sampled from it (`feedback`)."""
     from models.dmqr.word_selector import WordSelector
     from tests.helpers.word_feedback import sampled, save_selector, write_feedback  # it imports this file
 

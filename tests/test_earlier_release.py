@@ -1,4 +1,7 @@
-"""Files that release 0.1 wrote (before modules moved): serving folders load, a checkpoint resumes, its config says what moved."""
+"""Files that release 0.1 wrote (before modules moved).
+
+Serving folders load, a checkpoint resumes, its config says what moved.
+"""
 
 import json
 import shutil

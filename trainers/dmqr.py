@@ -33,7 +33,7 @@ class RewriterTrainer(RewriterModule):
         return -self.rewriter(batch.ids_PT, batch.attention_PT, batch.labels_PA, batch.strategies)
 
     def training_step(self, batch: RewriteBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         share = (self(batch).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
@@ -41,7 +41,7 @@ class RewriterTrainer(RewriterModule):
         return self._scaled(share, batch.strategies, batch.step_strategies)
 
     def validation_step(self, batch: RewriteBatch, batch_index: int) -> None:
-        """Collect each row's loss and tokens, the scores of the rewrites that are generated, and the recall of searched questions."""
+        """Collect each row's loss and tokens, the scores of generated rewrites, and searched questions' recall."""
         data = self.trainer.datamodule
         nll_P = self(batch).double().sum(dim=1).tolist()
         tokens_P = (batch.labels_PA != IGNORE).sum(dim=1).tolist()

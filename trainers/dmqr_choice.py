@@ -1,5 +1,6 @@
-"""Trains the adaptive choice of DMQR-RAG for local models: which strategies' rewrites will add relevant passages to a question's search
-(Section 2.2.2 asks an LLM instead).
+"""Trains the adaptive choice of DMQR-RAG for local models.
+
+Which strategies' rewrites will add relevant passages to a question's search (Section 2.2.2 asks an LLM instead).
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -62,8 +63,8 @@ def kept_gains(chosen_PS: NDArray[np.bool_], gains_PS: Floats) -> Floats:
 def choose_threshold(probabilities_PS: Floats, gains_PS: Floats, kept_gain: float) -> float:
     """The highest threshold whose choices keep a share of the questions' best gains.
 
-    It is the midpoint between the probability of the last chosen (question, strategy) and the next lower one, so that it does not
-    depend on a probability's last digit.
+    It is the midpoint between the probability of the last chosen (question, strategy) and the next lower one, so that
+    it does not depend on a probability's last digit.
 
     Args:
         probabilities_PS: Of the model.
@@ -100,14 +101,17 @@ def fixed_choice(gains_PS: Floats, kept_gain: float) -> int:
 
 
 class ChoiceTrainer(RunModule):
-    """Binary cross-entropy per strategy on whether its rewrite gained; AdamW with linear warm-up and decay; threshold from validation.
+    """Binary cross-entropy per strategy on whether its rewrite gained; AdamW with linear warm-up and decay.
+
+    Threshold from validation.
 
     Args:
         strategies: Names of the strategies to choose from; the feedback must have rewrites by each.
         pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
-        max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated, never the question.
-        kept_gain: Share of the validation questions' best gains that the exported threshold must keep, in [0, 1]; the highest such
-            threshold is taken.
+        max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated,
+            never the question.
+        kept_gain: Share of the validation questions' best gains that the exported threshold must keep, in [0, 1]; the
+            highest such threshold is taken.
         dropout: Dropout rate of hidden states and attention; the checkpoint's when null.
         learning_rate: Peak learning rate of the encoder, per optimizer step.
         head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
@@ -178,7 +182,7 @@ class ChoiceTrainer(RunModule):
             )
 
     def training_step(self, batch: ChoiceBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         log_odds_PS = self.chooser(batch.ids_PT, batch.attention_PT)
         share = choice_loss(log_odds_PS, batch.targets_PS, batch.weights_P, batch.step_targets)
         self.flops_per_batch = self.flops_per_token * batch.tokens
@@ -197,8 +201,10 @@ class ChoiceTrainer(RunModule):
         return "average_precision", "auc", "loss_nats", "rewrites"
 
     def summarize(self, results: list[tuple[list[float], list[float], list[float]]]) -> dict[str, float]:
-        """Average precision over all (question, strategy); AUC as the mean over the strategies; the threshold, with the share of the
-        best gains that it keeps and its number of rewrites per question, beside the number that the same strategies for all need.
+        """Average precision over all (question, strategy); AUC as the mean over the strategies.
+
+        The threshold, with the share of the best gains that it keeps and its number of rewrites per question, beside
+        the number that the same strategies for all need.
 
         Raises:
             UserError: If validation saw rewrites that gain only, or none.

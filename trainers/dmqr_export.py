@@ -70,7 +70,9 @@ def tell_quantization(rewriter: Rewriter, exact: Rewriter, batch: RewriteBatch, 
 
 
 def export_difference(rewriter: Rewriter, folder: Path, batch: RewriteBatch, options: Mapping[str, Any]) -> float:
-    """Largest difference of a token's log-probability (nats, fp32) to the files in `folder`: base with adapters, or all weights.
+    """Largest difference of a token's log-probability (nats, fp32) to the files in `folder`.
+
+    They are a base with adapters, or all weights.
 
     Args:
         rewriter: The trained one, in fp32 on the CPU, in evaluation mode.

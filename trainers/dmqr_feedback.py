@@ -1,6 +1,9 @@
-"""Trains DMQR-RAG's generative rewriters further, on the rewards of sampled rewrites: best-of-n, DPO, ranking or policy gradient.
+"""Trains DMQR-RAG's generative rewriters further, on the rewards of sampled rewrites.
 
-Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), C candidates of all groups.
+Best-of-n, DPO, ranking or policy gradient.
+
+Shape legend: G groups (a question and strategy with its candidates), N candidates of a group (padded), C candidates of
+all groups.
 """
 
 from collections.abc import Sequence
@@ -34,16 +37,18 @@ from trainers.run.model_card import DMQR_FEEDBACK_CARD
 class RewriterFeedbackTrainer(RewriterModule):
     """Learns from the rewards of sampled rewrites; starts from a trained rewriter, which is the reference.
 
-    The reference's log-probabilities are computed before the first step by the starting model itself, with new adapters that change nothing
-    yet; a resumed run computes the same.
+    The reference's log-probabilities are computed before the first step by the starting model itself, with new adapters
+    that change nothing yet; a resumed run computes the same.
 
     Args:
-        pretrained: Model to start from, such as the folder `serving/rewriter` of the rewriter that the candidates were sampled from.
+        pretrained: Model to start from, such as the folder `serving/rewriter` of the rewriter that the candidates were
+            sampled from.
         objective: best_of_n, dpo, ranking or policy_gradient: see `trainers.feedback_losses`.
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when null.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when
+            null.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
         lora_dropout: Dropout rate of the adapter's input.
@@ -53,8 +58,8 @@ class RewriterFeedbackTrainer(RewriterModule):
 
     Raises:
         MissingInputError: If the model is not on this machine.
-        UserError: If it generates no text, is the base of adapters for each strategy, a number is out of range, or an option does not fit
-            the model.
+        UserError: If it generates no text, is the base of adapters for each strategy, a number is out of range, or an
+            option does not fit the model.
     """
 
     card: ClassVar = DMQR_FEEDBACK_CARD
@@ -139,7 +144,7 @@ class RewriterFeedbackTrainer(RewriterModule):
         return logp_GN, groups
 
     def training_step(self, batch: FeedbackBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         logp_GN, groups = self.scored(batch)
         step = batch.step_candidates
         whole = Groups(step.rewards_GN, step.known_GN, step.sampled_GN, step.sampled_GN, step.times_GN, step.tokens_GN)
@@ -223,7 +228,9 @@ class RewriterFeedbackTrainer(RewriterModule):
 
 
 def refuse_base_of_adapters(pretrained: Path) -> None:
-    """Refuse the model of a serving folder that needs an adapter for each strategy: it is the base, not what was trained.
+    """Refuse the model of a serving folder that needs an adapter for each strategy.
+
+    It is the base, not what was trained.
 
     Raises:
         UserError: If it is one.

@@ -1,4 +1,7 @@
-"""What the trainers of DMQR-RAG's generative rewriters share: the model with its adapters, memory, optimizer, checkpoints and export."""
+"""What the trainers of DMQR-RAG's generative rewriters share.
+
+The model with its adapters, memory, optimizer, checkpoints and export.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -31,27 +34,28 @@ BASE = "adapter_base"  # key in a checkpoint
 class RewriterModule(RunModule):
     """A generative rewriter in training.
 
-    One model, one adapter for all strategies of the files, or one adapter for each; the input names the strategy in any case.
-    With LoRA, checkpoints hold the adapters alone, and the model that they belong to is compared by sha256 when training resumes.
+    One model, one adapter for all strategies of the files, or one adapter for each; the input names the strategy in any
+    case. With LoRA, checkpoints hold the adapters alone, and the model that they belong to is compared by sha256 when
+    training resumes.
 
     Args:
         pretrained: Folder or hub id of the T5-family model or the causal LM to start from.
         max_tokens: Maximum input length: strategy, history and question, in tokens.
         max_rewrite_tokens: Maximum length of a rewrite, in tokens.
-        merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed.  For small T5s, which cannot copy a
-            name whose lower-case form their vocabulary lacks.
-        no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use; 0 for no
-            such limit.
+        merge_case: Whether a T5 reads and writes lower case: its capitalized pieces are renamed. For small T5s, which
+            cannot copy a name whose lower-case form their vocabulary lacks.
+        no_repeat_ngram: Of a T5: no generated rewrite has a sequence of so many tokens twice, in validation and in use;
+            0 for no such limit.
         pool: YAML file with strategies of your own, as `models.dmqr.strategies.Pool.load` reads it; none when null.
         lora_rank: Rank of the LoRA adapter; null trains all weights.
-        base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory; needs
-            LoRA.  32 when null.  Exported is the adapter on the model's own fp32 weights.
-        adapters: `shared`: one adapter for all strategies.  `per_strategy`: one each for the strategies of the training files;
-            rows of a step change the adapter of their strategy alone.
+        base_bits: 4 (NF4) or 8 (LLM.int8()): bits of the base model's linear layers, by bitsandbytes, to save memory;
+            needs LoRA. 32 when null. Exported is the adapter on the model's own fp32 weights.
+        adapters: `shared`: one adapter for all strategies. `per_strategy`: one each for the strategies of the training
+            files; rows of a step change the adapter of their strategy alone.
         lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
         lora_dropout: Dropout rate of the adapter's input.
-        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear layer but
-            the head when null.
+        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [q, v] of a T5; every linear
+            layer but the head when null.
         dropout: Dropout rate of a T5; the checkpoint's when null.
         learning_rate: Peak learning rate, per optimizer step.
         weight_decay: Weight decay of AdamW, on matrices only.
@@ -137,7 +141,7 @@ class RewriterModule(RunModule):
         return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
 
     def setup(self, stage: str) -> None:
-        """Check the precision, add the strategies' adapters, print the memory that a step needs, and refuse what cannot fit.
+        """Check the precision, add the strategies' adapters, print the step's memory, and refuse what cannot fit.
 
         Raises:
             UserError: If validation has a strategy that has no adapter, or a step needs more memory than there is.
@@ -192,7 +196,10 @@ class RewriterModule(RunModule):
         return [each for name in names if name not in strategies for each in adapter_parameters(network, name)]
 
     def on_after_backward(self) -> None:
-        """Remove gradients of adapters that have no row in the whole step: neither decay nor momentum may change them."""
+        """Remove gradients of adapters that have no row in the whole step.
+
+        Neither decay nor momentum may change them.
+        """
         for each in self._idle:
             each.grad = None
 
@@ -271,7 +278,10 @@ class RewriterModule(RunModule):
         )  # fmt: skip
 
     def _difference(self, folder: Path, batch: RewriteBatch) -> float:
-        """See `trainers.dmqr_export.export_difference`.  With a quantized base, that on the model's own weights is compared."""
+        """See `trainers.dmqr_export.export_difference`.
+
+        With a quantized base, that on the model's own weights is compared.
+        """
         exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
         if exact is not self.rewriter:
             tell_quantization(self.rewriter, exact, batch, self.hparams.base_bits)

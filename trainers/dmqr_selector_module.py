@@ -22,7 +22,10 @@ from trainers.run.throughput import flops_per_token
 
 
 class SelectorModule(RunModule):
-    """Base class: a subclass's constructor calls `take`, and its hyperparameters have the names that `configure_optimizers` reads."""
+    """Base class: a subclass's constructor calls `take`.
+
+    Its hyperparameters have the names that `configure_optimizers` reads.
+    """
 
     shardable = True
     size_option: str  # the option of the data module that sets the size of an optimizer step

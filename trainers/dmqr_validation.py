@@ -22,8 +22,8 @@ class Validated(NamedTuple):
 def summary(results: Sequence[Validated], recall_name: str) -> dict[str, float]:
     """Metrics of all rewrites by name; shares in percent.
 
-    Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the searched
-    questions recall with their rewrites, and of the question alone, with equally many passages.
+    Loss per token; of the generated ones exact match, token F1 (also by strategy) and the share of empty ones; of the
+    searched questions recall with their rewrites, and of the question alone, with equally many passages.
 
     Args:
         results: Of all rewrites, in order.

@@ -1,5 +1,6 @@
-"""Trains DMQR-RAG's extractive rewriter: which words of a question stay in a query, and which words of passages join it (not in the
-paper).
+"""Trains DMQR-RAG's extractive rewriter.
+
+Which words of a question stay in a query, and which words of passages join it (not in the paper).
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), W words.
 """
@@ -100,7 +101,7 @@ class WordSelectorTrainer(SelectorModule):
         check_share(warmup_fraction=warmup_fraction)
 
     def training_step(self, batch: WordBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         share = word_loss(
             self(batch), batch.targets_PTL, batch.weights_P, batch.step_words_L, self.hparams.stays_weight
         )

@@ -1,7 +1,7 @@
 """Trains DMQR-RAG's extractive rewriter further, on the rewards of sampled choices of words (not in the paper).
 
-Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), G groups (a question with its candidates), N candidates (padded), D decisions on
-words (padded).
+Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), G groups (a question with its candidates), N candidates
+(padded), D decisions on words (padded).
 """
 
 from collections.abc import Sequence
@@ -44,23 +44,26 @@ class ValidatedWords(NamedTuple):
 
 
 class WordFeedbackTrainer(SelectorModule):
-    """Learns from the rewards of sampled choices of words; starts from a trained selector, which is the reference; AdamW with linear
-    warm-up and decay.
+    """Learns from the rewards of sampled choices of words; starts from a trained selector, which is the reference.
+
+    AdamW with linear warm-up and decay.
 
     The probability of a choice is that of `models.dmqr.word_policy`, with the policy that the files of feedback name.
 
     Args:
-        pretrained: Serving folder of the selector to start from, with its head: that which the candidates were sampled from.
+        pretrained: Serving folder of the selector to start from, with its head: that which the candidates were sampled
+            from.
         objective: best_of_n, dpo, ranking or policy_gradient: see `trainers.feedback_losses`.
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when null.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when
+            null.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
-        weights: Of policy_gradient: one importance weight for each of the `words` decided on, relative to the reference, which must be the
-            sampler; or one for the whole `choice`, relative to its stored log-probability.  That of a choice of many words is soon beyond
-            the clip.
+        weights: Of policy_gradient: one importance weight for each of the `words` decided on, relative to the
+            reference, which must be the sampler; or one for the whole `choice`, relative to its stored log-probability.
+            That of a choice of many words is soon beyond the clip.
         dropout: Dropout rate of hidden states and attention; that of `pretrained` when null.
         learning_rate: Peak learning rate of the encoder, per optimizer step.
         head_learning_rate: Peak learning rate of the classification head.
@@ -145,7 +148,7 @@ class WordFeedbackTrainer(SelectorModule):
             groups[row].reference_D = z_D[: len(groups[row].decisions)].clone()
 
     def policies(self, batch: WordFeedbackBatch, log_odds_PTL: Tensor) -> Policies:
-        """The trained policy's and the reference's log-odds and log-probabilities, from the scores of the batch's tokens."""
+        """The trained policy's and the reference's log-odds and log-probabilities, from the batch's token scores."""
         policy = self.trainer.datamodule.policy
         z_GD, joins_GD, padding_GD = pooled(log_odds_PTL, batch.groups.decisions, batch.groups.pairs)
         logits_GD, reference_GD = policy.logits(z_GD, joins_GD), policy.logits(batch.reference_GD, joins_GD)
@@ -162,7 +165,7 @@ class WordFeedbackTrainer(SelectorModule):
         return Policies(logits_GD, reference_GD, padding_GD, logp_GND.sum(dim=2), ratio_GND, groups)
 
     def training_step(self, batch: WordFeedbackBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         logits_GD, reference_GD, padding_GD, logp_GN, ratio_GND, groups = self.policies(batch, self(batch))
         step = batch.step_candidates
         whole = Groups(step.rewards_GN, step.known_GN, step.sampled_GN, step.sampled_GN, step.times_GN, step.tokens_GN)
@@ -209,7 +212,7 @@ class WordFeedbackTrainer(SelectorModule):
             )
 
     def _written(self, rows: Sequence[int], log_odds_PTL: Tensor) -> list[Written]:
-        """The queries of validation questions as the rewriter would make them, and the rewards of those whose gold data is known."""
+        """Validation questions' queries as the rewriter would make them, and the rewards where gold is known."""
         data, made = self.trainer.datamodule, []
         policy, scores = data.policy, iter(log_odds_PTL.tolist())
         for group in (data.held_out[row] for row in rows):
@@ -244,7 +247,9 @@ class WordFeedbackTrainer(SelectorModule):
         return *reward, "expected_reward", "loss", "kl"
 
     def summarize(self, results: list[ValidatedWords]) -> dict[str, float]:
-        """See `trainers.dmqr_feedback_validation.summary`; `length` is in words of all queries of a question, `kl` is exact.
+        """See `trainers.dmqr_feedback_validation.summary`.
+
+        `length` is in words of all queries of a question, `kl` is exact.
 
         Also the policy's entropy, and how many words join and are left out in the most probable choices.
         """

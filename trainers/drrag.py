@@ -34,7 +34,9 @@ LOWER = (
 
 
 class DrRagTrainer(RunModule):
-    """Binary cross-entropy on balanced triples, or on chains of documents for a beam over hops; AdamW with linear warm-up and decay; decision threshold from validation.
+    """Binary cross-entropy on balanced triples, or on chains of documents for a beam over hops.
+
+    AdamW with linear warm-up and decay; decision threshold from validation.
 
     Args:
         pretrained: Folder or hub id to start from: BigBird, Longformer, or a BERT/RoBERTa-family checkpoint, which is
@@ -48,22 +50,23 @@ class DrRagTrainer(RunModule):
         head_learning_rate: Peak learning rate of the classification head, which is initialized at random.
         weight_decay: Weight decay of AdamW, on matrices only.
         warmup_fraction: Share of all optimizer steps spent on linear warm-up, in [0, 1].
-        threshold_criterion: What the exported decision threshold maximizes on validation.  CFS drops documents without a
+        threshold_criterion: What the exported decision threshold maximizes on validation. CFS drops documents without a
             positive pair, so a missed gold pair costs more than a false positive: f2.
-        freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of a
-            small model's optimizer states are not needed.
+        freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of
+            a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-        loss: `binary` cross-entropy of each triple or chain, or `listwise`, softmax cross-entropy among what extends one chain,
-            its end and "none of these"; it needs `data.chains`.
-        teacher: Serving folder of a trained classifier whose probabilities this one learns beside the labels, such as a deeper one: it
-            scores the same texts with its own tokenizer.  null: labels alone.
+        loss: `binary` cross-entropy of each triple or chain, or `listwise`, softmax cross-entropy among what extends
+            one chain, its end and "none of these"; it needs `data.chains`.
+        teacher: Serving folder of a trained classifier whose probabilities this one learns beside the labels, such as a
+            deeper one: it scores the same texts with its own tokenizer. null: labels alone.
         teacher_weight: Share of the teacher in the loss, in [0, 1]; the labels have the rest.
-        lora_rank: Rank of a LoRA adapter, which is trained with the head instead of the body's weights and merged into the export: less
-            memory for large models; null trains all weights.  It wants a learning rate some ten times higher, such as 3e-4.
+        lora_rank: Rank of a LoRA adapter, which is trained with the head instead of the body's weights and merged into
+            the export: less memory for large models; null trains all weights. It wants a learning rate some ten times
+            higher, such as 3e-4.
         lora_alpha: The adapter's update is scaled by lora_alpha / lora_rank.
         lora_dropout: Dropout rate of the adapter's input.
-        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [query, value]; every linear layer of the body
-            when null.
+        lora_targets: Layers that get an adapter, by the last part of their names, e.g. [query, value]; every linear
+            layer of the body when null.
 
     Raises:
         UserError: If a number is out of range, or no layer has one of the names.
@@ -172,7 +175,7 @@ class DrRagTrainer(RunModule):
         return self.classifier.network
 
     def training_step(self, batch: TripleBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         labels_P, weights_P = batch.labels_P, batch.weights_P
         listwise = weights_P, batch.groups_P, batch.step_groups
@@ -302,7 +305,7 @@ class DrRagTrainer(RunModule):
         )  # fmt: skip
 
     def export_difference(self, folder: Path, batch: TripleBatch) -> float:
-        """Largest difference in log-odds (nats) between this module and the classifier loaded from `folder`, in fp32."""
+        """Largest difference in log-odds (nats) between this module and the classifier in `folder`, in fp32."""
         loaded = TripleClassifier.load(folder, device="cpu")
         with torch.inference_mode():
             trained_P = self.classifier.eval().cpu().float()(batch.ids_PT, batch.attention_PT)

@@ -1,4 +1,7 @@
-"""DR-RAG's losses as pure functions of tensors.  Shape legend: P triples or chains, G groups, N "none of these"; all in nats."""
+"""DR-RAG's losses as pure functions of tensors.
+
+Shape legend: P triples or chains, G groups, N "none of these"; all in nats.
+"""
 
 import torch
 from torch import Tensor
@@ -31,12 +34,15 @@ def triple_loss(log_odds_P: Tensor, labels_P: Tensor, weights_P: Tensor, step_tr
 def listwise_loss(
     log_odds_P: Tensor, labels_P: Tensor, weights_P: Tensor, groups_P: Tensor, step_groups: int
 ) -> Tensor:
-    """Softmax cross-entropy among the candidates of each group and "none of these": a rank's share of the mean over a step.
+    """Softmax cross-entropy among the candidates of each group and "none of these".
 
-        L = (1 / N) sum_g w_g [ log( 1 + sum_{p in g} exp s_p ) - log sum_{p in g, y_p = 1} exp s_p ],    N = groups of the step
+    A rank's share of the mean over a step.
 
-    "None of these" has score 0 and is right in a group without a positive, so that scores keep their zero and compare between
-    groups.  Several positives share the probability: their marginal likelihood counts.
+        L = (1 / N) sum_g w_g [ log( 1 + sum_{p in g} exp s_p ) - log sum_{p in g, y_p = 1} exp s_p ],
+        N = groups of the step
+
+    "None of these" has score 0 and is right in a group without a positive, so that scores keep their zero and compare
+    between groups. Several positives share the probability: their marginal likelihood counts.
 
     Args:
         log_odds_P: Scores s.
@@ -65,9 +71,12 @@ def listwise_loss(
 def listwise_distillation_loss(
     log_odds_P: Tensor, teacher_log_odds_P: Tensor, weights_P: Tensor, groups_P: Tensor, step_groups: int
 ) -> Tensor:
-    """Cross-entropy from a teacher's softmax over each group and "none of these": a rank's share of the mean over a step.
+    """Cross-entropy from a teacher's softmax over each group and "none of these".
 
-        L = (1 / N) sum_g w_g sum_c -p_c log softmax(s)_c,    p = softmax(t),    c: the candidates of g, and none of them with score 0
+    A rank's share of the mean over a step.
+
+        L = (1 / N) sum_g w_g sum_c -p_c log softmax(s)_c,    p = softmax(t),
+        c: the candidates of g, and none of them with score 0
 
     Its gradient is that of the divergence KL(p, softmax(s)) (Hinton et al. 2015, temperature 1).
 

@@ -1,4 +1,7 @@
-"""The teacher of a DR-RAG classifier: a trained one whose log-odds the student learns beside the labels (Hinton et al. 2015)."""
+"""The teacher of a DR-RAG classifier.
+
+A trained one whose log-odds the student learns beside the labels (Hinton et al. 2015).
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +16,10 @@ from models.drrag.triple_tokenizer import Chain
 
 
 def check_teacher(serving: Path) -> None:
-    """Raise MissingInputError or ArtifactError unless the folder is a classifier's; its files are read when it is loaded."""
+    """Raise MissingInputError or ArtifactError unless the folder is a classifier's.
+
+    Its files are read when it is loaded.
+    """
     read_classifier_manifest(serving, check_files=False)
 
 

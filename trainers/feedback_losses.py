@@ -1,14 +1,16 @@
 """Losses that learn from the rewards of candidate rewrites, for generative and extractive rewriters alike.
 
 best_of_n         imitation of the best candidate
-dpo               direct preference optimization (Rafailov et al. 2023), as AdaQR and RetPO use it; with imitation of the best candidate
-                  beside it, as RPO has it (Pang et al. 2024, "Iterative Reasoning Preference Optimization")
+dpo               direct preference optimization (Rafailov et al. 2023), as AdaQR and RetPO use it; with imitation of
+                  the best candidate beside it, as RPO has it (Pang et al. 2024, "Iterative Reasoning Preference
+                  Optimization")
 ranking           the order of all candidates: AdaCQR (Lai et al. 2024)
-policy_gradient   rewards against the group's mean, with clipped importance weights (PPO's; the baseline of GRPO, not divided by the
-                  standard deviation)
+policy_gradient   rewards against the group's mean, with clipped importance weights (PPO's; the baseline of GRPO, not
+                  divided by the standard deviation)
 
-Every function gives one rank's share of an optimizer step's mean: the sum over ranks and accumulated batches is the step's loss,
-however the step was split.  A group is the candidates of one question (and strategy); all its candidates are on one rank.
+Every function gives one rank's share of an optimizer step's mean: the sum over ranks and accumulated batches is the
+step's loss, however the step was split. A group is the candidates of one question (and strategy); all its candidates
+are on one rank.
 
 Shape legend: G groups, N candidates (padded), D decisions of a candidate (padded).
 """
@@ -41,12 +43,18 @@ class Groups:
 
     @property
     def best(self) -> Tensor:
-        """Place of the best candidate of each group, (G,); of equal ones the first, so data modules sort them; 0 without any."""
+        """Place of the best candidate of each group, (G,); of equal ones the first, so data modules sort them.
+
+        0 without any.
+        """
         return self.rewards_GN.masked_fill(~self.known_GN, -torch.inf).argmax(dim=1)
 
     @property
     def advantages(self) -> Tensor:
-        """Reward minus the mean of the group's other samples (leave-one-out baseline), (G, N); 0 for one that was drawn alone or never."""
+        """Reward minus the mean of the group's other samples (leave-one-out baseline), (G, N).
+
+        0 for one that was drawn alone or never.
+        """
         count_G1 = self.times_GN.sum(dim=1, keepdim=True)
         sum_G1 = (self.rewards_GN * self.times_GN).sum(dim=1, keepdim=True)
         others_GN = (sum_G1 - self.rewards_GN) / (count_G1 - 1).clamp(min=1)
@@ -67,7 +75,8 @@ class FeedbackObjective:
         beta: Of dpo: how strongly it holds to the reference.
         least_gap: Least difference of rewards of a pair of candidates, for dpo and ranking.
         margin: Of ranking: margin per place in the order.
-        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when None.
+        imitation_weight: Of dpo and ranking: weight of the imitation of the best candidate, per token; 0 and 0.01 when
+            None.
         clip: Of policy_gradient: importance weights are clipped to [1 - clip, 1 + clip].
         kl_weight: Of policy_gradient: weight of the divergence from the reference.
 
@@ -110,15 +119,17 @@ class FeedbackObjective:
         divergence_G: Tensor | None = None,
         ratio_GND: Tensor | None = None,
     ) -> Tensor:
-        """This rank's share of the step's loss, nats (ranking: nats per token; policy_gradient: also in units of the reward).
+        """This rank's share of the step's loss, nats.
+
+        Of ranking nats per token; of policy_gradient also in units of the reward.
 
         Args:
             logp_GN: Log-probabilities of the candidates by the model in training.
             groups: What is known of them.
             step_units: `units` of the whole step.
             divergence_G: Of policy_gradient: KL divergence of every group's policy from the reference.
-            ratio_GND: Of policy_gradient: log-ratios to the sampling policy of the decisions that make up each candidate, equally many
-                in a group, 0 for padding;
+            ratio_GND: Of policy_gradient: log-ratios to the sampling policy of the decisions that make up each
+                candidate, equally many in a group, 0 for padding;
                 each then has a clipped importance weight of its own, as the tokens have in GRPO.
         """
         if self.name == "policy_gradient":
@@ -130,8 +141,10 @@ class FeedbackObjective:
         return loss / max(1.0, step_units)
 
     def _dpo(self, logp_GN: Tensor, groups: Groups) -> Tensor:
-        """Sum over pairs of -log sigmoid(beta * (difference of log-ratios to the reference)), and of the imitation of their group's best
-        candidate, per token."""
+        """Sum over pairs of -log sigmoid(beta * (difference of log-ratios to the reference)), and of imitation.
+
+        The imitation is of their group's best candidate, per token.
+        """
         ratio_GN = logp_GN - groups.reference_GN
         gain_GNN = ratio_GN[:, :, None] - ratio_GN[:, None, :]
         better_GNN = groups.pairs(self.least_gap)
@@ -139,7 +152,7 @@ class FeedbackObjective:
         return -(preferred + self._imitation_weight * (best_mean(logp_GN, groups) * better_GNN.sum(dim=(1, 2))).sum())
 
     def _ranking(self, logp_GN: Tensor, groups: Groups) -> Tensor:
-        """Sum over groups of the mean margin loss of their pairs, and of the imitation of the best candidate, per token.
+        """Sum over groups of their pairs' mean margin loss and of the imitation of the best candidate, per token.
 
         A pair's margin grows with the number of places between its candidates in the order of rewards.
         """
@@ -152,8 +165,10 @@ class FeedbackObjective:
         return (ranked_G - self._imitation_weight * best_mean(logp_GN, groups) * groups.known_GN.any(dim=1)).sum()
 
     def _policy_gradient(self, logp_GN: Tensor, groups: Groups, ratio_GND: Tensor | None) -> Tensor:
-        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled; summed over decisions, if each
-        has its w."""
+        """Sum over groups of the mean over samples of -min(w A, clip(w) A), w = p / p when it was sampled.
+
+        Summed over decisions, if each has its w.
+        """
         if ratio_GND is None:
             ratio_GND = (logp_GN - groups.sampled_GN)[:, :, None]
         # an infinite weight would have the gradient 0 * inf, also where it is clipped
@@ -177,10 +192,13 @@ def best_mean(logp_GN: Tensor, groups: Groups) -> Tensor:
 
 
 def sampled_divergence(logp_GN: Tensor, groups: Groups) -> Tensor:
-    """Estimate of the KL divergence between model and reference, from the samples of each group: (G,), nats, at least 0.
+    """Estimate of the KL divergence between model and reference, from the samples of each group.
 
-    Half the mean square of log(p / reference).  Its gradient at samples of the model is that of KL(model || reference), and it grows
-    linearly with the log-ratio, unlike that of p / reference - 1 - log(p / reference) (Schulman 2020, "Approximating KL divergence").
+    (G,), nats, at least 0.
+
+    Half the mean square of log(p / reference). Its gradient at samples of the model is that of KL(model || reference),
+    and it grows linearly with the log-ratio, unlike that of p / reference - 1 - log(p / reference) (Schulman 2020,
+    "Approximating KL divergence").
     """
     return _mean_of_samples((logp_GN - groups.reference_GN).square() / 2, groups)
 

@@ -1,4 +1,7 @@
-"""The reference of runs that learn from feedback: what the starting model gives the candidates, and how it differs from their sampler."""
+"""The reference of runs that learn from feedback.
+
+What the starting model gives the candidates, and how it differs from their sampler.
+"""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -49,8 +52,8 @@ def tell_difference(trainer: pl.Trainer, pairs: Sequence[tuple[float, float | No
 
     Args:
         trainer: Knows the rank.
-        pairs: By the starting model and by the sampler, nats, and how often each candidate was sampled; those without a log-probability, and
-            those that were never sampled, do not count.
+        pairs: By the starting model and by the sampler, nats, and how often each candidate was sampled; those without a
+            log-probability, and those that were never sampled, do not count.
     """
     differences = [abs(ours - theirs) for ours, theirs, times in pairs if times and theirs is not None]
     if differences and trainer.is_global_zero:

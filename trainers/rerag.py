@@ -45,39 +45,42 @@ LOWER = (
 class ReRagTrainer(ReRagExport):
     """L = L_gen + kl_weight L_re + token_weight L_tok (Eq. 12) + label_weight L_label (supervision by labels).
 
-    Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights do
-    not depend on batch size, accumulation or world size.  Without an estimator, relevance is uniform (a plain reader) or the
-    retriever's (Eq. 1-2); without a generator, labels alone train the estimator (a reranker, or the released code's warm-up).
+    Every term is the mean over the questions of an optimizer step (L_tok: over question-context pairs), so the weights
+    do not depend on batch size, accumulation or world size. Without an estimator, relevance is uniform (a plain reader)
+    or the retriever's (Eq. 1-2); without a generator, labels alone train the estimator (a reranker, or the released
+    code's warm-up).
 
     Args:
-        estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of the
-            BERT/BigBird family; null for none.
+        estimator: Folder or hub id to start the relevance estimator from: the T5 family, or an encoder-only model of
+            the BERT/BigBird family; null for none.
         generator: Folder or hub id of the T5 to start the generator from; null for none.
-        relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the scores that the
-            data files give (the baseline of the paper's Table 7), or `uniform`.  When null: the estimator if there is
-            one, else uniform.
+        relevance: What weights the contexts: `estimator`; without one `retriever`, P_R = softmax(score / T) of the
+            scores that the data files give (the baseline of the paper's Table 7), or `uniform`. When null: the
+            estimator if there is one, else uniform.
         retriever_temperature: T of P_R; fitted on training questions when null.
-        protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the paper's
-            figures) or `paper` (as printed).
+        protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the
+            paper's figures) or `paper` (as printed).
         text_format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, `question_writing` a writer of questions from answers and documents, both without an estimator.
+            documents in one call, `question_writing` a writer of questions from answers and documents, both without an
+            estimator.
         max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code.
         repetition_penalty: Of generation; exported in the generator's generation_config.json.
-        fit_temperature: Whether validation marginalizes answers by `thorough` and exports the temperature of P_RE with the
-            highest exact match; otherwise `fast` with temperature 1.
+        fit_temperature: Whether validation marginalizes answers by `thorough` and exports the temperature of P_RE with
+            the highest exact match; otherwise `fast` with temperature 1.
         gen_form: Form of L_gen: `marginal` or `per_context`.
         kl_direction: Direction of L_re: `generator_to_estimator` or `estimator_to_generator`.
         kl_weight: alpha_1 of the paper.
-        token_weight: alpha_2 of the paper.  When null: 1; 0 without a generator or with an encoder-only estimator, which
+        token_weight: alpha_2 of the paper. When null: 1; 0 without a generator or with an encoder-only estimator, which
             has no L_tok.
         label_weight: Weight of L_label.
-        label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators only).
+        label_form: Form of L_label: `pointwise`, `listwise`, or `vocabulary` (the released warm-up; T5 estimators
+            only).
         label_false_weight: Weight of an irrelevant context in L_label, except `listwise`.
         estimator_layers: Keep the first n layers of an encoder-only estimator; all when null.
         true_word: What a T5 estimator says of a relevant context: a word that is one token of its vocabulary.
-        false_word: What it says of an irrelevant one.  In mT5's vocabulary "false" is two tokens: take yes and no there.
+        false_word: What it says of an irrelevant one. In mT5's vocabulary "false" is two tokens: take yes and no there.
         freeze_embeddings: Do not train the token embeddings, so that words missing in the training questions keep their
             position relative to the other words.
         dropout: Dropout rate of both models; the checkpoints' when null.
@@ -89,12 +92,14 @@ class ReRagTrainer(ReRagExport):
         validation_contexts: Number of the estimator's best contexts that validation answers are generated from.
         refusal_contexts: Number of the estimator's best contexts that the refusal threshold is chosen for: a validation
             question is answerable if one of them is relevant.  Set it to the `contexts` of serving; 25 in the paper.
-        refusal_cost: Cost of refusing an answerable question, if answering an unanswerable one costs 1.  The exported
-            threshold has the lowest cost on validation: (refusal_cost * answerable questions refused + unanswerable questions
-            answered) / questions.  When null, the paper's: of 0.5, 0.6, ..., 0.9 the one with the best F1.  The share of
-            unanswerable questions counts: where it is v in validation and s in serving, multiply by (1 - s) v / (s (1 - v)).
+        refusal_cost: Cost of refusing an answerable question, if answering an unanswerable one costs 1. The exported
+            threshold has the lowest cost on validation: (refusal_cost * answerable questions refused + unanswerable
+            questions answered) / questions. When null, the paper's: of 0.5, 0.6, ..., 0.9 the one with the best F1. The
+            share of unanswerable questions counts: where it is v in validation and s in serving, multiply by (1 - s) v
+            / (s (1 - v)).
         gradient_checkpointing: Recompute activations within the models: less memory, about a third slower.
-        bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward pass.
+        bucket_checkpointing: Keep the activations of one bucket of contexts at a time; recompute them in the backward
+            pass.
 
     Raises:
         UserError: If a value is out of range, or the options contradict each other.
@@ -234,7 +239,10 @@ class ReRagTrainer(ReRagExport):
 
     @property
     def encoders(self) -> list[ContextEncoder]:
-        """Tokenizers of the contexts: one if both models read the same tokens, else the generator's and the estimator's."""
+        """Tokenizers of the contexts.
+
+        One if both models read the same tokens, else the generator's and the estimator's.
+        """
         encoders = [part.encode for part in self.parts]
         return encoders[:1] if len(encoders) == 2 and encoders[0].same_as(encoders[1]) else encoders
 
@@ -249,12 +257,12 @@ class ReRagTrainer(ReRagExport):
         )
 
     def nearest_words(self) -> dict[str, list[str]]:
-        """The nearest words of each word in the embeddings of the generator, or of the estimator without a generator."""
+        """The nearest words of each word in the generator's embeddings, or without one in the estimator's."""
         part = self.parts[0]
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def setup(self, stage: str) -> None:
-        """Fit the retriever's temperature, check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        """Fit the retriever's temperature, check the precision, print the step's memory, refuse what cannot fit."""
         super().setup(stage)
         if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
             self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
@@ -300,7 +308,7 @@ class ReRagTrainer(ReRagExport):
         return {name: term * batch.weight for name, term in terms.items()}
 
     def training_step(self, batch: ContextBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         terms = self.losses(batch)
         self.flops_per_batch = self._flops(batch)
         weights = {
@@ -312,7 +320,10 @@ class ReRagTrainer(ReRagExport):
         return loss * self.backward_passes
 
     def _flops(self, batch: ContextBatch) -> int:
-        """Estimated FLOPs of training on a batch: one target token per row for the estimator, the answer for the generator."""
+        """Estimated FLOPs of training on a batch.
+
+        One target token per row for the estimator, the answer for the generator.
+        """
         total = 0
         for part, (per_input, per_target) in zip(self.parts, self.flops_per_token, strict=True):
             own = part is self.estimator

@@ -1,4 +1,7 @@
-"""The serving folder that `trainers.rerag.ReRagTrainer` exports: models, calibration and thresholds, model card, and proof."""
+"""The serving folder that `trainers.rerag.ReRagTrainer` exports.
+
+Models, calibration and thresholds, model card, and proof.
+"""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -76,7 +79,7 @@ class ReRagExport(ReRagValidation):
         self.model().save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:
-        """Largest difference in relevance and answer log-probability (nats) to the models loaded from `folder`, in fp32."""
+        """Largest difference in relevance and answer log-probability (nats) to the models in `folder`, in fp32."""
         self.eval().cpu().float()
         loaded = ReRagModel.load(folder, "cpu")
         with torch.inference_mode():

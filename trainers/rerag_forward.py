@@ -37,8 +37,8 @@ def score_contexts(
         estimator: Or None.
         generator: Or None.
         recompute: Keep the activations of one bucket at a time; recompute them in the backward pass.
-        retriever_temperature: Divides the retriever's scores, which then are the relevance logits; None for those of the
-            estimator, or zeros without one.
+        retriever_temperature: Divides the retriever's scores, which then are the relevance logits; None for those of
+            the estimator, or zeros without one.
     """
     width = batch.real_BN.shape[1]
 

@@ -24,8 +24,8 @@ def generation_loss(
     """L_gen: negative log-likelihood of the gold answer, weighted by relevance.  Trains generator and estimator.
 
         marginal       -log Σ_j P_RE(c_j) P_G(a | q, c_j)       the released code, RAG-Sequence
-        per_context    -Σ_j log (P_RE(c_j) P_G(a | q, c_j))     Eq. 7 as printed; its term -Σ_j log P_RE is smallest for a
-                                                                uniform P_RE, so it flattens the estimator
+        per_context    -Σ_j log (P_RE(c_j) P_G(a | q, c_j))     Eq. 7 as printed; its term -Σ_j log P_RE is smallest for
+                                                                a uniform P_RE, so it flattens the estimator
 
     Args:
         relevance_BN: Relevance logits.
@@ -52,7 +52,9 @@ def estimator_loss(
     real_BN: Tensor,
     direction: KlDirection = "generator_to_estimator",
 ) -> Tensor:
-    """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).  Trains the estimator only.
+    """L_re: Kullback-Leibler divergence between P_RE (Eq. 5) and the generator's Q_G (Eq. 8-9).
+
+    Trains the estimator only.
 
         Q_G(c_j) = softmax_j log P_G(a | q, c_j), detached
         generator_to_estimator   KL(Q_G ‖ P_RE)    the released code
@@ -74,7 +76,7 @@ def estimator_loss(
 
 
 def token_loss(other_mass_BN: Tensor, real_BN: Tensor) -> Tensor:
-    """L_tok (Eq. 11): the estimator's probability of all tokens except "true" and "false", summed over a question's contexts.
+    """L_tok (Eq. 11): the estimator's probability of all tokens but "true" and "false", summed over the contexts.
 
     Divide by the number of question-context pairs.  Returns (B,), in [0, N].
 

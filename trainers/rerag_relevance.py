@@ -1,4 +1,7 @@
-"""Relevance of contexts in RE-RAG's losses: the estimator's, the retriever's (Eq. 1-2: the baseline of Table 7), or uniform."""
+"""Relevance of contexts in RE-RAG's losses.
+
+The estimator's, the retriever's (Eq. 1-2: the baseline of Table 7), or uniform.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,7 @@
-"""RE-RAG's validation: answers from the estimator's best contexts, its ranking and its calibration (Appendix B, Section 5.3).
+"""RE-RAG's validation: answers from the estimator's best contexts, ranking, calibration (App. B, Section 5.3).
 
-Training determines neither the level nor the spread of the relevance logits.  So calibration, and if the protocol says so
-the temperature of P_RE that weights the answers, are fitted on the validation questions.
+Training determines neither the level nor the spread of the relevance logits. So calibration, and if the protocol says
+so the temperature of P_RE that weights the answers, are fitted on the validation questions.
 """
 
 from collections.abc import Sequence
@@ -119,7 +119,10 @@ def _best(scores: Sequence[float], count: int) -> list[int]:
 
 
 def first_hit(scores: Sequence[float], labels: Sequence[bool]) -> int | None:
-    """0-based rank of the best relevant context, behind all irrelevant ones of the same score; None if none is relevant."""
+    """0-based rank of the best relevant context, behind all irrelevant ones of the same score.
+
+    None if none is relevant.
+    """
     hits = [score for score, label in zip(scores, labels, strict=True) if label]
     if not hits:
         return None
@@ -136,8 +139,9 @@ def summarize(
 ) -> Summary:
     """Metrics of all validation questions; with an estimator also calibration, refusal threshold and temperature.
 
-    The temperature with the highest exact match is chosen, among equals the one nearest to 1.  EM and F1 are measured on the
-    questions that the temperature is chosen on.  A refusal threshold is chosen where there are questions of both kinds.
+    The temperature with the highest exact match is chosen, among equals the one nearest to 1. EM and F1 are measured on
+    the questions that the temperature is chosen on. A refusal threshold is chosen where there are questions of both
+    kinds.
 
     Args:
         questions: Each validation question once.
@@ -238,7 +242,7 @@ class ReRagValidation(RunModule):
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """See `RunModule`; calibration and refusal are measured where validation has both kinds of contexts or questions."""
+        """See `RunModule`; calibration and refusal are measured where both kinds of contexts or questions exist."""
         read = ("em", "f1", "gen_nats") if self.generator is not None else ()
         recall = tuple(f"recall_{k}" for k in RECALL_AT)
         ranked = (*recall, "mrr", "context_auroc", "calibration_error", "refusal_f1", "answerable_auroc")

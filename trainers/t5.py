@@ -110,7 +110,7 @@ class SpanCorruptionTrainer(RunModule):
         ).logits
 
     def training_step(self, batch: SpanBatch, batch_index: int) -> Tensor:
-        """This rank's share of the step's loss, scaled to undo Lightning's averaging over ranks and accumulated batches."""
+        """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         share = (token_nll(self(batch), batch.labels_PA).sum(dim=1) * batch.weights_P).sum() / batch.step_tokens
         per_input, per_target = self.flops_per_token
         self.flops_per_batch = per_input * batch.ids_PT.numel() + per_target * batch.labels_PA.numel()
@@ -132,7 +132,7 @@ class SpanCorruptionTrainer(RunModule):
         return "loss_nats", "accuracy"
 
     def summarize(self, results: list[tuple[float, int, int]]) -> dict[str, float]:
-        """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and number of tokens."""
+        """Loss and accuracy per target token, from every validation sequence's loss, correct tokens and length."""
         nll, correct, tokens = (float(np.sum(column, dtype=np.float64)) for column in zip(*results, strict=True))
         return {"loss_nats": nll / tokens, "accuracy": correct / tokens, "target_tokens": tokens}
 
@@ -162,7 +162,7 @@ class SpanCorruptionTrainer(RunModule):
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: SpanBatch) -> float:
-        """Largest difference in a target token's loss (nats) between this module and the T5 loaded from `folder`, in fp32."""
+        """Largest difference in a target token's loss (nats) between this module and the T5 in `folder`, in fp32."""
         self.eval().cpu().float()
         with torch.inference_mode():
             trained_PA = token_nll(self(batch), batch.labels_PA)

@@ -76,11 +76,13 @@ def t5_from_scratch(
         tokenizer: Folder or spiece.model of an existing tokenizer, instead of `corpus`.
         seed: Seed of the weights.
         sizes: Sizes of the network; the defaults train on two cores.
-        embeddings: Folder or hub id of a sentence encoder whose word vectors initialize the embeddings; random when null.
+        embeddings: Folder or hub id of a sentence encoder whose word vectors initialize the embeddings; random when
+            null.
         copying: Whether to initialize attention so that it copies tokens of the context.
 
     Raises:
-        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds anything else.
+        UserError: If neither or both of `corpus` and `tokenizer` are given, a size is impossible, or `out` holds
+            anything else.
         MissingInputError: If a file or a model is missing.
     """
     files = [corpus] if isinstance(corpus, str) else corpus or []

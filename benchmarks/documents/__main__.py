@@ -1,7 +1,8 @@
 """Engines that read documents, compared on real ones: headings, tables, text lost and invented, seconds a page.
 
     python -m benchmarks.documents.fetch --out FOLDER
-    python -m benchmarks.documents --documents FOLDER --half tuning --engines ours ours-without-bookmarks edgeparse --python PYTHON --out FILE
+    python -m benchmarks.documents --documents FOLDER --half tuning --engines ours ours-without-bookmarks edgeparse \
+        --python PYTHON --out FILE
 
 PYTHON belongs to an environment with the engines of others (`docling=PYTHON` gives one engine its own).
 """

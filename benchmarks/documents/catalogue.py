@@ -1,8 +1,10 @@
-"""The real documents that document readers are compared on: packages, checksums, where each one's true structure stands, and halves.
+"""The real documents that document readers are compared on.
 
-The list (`documents.json` beside this file) was committed before any reader was tuned.  Every document is a file of a Debian 12 or PyPI
-package.  Its truth is another file: the LaTeX, reStructuredText or AsciiDoc source, the HTML or Info edition; for Word the file's own
-paragraph styles.  Never a PDF's bookmarks.
+Packages, checksums, where each one's true structure stands, and halves.
+
+The list (`documents.json` beside this file) was committed before any reader was tuned. Every document is a file of a
+Debian 12 or PyPI package. Its truth is another file: the LaTeX, reStructuredText or AsciiDoc source, the HTML or Info
+edition; for Word the file's own paragraph styles. Never a PDF's bookmarks.
 """
 
 import json
@@ -66,8 +68,8 @@ def catalogue(half: str = "all") -> list[Entry]:
 def halves(entries: Iterable[Entry]) -> dict[str, Half]:
     """The rule by which halves were drawn before any document was read by a program of ours.
 
-    Documents are sorted by SHA-256 within three groups (PDFs of several columns, other PDFs, everything else); the first, third, ... of a
-    group are for tuning, the others held out.
+    Documents are sorted by SHA-256 within three groups (PDFs of several columns, other PDFs, everything else); the
+    first, third, ... of a group are for tuning, the others held out.
 
     Returns:
         Half by id.

@@ -1,9 +1,10 @@
-"""Whether the evidence of the questions about the real documents stands in the documents, and in the passages that indexes cut them into.
+"""Whether the evidence of the questions about the real documents stands in the documents and in an index's passages.
 
-    python -m benchmarks.documents.check_questions --documents FOLDER --indexes indexes/real/bm25 indexes/real-chunks/bm25
+    python -m benchmarks.documents.check_questions --documents FOLDER \
+        --indexes indexes/real/bm25 indexes/real-chunks/bm25
 
-Each index folder was built by `infer.py index --documents`.  Prints Markdown: how many gold segments each one holds whole, and which it
-does not: a retriever over it cannot find these, and they count as misses.
+Each index folder was built by `infer.py index --documents`. Prints Markdown: how many gold segments each one holds
+whole, and which it does not: a retriever over it cannot find these, and they count as misses.
 """
 
 import argparse
@@ -32,7 +33,7 @@ def questions(half: str) -> list[Question]:
 
 
 def is_verbatim(gold: GoldSegment, documents: Path) -> bool:
-    """Whether every piece of the evidence stands in the document's plain text, whatever its case, signs and white space.
+    """Whether every piece of the evidence stands in the document's plain text, whatever its case, signs and blanks.
 
     Args:
         gold: The gold segment, of a document of the list.
@@ -67,7 +68,7 @@ def _plain_text(document: str, documents: Path) -> str:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits only: a word that is broken at the end of a line, or joined to the heading before it, is found too."""
+    """Letters and digits only: a word broken at a line's end, or joined to the heading before it, is found too."""
     return "".join(_LETTERS.findall(clean(text).casefold()))
 
 

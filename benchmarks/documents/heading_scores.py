@@ -17,8 +17,8 @@ NUMBER = re.compile(
 def heading_scores(true: Sequence[Heading], read: Sequence[Heading]) -> tuple[float | None, float | None, float | None]:
     """Precision, recall and F1 of headings, in the order of the document, whatever their levels.
 
-    A heading that was read may stand for a true one if their texts are alike without numbers, case, blanks and signs; the most headings
-    that keep the order are paired, each once.
+    A heading that was read may stand for a true one if their texts are alike without numbers, case, blanks and signs;
+    the most headings that keep the order are paired, each once.
     """
     if not true:
         return None, None, None
@@ -53,7 +53,9 @@ Label = tuple[str, str | tuple[str, ...]]  # kind of node, and a heading's text 
 
 
 def sections(blocks: Iterable[Block]) -> Tree[Label]:
-    """The tree that MHS compares: headings side by side whatever their levels, each above a node of its section's words.
+    """The tree that MHS compares.
+
+    Headings side by side whatever their levels, each above a node of its section's words.
 
     Words in tables and images do not count.
     """

@@ -1,10 +1,12 @@
-"""How hard the world's library is: share of its questions of which plain BM25 and MiniLM find gold segments among the first five, over
-fixed chunks of the manuals' true text and over true sections, each with less or more metadata.
+"""How hard the world's library is.
+
+Share of its questions of which plain BM25 and MiniLM find gold segments among the first five, over fixed chunks of the
+manuals' true text and over true sections, each with less or more metadata.
 
     python -m benchmarks.documents.library_difficulty --world data/world --split test
 
-Prints Markdown: hit@5 (a gold segment is found) and recall@5 (share of the question's gold segments that are found), in percent, over all
-questions and by kind.
+Prints Markdown: hit@5 (a gold segment is found) and recall@5 (share of the question's gold segments that are found), in
+percent, over all questions and by kind.
 """
 
 import argparse

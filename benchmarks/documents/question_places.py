@@ -1,4 +1,6 @@
-"""A seeded draw of places in the real documents, to write questions about, from plain text that this project's reader had no part in.
+"""A seeded draw of places in the real documents, to write questions about.
+
+It draws from plain text that this project's reader had no part in.
 
     python -m benchmarks.documents.question_places --documents FOLDER --only fhs --first 8
 
@@ -46,7 +48,10 @@ class Place:
 
 
 def places(entry: Entry, documents: Path) -> list[Place]:
-    """The document's places in the order in which they were drawn: all of them, shuffled with a seed of the document's own."""
+    """The document's places in the order in which they were drawn.
+
+    All of them, shuffled with a seed of the document's own.
+    """
     cut = [
         Place(entry.file, number if entry.format == "pdf" else None, piece)
         for number, page in enumerate(plain_pages(entry, documents), start=1)

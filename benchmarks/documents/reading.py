@@ -1,4 +1,7 @@
-"""Documents of the list as engines read them: ours in this process, others by `engines.py` in an environment of their own."""
+"""Documents of the list as engines read them.
+
+Ours in this process, others by `engines.py` in an environment of their own.
+"""
 
 import json
 import subprocess

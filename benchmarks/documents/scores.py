@@ -1,4 +1,6 @@
-"""Scores of a document that was read beside its truth: headings (precision, recall, F1, MHS), tables (TEDS), text lost and invented.
+"""Scores of a document that was read beside its truth.
+
+Headings (precision, recall, F1, MHS), tables (TEDS), text lost and invented.
 
 What each score means stands in `benchmarks/results/documents/README.md`.
 """
@@ -74,7 +76,10 @@ def scores(truth: Document, read: Document, judge_tables: bool = True) -> Scores
 
 
 def _judged(document: Document, title: str) -> list[Block]:
-    """A document's blocks without those headings that are not judged: the title, and what programs print by themselves."""
+    """A document's blocks without those headings that are not judged.
+
+    The title, and what programs print by themselves.
+    """
     blocks: list[Block] = []
     title_seen = False
     for block in document.blocks:

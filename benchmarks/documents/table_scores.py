@@ -1,4 +1,7 @@
-"""Tables that were read beside the true ones: TEDS, the similarity of two tables' trees, and which table is matched with which."""
+"""Tables that were read beside the true ones.
+
+TEDS, the similarity of two tables' trees, and which table is matched with which.
+"""
 
 from collections.abc import Sequence
 
@@ -14,8 +17,9 @@ Rows = Sequence[Sequence[str]]
 def table_scores(true: Sequence[Rows], read: Sequence[Rows]) -> tuple[float | None, int]:
     """Mean TEDS over the true tables, and how many of the tables read were matched.
 
-    Each table that was read is matched with at most one true one, so that the sum of TEDS is largest; a true table without a match
-    counts 0.  Two tables may be matched if they share at least half of the distinct words of the one that has fewer.
+    Each table that was read is matched with at most one true one, so that the sum of TEDS is largest; a true table
+    without a match counts 0. Two tables may be matched if they share at least half of the distinct words of the one
+    that has fewer.
     """
     if not true:
         return None, 0
@@ -36,9 +40,9 @@ def _words(rows: Rows) -> set[str]:
 def teds(one: Rows, other: Rows) -> float:
     """Tree-edit-distance similarity of two tables (Zhong et al., 2020): 1 for equal ones.
 
-    Trees are table, rows, cells; relabelling a cell costs the normalized edit distance of the characters, blanks collapsed.  The score is 1
-    less the distance divided by the larger number of rows and cells.  A cell that repeats the one on its left or above counts as empty, so
-    that it does not matter whether a spanning cell is repeated.
+    Trees are table, rows, cells; relabelling a cell costs the normalized edit distance of the characters, blanks
+    collapsed. The score is 1 less the distance divided by the larger number of rows and cells. A cell that repeats the
+    one on its left or above counts as empty, so that it does not matter whether a spanning cell is repeated.
     """
     first, second = _table_tree(one), _table_tree(other)
     nodes = max(first.size, second.size) - 1

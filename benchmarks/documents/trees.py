@@ -1,4 +1,4 @@
-"""Tree edit distance of ordered labelled trees (Zhang and Shasha, 1989), and edit distance of sequences (Levenshtein)."""
+"""Tree edit distance of ordered labelled trees (Zhang and Shasha, 1989), and that of sequences (Levenshtein)."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -41,8 +41,9 @@ class _Postorder(Generic[Label]):
 def tree_edit_distance(one: Tree[Label], other: Tree[Label], relabel: Callable[[Label, Label], float]) -> float:
     """Least total cost of deleting, inserting and relabelling nodes that makes one tree the other.
 
-    Deleting or inserting a node costs 1; the children of a deleted node take its place.  Time grows with the product of the sizes times
-    the depths; meant for trees of up to some thousand nodes in total and a depth far below Python's limit of recursion.
+    Deleting or inserting a node costs 1; the children of a deleted node take its place. Time grows with the product of
+    the sizes times the depths; meant for trees of up to some thousand nodes in total and a depth far below Python's
+    limit of recursion.
 
     Args:
         one: A tree.
@@ -88,7 +89,8 @@ def _fill(
 def levenshtein(one: Sequence[Item], other: Sequence[Item]) -> int:
     """Least number of insertions, deletions and replacements of items that make one sequence the other.
 
-    Bit-parallel (Myers, 1999, as Hyyrö, 2001, gives it): each item of `other` costs a few operations on an integer of `len(one)` bits.
+    Bit-parallel (Myers, 1999, as Hyyrö, 2001, gives it): each item of `other` costs a few operations on an integer of
+    `len(one)` bits.
     """
     if len(one) < len(other):
         one, other = other, one
@@ -111,6 +113,9 @@ def levenshtein(one: Sequence[Item], other: Sequence[Item]) -> int:
 
 
 def similarity(one: Sequence[Item], other: Sequence[Item]) -> float:
-    """1 less the edit distance divided by the longer length: 1 for equal sequences, 0 for those with nothing in common."""
+    """1 less the edit distance divided by the longer length.
+
+    1 for equal sequences, 0 for those with nothing in common.
+    """
     longest = max(len(one), len(other))
     return 1 - levenshtein(one, other) / longest if longest else 1.0

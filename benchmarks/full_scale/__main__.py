@@ -1,10 +1,12 @@
-"""What training and evaluation cost at the data sets' own sizes: generated files, mining, tiny networks, two ranks, a kill, resuming, export.
+"""What training and evaluation cost at the data sets' own sizes.
+
+Generated files, mining, tiny networks, two ranks, a kill, resuming, export.
 
     bash scripts/full_scale.sh --share 0.01 --out full_scale
     bash scripts/full_scale.sh --share 0.01 0.1 1 --out full_scale --systems rerag
 
-Every stage is a command that works for real data too.  A table of each system goes to OUT/SHARE/SYSTEM.md, and of several shares to
-OUT/SYSTEM.md.  Files and indexes of an earlier run are used again, mined passages among them.
+Every stage is a command that works for real data too. A table of each system goes to OUT/SHARE/SYSTEM.md, and of
+several shares to OUT/SYSTEM.md. Files and indexes of an earlier run are used again, mined passages among them.
 """
 
 import argparse

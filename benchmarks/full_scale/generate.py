@@ -1,10 +1,13 @@
-"""Writes files in the official layouts at the data sets' own sizes, or a share of them; their texts are generated, and mean nothing.
+"""Writes files in the official layouts at the data sets' own sizes, or a share of them.
+
+Their texts are generated, and mean nothing.
 
     python -m benchmarks.full_scale.generate --data hotpotqa --out data/full/hotpot_train.json
     python -m benchmarks.full_scale.generate --data nq --split dev --share 0.01 --out data/full/nq_dev.json
     python -m benchmarks.full_scale.generate --data corpus --share 0.24 --out data/full/corpus.jsonl
 
-HotpotQA, NQ and TriviaQA are one JSON list, as their releases; a corpus is JSON Lines.  The same arguments write the same bytes.
+HotpotQA, NQ and TriviaQA are one JSON list, as their releases; a corpus is JSON Lines. The same arguments write the
+same bytes.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""Generated paragraphs and 100-word passages, each a function of the seed and its number, as articles about named things.
+"""Generated paragraphs and 100-word passages about named things, each a function of the seed and its number.
 
-Four passages make an article, sixteen articles a topic.  Every passage names its article; of a topic's passages about two in five
-name what the topic's questions ask for.
+Four passages make an article, sixteen articles a topic. Every passage names its article; of a topic's passages about
+two in five name what the topic's questions ask for.
 """
 
 from collections.abc import Sequence
@@ -87,7 +87,10 @@ class Paragraphs:
     total: int
 
     def write(self, numbers: Sequence[int]) -> list[tuple[str, list[str]]]:
-        """Title and sentences of each paragraph; the sentences after the first start with a space, as in the release."""
+        """Title and sentences of each paragraph.
+
+        The sentences after the first start with a space, as in the release.
+        """
         numbers_N = np.asarray(numbers, np.int64)
         shortest, longest = PARAGRAPH_WORDS
         lengths = np.exp(_PARAGRAPH_SIGMA * _normal(draws(self.seed, _LENGTH, numbers_N, 12))) * _PARAGRAPH_MEDIAN

@@ -1,4 +1,7 @@
-"""Memory of this process's descendants, by rank, from Linux's /proc: proportional set sizes, so that shared pages count once."""
+"""Memory of this process's descendants, by rank, from Linux's /proc.
+
+Proportional set sizes, so that shared pages count once.
+"""
 
 import os
 from collections import defaultdict
@@ -18,9 +21,11 @@ class Peak:
     """The most that was seen at one moment, in bytes.
 
     Attributes:
-        own: By rank, anonymous and shared memory of a rank's processes, children included: what the machine cannot drop.
+        own: By rank, anonymous and shared memory of a rank's processes, children included: what the machine cannot
+            drop.
         all_own: The same of all processes together.
-        all_mapped: Pages of files that are mapped, of all processes together: the machine drops them when it needs memory.
+        all_mapped: Pages of files that are mapped, of all processes together: the machine drops them when it needs
+            memory.
     """
 
     own: dict[str, int] = field(default_factory=dict)

@@ -1,7 +1,7 @@
-"""Generated rows in the layouts of HotpotQA's train file, of FiD's NQ and TriviaQA files, and of a corpus of 100-word passages.
+"""Generated rows in the layouts of HotpotQA's train file, FiD's NQ and TriviaQA files, and 100-word passages.
 
-A row is a function of the seed, its number and the sizes alone, so that files are written row by row and a share of a file has
-the repetitions of the whole: passages are drawn from a corpus of that share.
+A row is a function of the seed, its number and the sizes alone, so that files are written row by row and a share of a
+file has the repetitions of the whole: passages are drawn from a corpus of that share.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +76,10 @@ def rows(size: Size) -> Iterator[Row]:
 
 
 def _hotpotqa(size: Size) -> Iterator[Row]:
-    """Rows of `hotpot_train_v1.1.json`: four in five bridge two paragraphs, the others compare them, of which a third by yes or no."""
+    """Rows of `hotpot_train_v1.1.json`.
+
+    Four in five bridge two paragraphs, the others compare them, of which a third by yes or no.
+    """
     paragraphs = Paragraphs(size.seed, size.scaled(HOTPOT_PARAGRAPHS, 1000))
     for question in size.questions:
         drawn = [int(each) for each in draws(size.seed, _CHOICE, np.array([question]), 20)[0]]
@@ -138,7 +141,10 @@ def _mixed_ranks(found: Sequence[int], drawn: Sequence[int]) -> list[int]:
 
 
 def aliases(answer: str, count: int) -> list[str]:
-    """The answer and other ways to write it, all different: `Clara Alderbrook`, `Alderbrook`, `C. Alderbrook`, `Clara Alderbrook (moss)`."""
+    """The answer and other ways to write it, all different.
+
+    `Clara Alderbrook`, `Alderbrook`, `C. Alderbrook`, `Clara Alderbrook (moss)`.
+    """
     given, _, rest = answer.partition(" ")
     short = [answer, rest, f"{given[0]}. {rest}", f"the {answer}", f"{rest}, {given}", answer.upper(), f"{answer} Jr."]
     return [*short[:count], *(f"{answer} ({stem})" for stem in _STEMS[: max(0, count - len(short))])]

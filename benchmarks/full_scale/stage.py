@@ -1,4 +1,7 @@
-"""Runs one command and measures it with everything it starts: seconds, core-seconds, memory, and the first step of a training."""
+"""Runs one command and measures it with everything it starts.
+
+Seconds, core-seconds, memory, and the first step of a training.
+"""
 
 import ctypes
 import os
@@ -53,7 +56,8 @@ class Training:
 
     Args:
         run: Its folder.
-        kill_after: Kill it, all processes at once, when so many steps have been logged in all its starts; None lets it end.
+        kill_after: Kill it, all processes at once, when so many steps have been logged in all its starts; None lets it
+            end.
     """
 
     run: Path

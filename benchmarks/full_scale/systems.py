@@ -1,4 +1,7 @@
-"""The stages of DR-RAG and RE-RAG at full size: files, mining, two ranks' training, a kill, a second start, resuming, export, evaluation."""
+"""The stages of DR-RAG and RE-RAG at full size.
+
+Files, mining, two ranks' training, a kill, a second start, resuming, export, evaluation.
+"""
 
 import sys
 from collections.abc import Iterator

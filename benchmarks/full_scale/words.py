@@ -1,7 +1,9 @@
-"""Zipf-distributed words, drawn by a hash of their place: any text can be written alone, in any order, and is the same each time.
+"""Zipf-distributed words, drawn by a hash of their place.
 
-Frequencies are proportional to 1 / (rank + 1.5)^1.15 (Mandelbrot).  Lengths in characters and in word pieces are those of Wikipedia's
-passages: tests/benchmarks/full_scale holds them.
+Any text can be written alone, in any order, and is the same each time.
+
+Frequencies are proportional to 1 / (rank + 1.5)^1.15 (Mandelbrot). Lengths in characters and in word pieces are those
+of Wikipedia's passages: tests/benchmarks/full_scale holds them.
 """
 
 from functools import cache
@@ -25,7 +27,10 @@ _SUFFIXES = ("s", "ed", "ing", "er", "ly", "y", "en", "est", "ness", "less", "is
 
 @cache
 def vocabulary() -> list[str]:
-    """All words, most frequent first: common words, then stems and years, then ever longer compounds, which tokenizers split."""
+    """All words, most frequent first.
+
+    Common words, then stems and years, then ever longer compounds, which tokenizers split.
+    """
     random = Random(0)
     stems = list(dict.fromkeys(STEMS))
     frequent = [*stems, *(stem.capitalize() for stem in stems), *map(str, range(1880, 2025)), *map(str, range(1, 60))]

@@ -4,8 +4,10 @@
     python -m benchmarks.large_indexes flat --passages 500000 --folder FOLDER [--dimensions 384]
     python -m benchmarks.large_indexes ivfpq --passages 500000 --folder FOLDER [--nlist 1024] [--nprobe 16]
 
-`flat` and `ivfpq` are dense indexes of random vectors; `ivfpq` says how much of what `flat` finds it finds, if that was built before.  The passages are generated (benchmarks/large_indexes/passages.py).  Every stage is a process of its own.  The table goes to
-benchmarks/results/large_indexes/KIND-PASSAGES.md, or to --out, with the figures extrapolated to Wikipedia's 21,015,324 passages.
+`flat` and `ivfpq` are dense indexes of random vectors; `ivfpq` says how much of what `flat` finds it finds, if that was
+built before. The passages are generated (benchmarks/large_indexes/passages.py). Every stage is a process of its own.
+The table goes to benchmarks/results/large_indexes/KIND-PASSAGES.md, or to --out, with the figures extrapolated to
+Wikipedia's 21,015,324 passages.
 """
 
 import argparse

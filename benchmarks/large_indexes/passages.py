@@ -1,8 +1,11 @@
 """Generated passages in any number: words by Zipf's law over ten million words, 100 words each as Wikipedia's of DPR.
 
-A word's frequency is in proportion to 1 / rank up to rank 8,000 and to rank^-1.7 beyond it, as large corpora have it (Montemurro 2001): some 700
-thousand different words in 500 thousand passages.  The most frequent ones are BM25's stop words, the others are numbers in base 20 written with
-consonants and vowels.  The words of benchmarks/full_scale are those of models' tokenizers, and too few to fill a vocabulary.  The last of the passages of an article is shorter, as in DPR's file."""
+A word's frequency is in proportion to 1 / rank up to rank 8,000 and to rank^-1.7 beyond it, as large corpora have it
+(Montemurro 2001): some 700 thousand different words in 500 thousand passages. The most frequent ones are BM25's stop
+words, the others are numbers in base 20 written with consonants and vowels. The words of benchmarks/full_scale are
+those of models' tokenizers, and too few to fill a vocabulary. The last of the passages of an article is shorter, as in
+DPR's file.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""The stages of the benchmark, each in a process of its own: `python -m benchmarks.large_indexes.stages NAME FOLDER OPTIONS`, OPTIONS as JSON."""
+"""The stages of the benchmark, each in a process of its own.
+
+`python -m benchmarks.large_indexes.stages NAME FOLDER OPTIONS`, OPTIONS as JSON.
+"""
 
 import json
 import sys
@@ -48,7 +51,9 @@ def bm25_search(folder: Path, workers: int, k: int, verify: str) -> dict[str, An
 
 
 class RandomVectors:
-    """Stands for a sentence encoder where encoding would take days: unit vectors around 4,096 random centres, by the number of the text.
+    """Stands for a sentence encoder where encoding would take days.
+
+    Unit vectors around 4,096 random centres, by the number of the text.
 
     It builds an index as an encoder does; what it finds says nothing about retrieval.
     """
@@ -81,7 +86,10 @@ def dense_build(folder: Path, faiss_index: str, dimensions: int, nlist: int | No
 def dense_search(
     folder: Path, faiss_index: str, k: int, asked: int, verify: str, nprobe: int, exact: str | None
 ) -> dict[str, Any]:
-    """Open the index and search a batch of vectors near stored ones, twice; with the recall of what the index `exact` finds."""
+    """Open the index and search a batch of vectors near stored ones, twice.
+
+    With the recall of what the index `exact` finds.
+    """
     from harness.indexing.index_folder import open_index
     from harness.indexing.vector_search import Vectors
 

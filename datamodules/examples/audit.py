@@ -1,4 +1,7 @@
-"""Statistics of the training data, printed before training: class balance, lengths and noise of DR-RAG's triples or chains."""
+"""Statistics of the training data, printed before training.
+
+Class balance, lengths and noise of DR-RAG's triples or chains.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -27,7 +27,10 @@ class CandidateTable(Batch):
 def candidate_table(
     candidates: Sequence[Sequence[Candidate] | Sequence[WordCandidate]], decisions: Sequence[Sequence[int]]
 ) -> CandidateTable:
-    """The table of groups of candidates, each with its number of decisions; without a log-probability of the sampler it is 0."""
+    """The table of groups of candidates, each with its number of decisions.
+
+    Without a log-probability of the sampler it is 0.
+    """
     counts = list(map(len, candidates))
     known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
 

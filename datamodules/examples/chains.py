@@ -1,10 +1,11 @@
 """Sampling of training examples for a beam over hops: chains of documents, each extended by candidates and by its end.
 
-    C(q, d* .. d*) positive,   C(q, .. dΔ ..) negative,   C(q, d* .. d*, end) positive if these are all gold passages, else negative
+    C(q, d* .. d*) positive,   C(q, .. dΔ ..) negative,
+    C(q, d* .. d*, end) positive if these are all gold passages, else negative
 
-(d* gold, dΔ noise; Beam Retrieval's labels, arXiv 2308.08973, for any order of the gold passages.)  The examples that extend one
-chain are a group: a search chooses among them, and so does the listwise loss.  Sampling depends only on (seed, epoch, question
-id): it is the same on every rank and after a resume.
+(d* gold, dΔ noise; Beam Retrieval's labels, arXiv 2308.08973, for any order of the gold passages.) The examples that
+extend one chain are a group: a search chooses among them, and so does the listwise loss. Sampling depends only on
+(seed, epoch, question id): it is the same on every rank and after a resume.
 """
 
 import random
@@ -26,7 +27,10 @@ LEAST_DOCUMENTS = 3  # two documents and their end, or the end of a pair is neve
 
 @dataclass(frozen=True, slots=True)
 class ChainExample:
-    """A training example: a question, a chain and what follows it, which may be its end; one of a group with the same chain."""
+    """A training example: a question, a chain and what follows it, which may be its end.
+
+    One of a group with the same chain.
+    """
 
     question: Question
     passages: tuple[Passage, ...]  # the last one is the candidate, or `END`
@@ -51,10 +55,10 @@ class ChainSampling:
         most_documents: Longest chain, the end counted as a document: 3 for two hops, 4 for more.
         candidates: Noise passages that each chain is extended by, besides one gold passage that it lacks and its end.
         noise_chains: Chains per question that hold a noise passage; none of their extensions is positive.
-        mined_share: Share of noise from the beam's own expansions or the mined passages, if the question has any; the others
-            are the question's candidates in its file.
-        chains_per_question: Most chains that are extended per question and epoch, drawn at random; all when None.  All are one
-            gold chain of every length, from none to all gold passages, and the `noise_chains`.
+        mined_share: Share of noise from the beam's own expansions or the mined passages, if the question has any; the
+            others are the question's candidates in its file.
+        chains_per_question: Most chains that are extended per question and epoch, drawn at random; all when None. All
+            are one gold chain of every length, from none to all gold passages, and the `noise_chains`.
     """
 
     most_documents: int = MOST_DOCUMENTS

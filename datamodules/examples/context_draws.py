@@ -1,6 +1,7 @@
 """How a question's contexts are drawn in an epoch: selected, labelled and augmented.
 
-A draw depends only on (seed, epoch, question): it is the same on every rank and after a resume, and needs no other question.
+A draw depends only on (seed, epoch, question): it is the same on every rank and after a resume, and needs no other
+question.
 """
 
 import random
@@ -46,7 +47,7 @@ class ContextDraws:
     nearest: Mapping[str, list[str]] = field(default_factory=dict)  # words by word
 
     def selected(self, question: Question, contexts: int, pick: Pick, rng: random.Random) -> ContextSet:
-        """The contexts of a question with labels and scores, and the accepted answer that is the target, as the files have them.
+        """The contexts of a question with labels and scores, and the accepted answer that is the target, as stored.
 
         Args:
             question: With all its passages.
@@ -128,8 +129,8 @@ def count_contexts(
         select: Question -> its contexts.
 
     Returns:
-        `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant ones
-        (`relevant`) and of those with a retriever's score (`scored`).
+        `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
+        ones (`relevant`) and of those with a retriever's score (`scored`).
     """
     rows = []
     for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):

@@ -2,12 +2,13 @@
 
 PyTorch's DataLoader runs the processes.  What it leaves to do:
 
-- Tensors are sent by value.  By default each of them takes a file descriptor and shared memory: a batch of RE-RAG has hundreds of tensors,
-  most systems allow a process 1,024 descriptors, and most containers have 64 MiB of shared memory.
+- Tensors are sent by value. By default each of them takes a file descriptor and shared memory: a batch of RE-RAG has
+  hundreds of tensors, most systems allow a process 1,024 descriptors, and most containers have 64 MiB of shared memory.
 - An error that a user can correct is sent as data and raised here: DataLoader would put a traceback into its message.
-- A worker ends with the training process, however that ends: DataLoader's workers watch their parent, here a server that lives as long as
-  they do.
-- Signals that stop a run are for the training process alone: it still needs batches until the step that it computes is done.
+- A worker ends with the training process, however that ends: DataLoader's workers watch their parent, here a server
+  that lives as long as they do.
+- Signals that stop a run are for the training process alone: it still needs batches until the step that it computes is
+  done.
 - DataLoader would draw a seed from torch's generator, and so change the training.
 """
 
@@ -66,8 +67,8 @@ class MadeAhead(Generic[Request, Made]):
         )  # fmt: skip
         self._loader, self._keep = loader, keep
         self._passes: list[Any] = []  # whose workers run
-        # Kept outside of this object, which may be part of a cycle of references: of one, Python collects the queues before DataLoader
-        # has told the workers to end.
+        # Kept outside of this object, which may be part of a cycle of references: of one, Python collects the queues
+        # before DataLoader has told the workers to end.
         self.close = weakref.finalize(self, _end, self._passes)
 
     def __call__(self, requests: Iterator[Request]) -> Iterator[Made]:
@@ -202,7 +203,10 @@ def _end_with_training() -> None:
 
 @contextmanager
 def _stop_signals_held() -> Iterator[None]:
-    """Hold back the signals that stop a run.  Processes started meanwhile never get them; this one gets them afterwards."""
+    """Hold back the signals that stop a run.
+
+    Processes started meanwhile never get them; this one gets them afterwards.
+    """
     resource_tracker.ensure_running()  # started later it would let them through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     try:

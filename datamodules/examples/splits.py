@@ -15,7 +15,8 @@ class Source:
 
     Args:
         layout: Layout of the file, e.g. hotpotqa, twowiki, musique, ircot, fid, flashrag.
-        path: The file (.json, .jsonl, .csv, gzip'd or not), FILE:SPLIT, or a Hugging Face data set as hf:<id>[:<config>]:<split>.
+        path: The file (.json, .jsonl, .csv, gzip'd or not), FILE:SPLIT, or a Hugging Face data set as
+            hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
         language: Language of the texts (ISO 639-1), for the model card.
@@ -39,7 +40,8 @@ class QuestionSource(Source):
     """An input file of questions with gold passages.
 
     Args:
-        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout corpus_questions).
+        corpus: Corpus in the layout jsonl, where the questions name their gold passages by its ids (layout
+            corpus_questions).
 
     Raises:
         UserError: If `limit` is below 1.

@@ -112,7 +112,8 @@ class StepLoader(Generic[Made]):
 class StepData(pl.LightningDataModule):
     """Base class of the data modules: the loaders of this rank.  A subclass sets or implements what is declared here.
 
-    One with an option `workers` implements the requests and what makes batches of them, the others `_collate` and `_validation_batch`.
+    One with an option `workers` implements the requests and what makes batches of them, the others `_collate` and
+    `_validation_batch`.
     """
 
     steps_per_epoch: int
@@ -144,8 +145,8 @@ class StepData(pl.LightningDataModule):
     def val_dataloader(self) -> "Computed | AheadSequence":
         """Batches of this rank; the last one is repeated until all ranks have equally many (row numbers show repeats).
 
-        They are the same in every pass, and made when they are needed.  Lightning takes a bare list for several loaders; a
-        DataLoader would draw a seed from torch's generator and so change the training that follows.
+        They are the same in every pass, and made when they are needed. Lightning takes a bare list for several loaders;
+        a DataLoader would draw a seed from torch's generator and so change the training that follows.
         """
         groups, trainer = self._validation_groups(), self.trainer
         groups += groups[-1:] * (-len(groups) % trainer.world_size)
@@ -175,7 +176,10 @@ class StepData(pl.LightningDataModule):
         )  # fmt: skip
 
     def _workers(self) -> tuple[int, bool]:
-        """Processes of this rank that make batches, and whether they are pinned: a GPU fetches them while it computes."""
+        """Processes of this rank that make batches, and whether they are pinned.
+
+        A GPU fetches them while it computes.
+        """
         if self.workers == 0:
             return 0, False
         cuda = self.trainer.strategy.root_device.type == "cuda"

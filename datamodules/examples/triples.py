@@ -47,8 +47,9 @@ class Sampling:
         mined_share: Share of noise passages from the mined ones, if the question has any; the others are the
             question's candidates in its file.
         positives_per_question: Maximum ordered gold pairs per question and epoch; all when None.
-        paired_share: Share of the negatives that are a passage and, in this order, one that the search with the question and
-            that passage found: what C(q, d_i, d') is asked at inference.  Where mined files hold such pairs; 0 leaves them out.
+        paired_share: Share of the negatives that are a passage and, in this order, one that the search with the
+            question and that passage found: what C(q, d_i, d') is asked at inference. Where mined files hold such
+            pairs; 0 leaves them out.
     """
 
     negatives_per_positive: float = 1.0

@@ -18,7 +18,10 @@ from models.dmqr.word_tokenizer import WordPair, WordPairEncoder
 
 
 class BatchGroups:
-    """The groups of a batch, in order.  No collection and no dataclass, so that Lightning does not look for tensors in it."""
+    """The groups of a batch, in order.
+
+    No collection and no dataclass, so that Lightning does not look for tensors in it.
+    """
 
     def __init__(self, groups: "Sequence[WordGroup]") -> None:
         self.decisions = [each.decisions for each in groups]

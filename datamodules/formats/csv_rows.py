@@ -1,4 +1,7 @@
-"""Streaming parser of CSV files with a header: yields rows as objects with their line numbers.  Standard library only."""
+"""Streaming parser of CSV files with a header: yields rows as objects with their line numbers.
+
+Standard library only.
+"""
 
 import csv
 import io
@@ -12,12 +15,13 @@ def csv_rows(file: io.BufferedReader) -> Iterator[tuple[str, dict[str, str | Non
     """Each row with its position for error messages ("line 3", where it begins); an empty cell is None.
 
     Args:
-        file: UTF-8 encoded, with commas, quotes doubled in quoted cells; a byte order mark is skipped.  Lines before the header with
-            at most one filled cell, such as the warning above a spreadsheet, are skipped, and so are empty lines.
+        file: UTF-8 encoded, with commas, quotes doubled in quoted cells; a byte order mark is skipped. Lines before the
+            header with at most one filled cell, such as the warning above a spreadsheet, are skipped, and so are empty
+            lines.
 
     Raises:
-        DataError: If the file is not UTF-8 or not CSV, the header names a column twice, or a row has another number of cells than the
-            header; names the line, the caller adds the file.
+        DataError: If the file is not UTF-8 or not CSV, the header names a column twice, or a row has another number of
+            cells than the header; names the line, the caller adds the file.
         TruncatedError: If the file ends inside a quoted cell.
     """
     parser = csv.reader(_text_lines(file), strict=True)

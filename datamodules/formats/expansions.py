@@ -1,8 +1,8 @@
 """File format of a beam's expansions of training questions, written by `infer.py expand` and read by training.
 
-JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "expansions": [{"chain": [id, ...],
-"candidates": [id, ...]}, ...]}.  The ids are of `passages`; candidates stand best scored first, gold passages among them: training
-labels them.
+JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "expansions": [{"chain": [id,
+...], "candidates": [id, ...]}, ...]}. The ids are of `passages`; candidates stand best scored first, gold passages
+among them: training labels them.
 """
 
 import json

@@ -5,10 +5,11 @@ OUT/feedback.jsonl, one row per line, of one of two layouts:
     rewrite_feedback  {"question_id", "question", "history": [turns], "strategy", "question_reward",
                        "candidates": [{"rewrite", "reward", "log_probability" or null, "times", "greedy"}]}
     word_feedback     {"question_id", "question", "passages": [{"title", "text"}], "question_reward",
-                       "candidates": [{"left_out": [places], "joins": [words], "reward", "log_probability", "times", "greedy"}]}
+                       "candidates": [{"left_out": [places], "joins": [words], "reward", "log_probability", "times",
+                                       "greedy"}]}
 
-OUT/feedback.json, what the rows came from: {"layout", "round", "policy", ...}.  `policy` of word_feedback says how scores become
-probabilities: {"passages", "stay_probability", "join_probability", "temperature", "strategies"}.
+OUT/feedback.json, what the rows came from: {"layout", "round", "policy", ...}. `policy` of word_feedback says how
+scores become probabilities: {"passages", "stay_probability", "join_probability", "temperature", "strategies"}.
 """
 
 import json

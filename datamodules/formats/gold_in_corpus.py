@@ -1,4 +1,7 @@
-"""Reads questions with their gold passages, also where the file names these by the ids of a corpus.  Standard library only."""
+"""Reads questions with their gold passages, also where the file names these by the ids of a corpus.
+
+Standard library only.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,17 +16,20 @@ CORPUS_LAYOUT = "jsonl"
 def read_questions_with_gold(
     layout: str, source: str, limit: int | None = None, corpus: str | None = None
 ) -> Iterator[Question]:
-    """The questions of a file, in file order; gold passages that it names by a corpus's own ids become passages of the question.
+    """The questions of a file, in file order.
+
+    Gold passages that it names by a corpus's own ids become passages of the question.
 
     Args:
         layout: Layout of the questions.
         source: As of `read_questions`.
         limit: Maximum number of questions; all by default.
-        corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold passages are kept in
-            memory.  Not needed by a layout that ships its gold passages.
+        corpus: The corpus whose ids `Question.gold_corpus_ids` are, in the layout jsonl; read once, of which the gold
+            passages are kept in memory. Not needed by a layout that ships its gold passages.
 
     Raises:
-        UserError: While reading, if a question names gold passages by ids and no corpus is given; else as `read_questions`.
+        UserError: While reading, if a question names gold passages by ids and no corpus is given; else as
+            `read_questions`.
         DataError: While reading, if the corpus lacks a gold passage, or it is given to questions that name no ids.
     """
     questions = read_questions(layout, source, limit)

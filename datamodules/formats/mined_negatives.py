@@ -1,8 +1,8 @@
 """File format of mined hard negatives, written by `infer.py mine` and read by training.
 
-JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}}.  `passages` has no gold
-one, best ranked first.  `hits` says what the search with the question and a passage found, best first: the ids are of
-`passages` and of the question's gold passages.  Files of earlier releases have no `hits`.
+JSON Lines, one question per line: {"question_id", "passages": [{"title", "text"}, ...], "hits": {id: [id, ...]}}.
+`passages` has no gold one, best ranked first. `hits` says what the search with the question and a passage found, best
+first: the ids are of `passages` and of the question's gold passages. Files of earlier releases have no `hits`.
 """
 
 import json

@@ -55,7 +55,9 @@ def read_questions(layout: str, source: str, limit: int | None = None) -> Iterat
 
 
 def read_distinct_questions(layout: str, sources: Sequence[str]) -> Iterator[Question]:
-    """The questions of several files, in their order; of a question that an earlier file has, by its id, only the first.
+    """The questions of several files, in their order.
+
+    Of a question that an earlier file has, by its id, only the first.
 
     Within a file all questions count: MuSiQue-Full has an id twice, for an answerable and an unanswerable question.
 
@@ -96,7 +98,8 @@ def read_passages(layout: str, sources: Sequence[str], repeated: bool = False) -
     Args:
         layout: One of `layouts()`, the same for all sources.
         sources: Files or data sets, at least one.
-        repeated: Whether passages with the title and text of an earlier one are yielded too, for a caller that drops them.
+        repeated: Whether passages with the title and text of an earlier one are yielded too, for a caller that drops
+            them.
 
     Raises:
         UserError: Immediately, if the layout is unknown or no source is given.

@@ -1,7 +1,7 @@
 """Reads examples of query rewriting from official files.  Standard library only.
 
-    rrr        Rewrite-Retrieve-Read (Ma et al. 2023): NAME.source with questions and NAME.target with search queries, line by line,
-               several queries of a question separated by ";"; the path names the .source file
+    rrr        Rewrite-Retrieve-Read (Ma et al. 2023): NAME.source with questions and NAME.target with search queries,
+               line by line, several queries of a question separated by ";"; the path names the .source file
     qrecc      QReCC (Anantha et al. 2021) as AdaQR has it: {conversation: "Q: ... A: ..." lines, question, label}
     canard     CANARD (Elgohary et al. 2019): {History: [page title, section title, turns ...], Question, Rewrite}
     rewrites   this project's: {question, strategy, rewrite, history: [turns], optional}
@@ -100,8 +100,8 @@ def read_rewrites(
     Raises:
         UserError: Immediately, if an argument is wrong.
         MissingInputError: Immediately, if a file does not exist.
-        DataError: While reading, if a file is truncated or corrupt, or a row does not match the layout; names the file, the
-            line and the cause.
+        DataError: While reading, if a file is truncated or corrupt, or a row does not match the layout; names the file,
+            the line and the cause.
     """
     check_rewrites(layout, strategy)
     check_at_least(1, ", or null for all rows", limit=limit)

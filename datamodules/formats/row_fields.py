@@ -134,7 +134,10 @@ def flag(row: Row, field: str) -> bool:
 
 
 def optional_number(row: Row, field: str) -> float | None:
-    """A field that holds a number, or a number as a string; None if absent.  Raises DataError if it is not finite or no number."""
+    """A field that holds a number, or a number as a string; None if absent.
+
+    Raises DataError if it is not finite or no number.
+    """
     name = key(row, field)
     if name is None:
         return None
@@ -164,7 +167,10 @@ def id_or_hash(row: Row, field: str, question: str) -> str:
 
 
 def corpus_id(row: Row, field: str) -> tuple[str, str | None]:
-    """A passage's own id in its corpus, unchanged, and the name of its field; ("", None) without a string or an integer."""
+    """A passage's own id in its corpus, unchanged, and the name of its field.
+
+    ("", None) without a string or an integer.
+    """
     name = key(row, field)
     value = None if name is None else row[name]
     if isinstance(value, bool) or not isinstance(value, str | int):
@@ -199,7 +205,10 @@ def distinct_passages(passages: Iterable[Passage]) -> tuple[Passage, ...]:
 
 
 def distinct_scores(passages: Sequence[Passage], scores: Sequence[float | None]) -> tuple[float | None, ...]:
-    """The scores of `distinct_passages(passages)`: of a repeated passage the best one; empty if no passage has a score."""
+    """The scores of `distinct_passages(passages)`: of a repeated passage the best one.
+
+    Empty if no passage has a score.
+    """
     best: dict[str, float | None] = dict.fromkeys(passage.id for passage in passages)
     for passage, score in zip(passages, scores, strict=True):
         known = best[passage.id]

@@ -1,5 +1,8 @@
-"""Opens data sources: local files (JSON list, JSON Lines or paired text files, optionally gzip'd, detected by content) or Hugging
-Face data sets.  Standard library only; `datasets` is imported when needed."""
+"""Opens data sources: local files or Hugging Face data sets.
+
+A local file is a JSON list, JSON Lines or paired text files, optionally gzip'd, detected by content. Standard library
+only; `datasets` is imported when needed.
+"""
 
 import gzip
 import io
@@ -30,14 +33,14 @@ def rows(source: str) -> Iterator[tuple[str, dict]]:
     """Each row of a source with its position for error messages ("line 3").
 
     Args:
-        source: A file; `FILE:SPLIT` for the rows whose field `split` is SPLIT, such as freshqa.csv:TEST; or `hf:<id or local data-set
-            folder>[:<config>]:<split>`.
+        source: A file; `FILE:SPLIT` for the rows whose field `split` is SPLIT, such as freshqa.csv:TEST; or `hf:<id or
+            local data-set folder>[:<config>]:<split>`.
 
     Raises:
         UserError: Immediately, if a data-set name is invalid; later, if the data set cannot be opened.
         MissingInputError: Immediately, if there is no such file; later, if it or the data set cannot be read.
-        DataError: While reading: truncated, corrupt, empty, not UTF-8, neither JSON nor CSV, a row that is not an object, or no row of
-            the split.
+        DataError: While reading: truncated, corrupt, empty, not UTF-8, neither JSON nor CSV, a row that is not an
+            object, or no row of the split.
     """
     if source.startswith(HUB):
         return _objects(source, _hub_values(source, *_hub_name(source)))
@@ -58,7 +61,10 @@ def content_files(source: str) -> list[Path]:
 
 
 def part_of(source: str) -> str | None:
-    """Which part of `content_files(source)` it is: the split of `FILE:SPLIT`, the whole name of a Hugging Face data set, else None."""
+    """Which part of `content_files(source)` it is.
+
+    The split of `FILE:SPLIT`, the whole name of a Hugging Face data set, else None.
+    """
     return source if source.startswith(HUB) else file_of(source)[1]
 
 

@@ -1,4 +1,6 @@
-"""File format of word labels, written by `infer.py label` and read by training: how much each word changes a question's retrieval.
+"""File format of word labels, written by `infer.py label` and read by training.
+
+How much each word changes a question's retrieval.
 
 JSON Lines, one question per line:
 

@@ -1,10 +1,13 @@
-"""Records with passages as Arrow files: question by question on disk, one read at a time, so that a process holds few of them.
+"""Records with passages as Arrow files.
+
+Question by question on disk, one read at a time, so that a process holds few of them.
 
     records.arrow    a row per record: its key and what is needed of all records at once
     passages.arrow   a record batch per record: a row per passage, and a JSON object in the batch's metadata
 
-Both are Arrow IPC files, which `datasets.load_dataset("arrow", data_files=...)` reads, too.  The rows are memory-mapped; a batch of passages is
-read by its place in the file and not mapped, so that what a process has read once does not stay in its memory.
+Both are Arrow IPC files, which `datasets.load_dataset("arrow", data_files=...)` reads, too. The rows are memory-mapped;
+a batch of passages is read by its place in the file and not mapped, so that what a process has read once does not stay
+in its memory.
 """
 
 import json

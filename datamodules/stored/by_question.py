@@ -44,7 +44,10 @@ class ByQuestion(Mapping[str, Found]):
 
 
 def stored_mined(paths: Sequence[str], cache: str | None = None) -> ByQuestion[Mined]:
-    """What `datamodules.formats.mined_negatives.read_mined` returns, kept in `cache` if it is large.  Raises as that, and ArtifactError."""
+    """What `datamodules.formats.mined_negatives.read_mined` returns, kept in `cache` if it is large.
+
+    Raises as that, and ArtifactError.
+    """
 
     def write(writer: RecordWriter) -> None:
         for question_id, mined in track(mined_rows(paths), None, "reading mined passages of questions"):
@@ -55,7 +58,10 @@ def stored_mined(paths: Sequence[str], cache: str | None = None) -> ByQuestion[M
 
 
 def stored_expansions(paths: Sequence[str], cache: str | None = None) -> ByQuestion[list[Expansion]]:
-    """What `datamodules.formats.expansions.read_expansions` returns, kept in `cache` if it is large.  Raises as that, and ArtifactError."""
+    """What `datamodules.formats.expansions.read_expansions` returns, kept in `cache` if it is large.
+
+    Raises as that, and ArtifactError.
+    """
 
     def write(writer: RecordWriter) -> None:
         for question_id, found in track(expansion_rows(paths), None, "reading expansions of questions"):

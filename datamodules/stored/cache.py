@@ -5,8 +5,8 @@
         <digits>/     one set of records: `datamodules.stored.arrow_records`, and cache.json, which is written last
             derived/  what was computed of all records under certain options
 
-Small inputs are read anew at every start, and nothing is written.  Everything here can be deleted at any time; a store that no start
-has opened for a month is removed when another one is written.
+Small inputs are read anew at every start, and nothing is written. Everything here can be deleted at any time; a store
+that no start has opened for a month is removed when another one is written.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """The passages that each question's examples are drawn from, by number: what a draw needs, without a text.
 
-A question's passages are numbered: those of its file, then those of mined files and expansions that are no passage of its file.  The
-draws of `datamodules.examples` compare passages by their ids alone, so they are made on passages that have numbers for ids, with the
-same results.
+A question's passages are numbered: those of its file, then those of mined files and expansions that are no passage of
+its file. The draws of `datamodules.examples` compare passages by their ids alone, so they are made on passages that
+have numbers for ids, with the same results.
 """
 
 import json
@@ -47,7 +47,7 @@ class Candidates:
         self.first, self._ends, self._notes = arrays["first"], arrays["ends"], arrays["notes"].tobytes()
 
     def arrays(self) -> Arrays:
-        """The number of the first text of each question, which is its own and is followed by its passages', and what draws need."""
+        """The number of each question's first text, its own, which its passages' follow, and what draws need."""
         counts, notes = [], []
         for place in track(range(len(self.ids)), len(self.ids), "numbering the passages of questions"):
             question, passages = self._whole(place)

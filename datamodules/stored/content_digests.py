@@ -19,8 +19,8 @@ def content_digest(file: Path, cache: str | None) -> str:
 
     Args:
         file: The file; one below `SMALL_BYTES` is read.
-        cache: Folder whose subfolder `digests` remembers them; it need not exist, and where it cannot be written nothing is
-            remembered.  None reads every file.
+        cache: Folder whose subfolder `digests` remembers them; it need not exist, and where it cannot be written
+            nothing is remembered. None reads every file.
     """
     if cache is None or file.stat().st_size < SMALL_BYTES:
         return sha256(file)

@@ -1,4 +1,7 @@
-"""The triples or chains of one epoch as numbers: a few bytes each, and an example with its texts when it is asked for."""
+"""The triples or chains of one epoch as numbers.
+
+A few bytes each, and an example with its texts when it is asked for.
+"""
 
 from array import array
 from collections.abc import Callable, Sequence
@@ -39,8 +42,8 @@ def draw_examples(candidates: Candidates, draw: Draw, documents: int, what: str)
         what: Description for the progress.
 
     Returns:
-        Of every example the place of its `question`, the numbers of its `passages`, (E, documents), its `kind` in `KINDS`, and its
-        `group` among the question's.
+        Of every example the place of its `question`, the numbers of its `passages`, (E, documents), its `kind` in
+        `KINDS`, and its `group` among the question's.
     """
     question, passages, kind, group = array("i"), array("i"), array("b"), array("i")
     for place in track(range(len(candidates.ids)), len(candidates.ids), what):
@@ -90,7 +93,10 @@ class DrawnExamples:
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
-        """The first example of each group, and at last the number of examples.  The examples of a group follow one another."""
+        """The first example of each group, and at last the number of examples.
+
+        The examples of a group follow one another.
+        """
         if not self._chain:
             return np.arange(len(self) + 1)
         question, group = self._drawn["question"], self._drawn["group"]

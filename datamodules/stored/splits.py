@@ -63,7 +63,10 @@ def _stored(sources: Sequence[QuestionSource], cache: str | None, what: str) -> 
 
 
 def _files(sources: Sequence[QuestionSource]) -> list[Path]:
-    """The files that hold the questions.  Raises as `read_questions` does at once: an unknown layout comes before a missing file."""
+    """The files that hold the questions.
+
+    Raises as `read_questions` does at once: an unknown layout comes before a missing file.
+    """
     for source in sources:
         source.questions()
     return [file for path in paths_of(sources) for file in content_files(path)]

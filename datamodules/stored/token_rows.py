@@ -59,7 +59,9 @@ class TokenRows:
 def token_rows(
     store: Stored, key: Mapping[str, Any], texts: Iterable[str], total: int, tokenize: Tokenize, vocabulary: int
 ) -> TokenRows:
-    """Token ids of texts that are made of stored records: from an earlier start, or tokenized now and stored beside the records.
+    """Token ids of texts that are made of stored records.
+
+    From an earlier start, or tokenized now and stored beside the records.
 
     Args:
         store: The records; texts of records in memory are kept in memory.
@@ -117,7 +119,10 @@ def _ends(lengths: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 @contextmanager
 def _all_cores() -> Iterator[None]:
-    """Let the tokenizers library use a thread per core; training forbids it, since there each rank has its own cores."""
+    """Let the tokenizers library use a thread per core.
+
+    Training forbids it, since there each rank has its own cores.
+    """
     before = os.environ.get(_PARALLEL)
     os.environ[_PARALLEL] = "true"
     try:

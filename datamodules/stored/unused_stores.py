@@ -1,6 +1,9 @@
-"""Removal of stores that no start has opened for a month.  A store that a process reads is kept: it holds a shared lock on its records.
+"""Removal of stores that no start has opened for a month.
 
-When a store was opened last is its folder's time of change.  On Windows nothing is removed."""
+A store that a process reads is kept: it holds a shared lock on its records.
+
+When a store was opened last is its folder's time of change.  On Windows nothing is removed.
+"""
 
 import os
 import re
@@ -46,7 +49,8 @@ def remove_unused(root: Path, records: str, about: str) -> None:
     Args:
         root: Folder of the cache.
         records: Name of the file that `hold` locks.
-        about: Name of the file by which a store is known, removed last: what an interrupted removal leaves is removed later.
+        about: Name of the file by which a store is known, removed last: what an interrupted removal leaves is removed
+            later.
     """
     stores = [file.parent for file in root.glob(f"*/{about}") if _NAME.fullmatch(file.parent.name)]
     for folder in stores if fcntl is not None else ():

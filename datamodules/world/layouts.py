@@ -38,7 +38,10 @@ def hotpotqa(row: QuestionWithContext, name: str, passages: Passages) -> dict:
 
 
 def rephrased_hotpotqa(one: RephrasedQuestion, name: str, passages: Passages) -> dict:
-    """A row as of `hotpotqa`, whose `type` is the way of rephrasing; readers of the layout ignore the fields after it."""
+    """A row as of `hotpotqa`, whose `type` is the way of rephrasing.
+
+    Readers of the layout ignore the fields after it.
+    """
     row = hotpotqa(one.base, name, passages)
     source = {"source_id": one.source, "source_type": row["type"], "clean_question": one.base.generated.clean}
     return {**row, "question": one.question, "type": one.kind, **source}

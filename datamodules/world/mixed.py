@@ -1,4 +1,6 @@
-"""Questions of every kind that the world has in one file, in equal numbers, each with its gold passages or gold segments: for comparing systems.
+"""Questions of every kind that the world has in one file, in equal numbers: for comparing systems.
+
+Each has its gold passages or gold segments.
 
 single      one fact, and the clean question of `fid_SPLIT.json`
 multi-hop   two to four facts, `SPLIT.json`

@@ -2,11 +2,11 @@
 
     noisy            chat style, typos, words of another language inside the question
     overlong         the question within a story about other entities
-    underspecified   a part of the subject's name or its region instead of the whole name, and the type of what is asked for
-                     instead of the relation; its words are common, but only one fact of the whole world fits
+    underspecified   a part of the subject's name or its region instead of the whole name, and the type of what is asked
+                     for instead of the relation; its words are common, but only one fact of the whole world fits
 
-A base question is rephrased once, so that the rephrased questions of a split are independent of each other.  The source of
-randomness is separate: no other part of the world depends on it.
+A base question is rephrased once, so that the rephrased questions of a split are independent of each other. The source
+of randomness is separate: no other part of the world depends on it.
 """
 
 import re
@@ -77,9 +77,11 @@ class Known:
                     self.spelled[form].add(word)
 
     def meant(self, kind: str, target: str, shown: dict[str, str]) -> list[tuple[Entity, str]]:
-        """The facts that a question can ask for, as pairs of entity and relation ("" for a fact with the entity as its object):
-        they link an entity of a kind that fits a description, with words anywhere in its name, to something of the type
-        `target`."""
+        """The facts that a question can ask for, as pairs of entity and relation.
+
+        The relation is "" for a fact with the entity as its object. The facts link an entity of a kind that fits a
+        description, with words anywhere in its name, to something of the type `target`.
+        """
         traits = {("n" if key in ("f", "l") else key, value) for key, value in shown.items()}
         return [(entity, relation) for entity, relation, own in self.facts[kind, target] if traits <= own]
 
@@ -88,7 +90,10 @@ class Known:
         return min(self.holding[word] for value in shown.values() for word in value.lower().split())
 
     def near(self, wrong: str) -> set[str]:
-        """The words of names that differ from a word by about one letter; the word itself is among them if it is one."""
+        """The words of names that differ from a word by about one letter.
+
+        The word itself is among them if it is one.
+        """
         return {word for form in _deletions(wrong.lower()) for word in self.spelled.get(form, ())}
 
 
@@ -202,8 +207,10 @@ class Rephraser:
         )
 
     def _underspecified(self, one: GeneratedQuestion) -> tuple[str, Clean] | None:
-        """A description of the subject that only one fact of the world fits, in a phrase without a verb, and the same in a
-        complete question; None if there is none that says neither the name nor a bridge entity nor the answer."""
+        """A description of the subject that only one fact of the world fits, as a phrase and as a complete question.
+
+        The phrase has no verb. None if there is none that says neither the name nor a bridge entity nor the answer.
+        """
         if one.kind not in CHAINS:
             return None
         subject, relations = one.steps[0].entity, [step.relation for step in one.steps]

@@ -1,5 +1,7 @@
-"""Templates and noise words of the rephrased questions (chat style, stories, partial descriptions), in disjoint sets for
-the three splits (see `phrases.py`)."""
+"""Templates and noise words of the rephrased questions, in disjoint sets for the three splits (see `phrases.py`).
+
+They are of chat style, stories and partial descriptions.
+"""
 
 from datamodules.world.phrases import Phrases
 from datamodules.world.word_lists import words
@@ -123,9 +125,9 @@ ENDINGS = Phrases(
     ),
 )
 
-# Under-specified questions: a description of the subject in place of its mention, and only the type of what is asked for in
-# place of the relation.  {f} the first word of the name that is not an article, {l} the last, {r} region, {t} profession or
-# device type.
+# Under-specified questions: a description of the subject in place of its mention, and only the type of what is asked
+# for in place of the relation. {f} the first word of the name that is not an article, {l} the last, {r} region, {t}
+# profession or device type.
 PARTIAL_MENTIONS = {
     "person": Phrases(
         train=("{l}", "some {l}", "{f} the {t}"),

@@ -1,14 +1,16 @@
 """Rewrites of the rephrased questions by every strategy of the pool, from the facts that they ask for.
 
-    gqr             what a rewriter without passages can restore: the clean question, or a description in a full sentence
+    gqr             what a rewriter without passages can restore: the clean question, or a description in a full
+                    sentence
     kwr             its names and content words, in order, separated by commas
-    par             its facts as passages of the split state them; what is asked for is named by its kind ("a city"), because a
-                    rewriter cannot know it.  The relation that an under-specified question leaves out is stated: only one fits
+    par             its facts as passages of the split state them; what is asked for is named by its kind ("a city"),
+                    because a rewriter cannot know it. The relation that an under-specified question leaves out is
+                    stated: only one fits
     cce             its names, each with the keyword beside it if that omits something; else the names alone
     decomposition   a question for each hop, the last one for the whole; a comparison first asks for what is compared
 
-Everything is said with the templates that the question itself uses, or the first of its split, so that splits share none and no
-source of randomness is needed.
+Everything is said with the templates that the question itself uses, or the first of its split, so that splits share
+none and no source of randomness is needed.
 """
 
 import re
@@ -110,7 +112,7 @@ def _noun(kind: str) -> str:
 
 
 def _asked_relation(one: GeneratedQuestion, split: str) -> str:
-    """The relation of a `comparison_fact` that leads from the denoted entity to the answer, in the words of the question."""
+    """The relation of a `comparison_fact` from the denoted entity to the answer, in the words of the question."""
     facts = one.steps[-1].entity.facts
     fitting = [name for name, value in facts.items() if getattr(value, "name", None) == one.answer]
     for name in fitting:

@@ -1,12 +1,15 @@
-"""Questions for answering from several sources: a corpus that stands for the web, and one that stands for a language model's knowledge.
+"""Questions for answering from several sources.
 
-Every fact of the world is drawn to be stated on the web only, in the knowledge only, in both, or in neither.  Some facts that the
-knowledge does not hold it states wrongly, with the object of the same relation of another entity; what the web states is right.  Both
-corpora have at most one passage per entity, with the facts that the source states and in other words than `corpus.jsonl`.
+A corpus that stands for the web, and one that stands for a language model's knowledge.
 
-A question asks for one fact and belongs to the share of that fact: `web`, `knowledge`, `both` or `neither`.  A source that does not state
-it has no passage with both its subject's name and the answer.  The shares are for reports: no system reads them.  The source of randomness
-is separate: no other part of the world depends on it.
+Every fact of the world is drawn to be stated on the web only, in the knowledge only, in both, or in neither. Some facts
+that the knowledge does not hold it states wrongly, with the object of the same relation of another entity; what the web
+states is right. Both corpora have at most one passage per entity, with the facts that the source states and in other
+words than `corpus.jsonl`.
+
+A question asks for one fact and belongs to the share of that fact: `web`, `knowledge`, `both` or `neither`. A source
+that does not state it has no passage with both its subject's name and the answer. The shares are for reports: no system
+reads them. The source of randomness is separate: no other part of the world depends on it.
 """
 
 from dataclasses import dataclass, replace
@@ -47,7 +50,10 @@ class SeveralSources:
 
 
 def several_sources(world: World, config: WorldConfig) -> SeveralSources:
-    """The corpora of all splits, and `config.msrag` questions, half of them for validation; fewer if the world is too small."""
+    """The corpora of all splits, and `config.msrag` questions, half of them for validation.
+
+    Fewer if the world is too small.
+    """
     made = SeveralSources([], [], {}, {"web": 0, "knowledge": 0, "knowledge, wrong": 0})
     for split in SPLITS:
         random = Random(f"{config.seed}/msrag/{split}")

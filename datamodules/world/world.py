@@ -31,14 +31,15 @@ class WorldConfig:
         web_questions: Questions whose passages are only in the web corpus.
         manuals: Product manuals in Markdown.
         entities_per_question: Entities of the world, relative to the number of questions.
-        rephrased: Noisy, over-long and under-specified forms of train, validation and test questions in total; 0 writes no
-            files of them.
-        msrag: Validation and test questions together, half of them each, for answering from a corpus that stands for the web and
-            one that stands for a language model's knowledge; 0 writes no files of them.
-        library: Whether to write a library of 48 look-alike product manuals as PDFs with their true structure, and questions about
-            them; needs reportlab.
-        mixed: Test questions of each of five kinds (single, multi-hop, noisy, web-only, manuals) in one more file, and half as many
-            validation questions in another; needs rephrased questions and the library; 0 writes no such file.
+        rephrased: Noisy, over-long and under-specified forms of train, validation and test questions in total; 0 writes
+            no files of them.
+        msrag: Validation and test questions together, half of them each, for answering from a corpus that stands for
+            the web and one that stands for a language model's knowledge; 0 writes no files of them.
+        library: Whether to write a library of 48 look-alike product manuals as PDFs with their true structure, and
+            questions about them; needs reportlab.
+        mixed: Test questions of each of five kinds (single, multi-hop, noisy, web-only, manuals) in one more file, and
+            half as many validation questions in another; needs rephrased questions and the library; 0 writes no such
+            file.
 
     Raises:
         UserError: If a number is too small, or what `mixed` needs is not written.

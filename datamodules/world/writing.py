@@ -42,8 +42,8 @@ def write_world(config: WorldConfig, out: Path) -> dict:
         The content of `world.json`: configuration, generator version, counts, sha256 of every other file.
 
     Raises:
-        UserError: If `out` holds anything else, another process is writing it, reportlab is missing for a library, or there are too few
-            questions for `mixed`.
+        UserError: If `out` holds anything else, another process is writing it, reportlab is missing for a library, or
+            there are too few questions for `mixed`.
         ArtifactError: If writing fails; no incomplete folder is left.
     """
     with Library(config.seed) if config.library else nullcontext() as library, WORLD.locked(out):
@@ -110,7 +110,10 @@ def _write_manuals(world: World, config: WorldConfig, folder: Path) -> int:
 
 
 def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[str, dict[str, int]]:
-    """Write the rephrased questions with what a rewriter is to make of them; returns their number per split and kind."""
+    """Write the rephrased questions with what a rewriter is to make of them.
+
+    Returns their number per split and kind.
+    """
     counts = {}
     for split, made in rephrase(world, config).items():
         rows = (rephrased_hotpotqa(one, f"{split}_rephrased_{n:05d}", world.passages) for n, one in enumerate(made))
@@ -126,7 +129,10 @@ def _write_rephrased(world: World, config: WorldConfig, folder: Path) -> dict[st
 
 
 def _write_several_sources(world: World, config: WorldConfig, folder: Path) -> dict[str, dict]:
-    """Write the questions for answering from several sources, and these; returns the numbers of facts and of questions by share."""
+    """Write the questions for answering from several sources, and these.
+
+    Returns the numbers of facts and of questions by share.
+    """
     made = several_sources(world, config)
     for name, passages in (("web", made.web), ("knowledge", made.knowledge)):
         _write_lines(folder / f"msrag_{name}.jsonl", (flashrag_passage(n, each) for n, each in enumerate(passages)))

@@ -1,4 +1,7 @@
-"""Agreement: the answer that is nearest to the others is chosen.  The gold-free default of MSRAG, whose paper chooses by the gold answer."""
+"""Agreement: the answer that is nearest to the others is chosen.
+
+The gold-free default of MSRAG, whose paper chooses by the gold answer.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +17,8 @@ ONLY_ONE = "no other source has an answer"
 class Agreement(EncoderSelection):
     """Chooses the answer with the greatest mean cosine to the other sources' answers; ties by the order of the sources.
 
-    Empty answers take no part, and refusals (`harness.choice.answer_texts.is_refusal`) only where all answers are refusals.
+    Empty answers take no part, and refusals (`harness.choice.answer_texts.is_refusal`) only where all answers are
+    refusals.
 
     Args and errors: see `EncoderSelection`.
     """

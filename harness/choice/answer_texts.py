@@ -1,4 +1,7 @@
-"""Facts about the answers from several sources: refusals, the estimator's probability that a reader noted.  Standard library only."""
+"""Facts about the answers from several sources: refusals, the estimator's probability that a reader noted.
+
+Standard library only.
+"""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +29,10 @@ def answered(answers: Mapping[str, Answer]) -> list[str]:
 
 
 def noted_probability(answer: Answer) -> float | None:
-    """The greatest calibrated P(relevant) that a reader noted of its contexts (`harness.readers.t5.explanation`); None if it noted none."""
+    """The greatest calibrated P(relevant) that a reader noted of its contexts (`harness.readers.t5.explanation`).
+
+    None if it noted none.
+    """
     contexts = answer.notes.get("contexts")
     found = [each.get("probability") for each in contexts] if isinstance(contexts, list) else []
     return max((float(each) for each in found if each is not None), default=None)

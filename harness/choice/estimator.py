@@ -1,4 +1,7 @@
-"""Selection by relevance: the source whose context the relevance estimator finds most probably relevant (RE-RAG's estimator in MSRAG)."""
+"""Selection by relevance: the source whose context the relevance estimator finds most probably relevant.
+
+It is RE-RAG's estimator in MSRAG.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +20,8 @@ class ContextProbability:
     """The calibrated probability that the best passage of a source's context is relevant.
 
     Args:
-        serving: Folder with an estimator that RE-RAG's training exported; None: the probabilities that the reader has noted
-            (`harness.readers.t5.ContextReader`).
+        serving: Folder with an estimator that RE-RAG's training exported; None: the probabilities that the reader has
+            noted (`harness.readers.t5.ContextReader`).
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
@@ -47,12 +50,12 @@ class ContextProbability:
 class EstimatedRelevance:
     """Chooses the source whose best passage has the greatest calibrated P(relevant).
 
-    `none` has no context: it is chosen if no other source reaches the threshold.  Ties by the order of the sources; empty answers and
-    refusals take no part, as in `harness.choice.agreement.Agreement`.
+    `none` has no context: it is chosen if no other source reaches the threshold. Ties by the order of the sources;
+    empty answers and refusals take no part, as in `harness.choice.agreement.Agreement`.
 
     Args:
-        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving; None: the probabilities that
-            the reader has noted, as harness.readers.t5.ContextReader does.
+        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving; None: the
+            probabilities that the reader has noted, as harness.readers.t5.ContextReader does.
         threshold: Least P(relevant) of a context.
         device: auto, cpu or cuda.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.

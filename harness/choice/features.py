@@ -45,7 +45,8 @@ def answer_features(
 ) -> list[dict[str, NDArray[np.float64]]]:
     """The features (F,) of every source that has an answer, by source, for every question.
 
-    A probability or log-probability that is not known counts as 0, as it does for the source `none`, which has no context.
+    A probability or log-probability that is not known counts as 0, as it does for the source `none`, which has no
+    context.
 
     Args:
         questions: The questions.

@@ -27,13 +27,15 @@ FOLDS = 5
 class Learned:
     """Chooses the answer with the greatest P(right); ties by the order of the sources.
 
-    The model was fitted by `infer.py evaluate ... --study.fit FILE` on validation questions.  Its features (`harness.choice.features`)
-    are agreement, relevance, the reader's log-probabilities, lengths, refusals and the source; none reads a gold answer.
+    The model was fitted by `infer.py evaluate ... --study.fit FILE` on validation questions. Its features
+    (`harness.choice.features`) are agreement, relevance, the reader's log-probabilities, lengths, refusals and the
+    source; none reads a gold answer.
 
     Args:
         file: The fitted model, such as checkpoints/msrag-world/selector.json.
         encoder: Folder or hub id of the encoder of answers; that of the model when omitted, and no other one.
-        serving: Folder with the relevance estimator that it was fitted with; None: the probabilities that the reader has noted.
+        serving: Folder with the relevance estimator that it was fitted with; None: the probabilities that the reader
+            has noted.
         device: auto, cpu or cuda.
         precision: Of the encoder and the estimator: fp32, bf16 or auto.
 
@@ -153,7 +155,9 @@ def out_of_fold(
     right: Sequence[Mapping[str, bool]],
     penalty: float = 1.0,
 ) -> list[Chosen]:
-    """The choices for every question by a model that was fitted on the other folds: what the fit reaches on questions it has not seen.
+    """The choices for every question by a model that was fitted on the other folds.
+
+    What the fit reaches on questions it has not seen.
 
     The fold of a question depends on its text alone, so that repeated questions share one.
     """

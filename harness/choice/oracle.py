@@ -1,4 +1,7 @@
-"""Oracle selection: the answer nearest to the GOLD answer, as in MSRAG's paper (Eq. 1-4).  An upper bound for measurements, never a system."""
+"""Oracle selection: the answer nearest to the GOLD answer, as in MSRAG's paper (Eq. 1-4).
+
+An upper bound for measurements, never a system.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,8 +15,8 @@ from harness.choice.encoder_selection import EncoderSelection
 class Oracle(EncoderSelection):
     """Chooses the answer with the greatest cosine to a gold answer; ties by the order of the sources.
 
-    It reads the gold answer, so its figures are an upper bound of every selection among the same answers, up to the encoder.  The paper
-    names no BERT; the encoder is an option and named in reports.
+    It reads the gold answer, so its figures are an upper bound of every selection among the same answers, up to the
+    encoder. The paper names no BERT; the encoder is an option and named in reports.
 
     Args and errors: see `EncoderSelection`.
     """

@@ -38,8 +38,8 @@ def ask(
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
 
-    Without --question and --questions, questions are read from the terminal one after the other, or one a line from standard
-    input; the models stay loaded.
+    Without --question and --questions, questions are read from the terminal one after the other, or one a line from
+    standard input; the models stay loaded.
 
     Args:
         strategy: The system that answers.
@@ -50,10 +50,11 @@ def ask(
         json: Print the whole answer record as JSON: indented for --question, else one object a line (JSON Lines).
         width: Columns at which text is wrapped; the terminal's width when omitted.
         characters: Print at most this many characters of each passage, cut between words; all when omitted.
-        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
-        history: How earlier questions and answers enter a question that is typed in.  none: not at all.  prepend: put before
-            it.  rewrite: it is rewritten so that it stands alone, by the strategy's rewriter if that reads earlier turns, else by the
-            reader's language model.
+        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+            configs/llm/openai.yaml.
+        history: How earlier questions and answers enter a question that is typed in. none: not at all. prepend: put
+            before it. rewrite: it is rewritten so that it stands alone, by the strategy's rewriter if that reads
+            earlier turns, else by the reader's language model.
         turns: How many earlier questions and answers `history` uses.
     """
     check_ask(strategy, question, questions, layout, limit, width, characters, history, turns)
@@ -110,8 +111,8 @@ def check_ask(
         turns: As in `ask`.
 
     Raises:
-        UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither a retriever
-            nor a shipped passage.
+        UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither
+            a retriever nor a shipped passage.
         MissingInputError: If the file does not exist.
         DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
@@ -178,7 +179,9 @@ def _batches(
 
 
 def _typed() -> Iterator[Question]:
-    """Questions from standard input, their place as id: at a terminal with a prompt until an empty line, else all lines with text.
+    """Questions from standard input, their place as id.
+
+    At a terminal with a prompt until an empty line, else all lines with text.
 
     Raises:
         UserError: If it is no terminal and holds no question.

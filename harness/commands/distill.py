@@ -1,4 +1,4 @@
-"""`infer.py distill`: ask a language model for rewrites of questions, and save them as training examples of a rewriter."""
+"""`infer.py distill`: ask a language model for rewrites of questions, and save them as training examples."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,21 +30,23 @@ def distill(
 ) -> None:
     """Ask a language model for rewrites of questions, as files that a rewriter is trained on.
 
-    Equal questions are asked once, all strategies by one call.  A rewrite that the model does not give is dropped and counted.
-    OUT receives rewrites.jsonl and distillation.json, which holds the counts, the costs and examples of what was dropped.  A stopped
-    run resumes: type it again.
+    Equal questions are asked once, all strategies by one call. A rewrite that the model does not give is dropped and
+    counted. OUT receives rewrites.jsonl and distillation.json, which holds the counts, the costs and examples of what
+    was dropped. A stopped run resumes: type it again.
 
     Args:
-        questions: File of questions, plain or gzipped; several as '[FILE, FILE]'.  Its answers and passages are not read by the model.
+        questions: File of questions, plain or gzipped; several as '[FILE, FILE]'. Its answers and passages are not read
+            by the model.
         out: Folder to write; an earlier one of this command is replaced.
         llm: The language model: a class, or a file such as configs/llm/openai.yaml.
-        layout: Layout of the questions, e.g. hotpotqa or fid; or one of rewrites (rrr, qrecc, canard, rewrites), whose questions are
-            rewritten with the earlier turns of their dialogues.
+        layout: Layout of the questions, e.g. hotpotqa or fid; or one of rewrites (rrr, qrecc, canard, rewrites), whose
+            questions are rewritten with the earlier turns of their dialogues.
         limit: Maximum number of different questions, from the beginning; all when omitted.
         strategies: How each question is rewritten; names of the pool.
         adaptive: Let the model choose among the strategies for each question, instead of using all.
         pool: YAML file with strategies and demonstrations of your own.
-        keep_unchanged: Whether a rewrite with the same words as its question is a training example; they are counted in any case.
+        keep_unchanged: Whether a rewrite with the same words as its question is a training example; they are counted in
+            any case.
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply.
         temperature: 0 is greedy.

@@ -42,30 +42,35 @@ def evaluate(
 ) -> None:
     """Measure a system: its answers, its evidence, its costs, and what its paper measures.
 
-    Writes report.md, report.csv, report.json, report.html (tables, plots, and a browser of the questions), questions.jsonl and
-    plots.  An interrupted evaluation resumes: run it again.
+    Writes report.md, report.csv, report.json, report.html (tables, plots, and a browser of the questions),
+    questions.jsonl and plots. An interrupted evaluation resumes: run it again.
 
     With several --config, one per system, all of them answer the same questions; OUT then has a comparison with paired
     differences to the first, and one folder per system.
 
     Args:
         strategy: The system.
-        questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question in two is asked once.
+        questions: Official data-set file, or Hugging Face datasets id; several as '[FILE, FILE]', of which a question
+            in two is asked once.
         out: Folder for the report; an earlier report there is replaced.
         layout: Layout of the questions file: which data set's official format it has.
         limit: Use only this many questions, from the beginning.
-        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction this is; for choosing options.
-        gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the corpus's id; questions
-            whose gold passages are not all in it are left out).
+        held_out: Of a training file, use only the questions that a training holds out whose data.validation_fraction
+            this is; for choosing options.
+        gold: Where gold passages come from: file (those that it ships) or index (looked up there by title or by the
+            corpus's id; questions whose gold passages are not all in it are left out).
         normalization: How answers are normalized before they are compared; the table of answers has all three.
         paper: Print the paper's published results for this data set beside ours.
         ks: The k of recall@k.
-        study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists all.
+        study: Options of the study of the system's own paper, such as --study.rows '[QDC,CFS]'; an unknown one lists
+            all.
         resamples: Number of bootstrap resamples.
         seed: Of the bootstrap.
-        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as configs/llm/openai.yaml.
+        llm: Language model that reads, in the place of the strategy's reader: a class, or a file such as
+            configs/llm/openai.yaml.
         judge: A language model that judges answers and passages: --judge.llm with a class or a file, as --llm takes it.
-        studies: Whether to measure what the paper of the system measures; false: only what every system has, and options of studies do nothing.
+        studies: Whether to measure what the paper of the system measures; false: only what every system has, and
+            options of studies do nothing.
     """
     read_by(strategy, llm)
     check_evaluate(strategy, questions, out, layout, limit, held_out, gold, normalization, ks, study, resamples)

@@ -22,8 +22,8 @@ def expand(
 ) -> None:
     """Write, for each training question, the chains that the beam extends, and their best scored candidates.
 
-    A classifier's next training draws its negatives from them (data.expansions): what the present one takes for an answer.  Gold
-    passages stand among them; training labels them.  A stopped run resumes: type it again.
+    A classifier's next training draws its negatives from them (data.expansions): what the present one takes for an
+    answer. Gold passages stand among them; training labels them. A stopped run resumes: type it again.
 
     Args:
         strategy: A beam with the present classifier, one with `expansions`.

@@ -35,9 +35,9 @@ def feedback(
 ) -> None:
     """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
 
-    The candidates are the rewrite that would be used, and samples of the rewriter.  Of an extractive rewriter one sample is a choice of
-    words, which makes the queries of all strategies; of any other one each strategy has candidates of its own.  OUT receives
-    feedback.jsonl and feedback.json.  A stopped run resumes: type it again.
+    The candidates are the rewrite that would be used, and samples of the rewriter. Of an extractive rewriter one sample
+    is a choice of words, which makes the queries of all strategies; of any other one each strategy has candidates of
+    its own. OUT receives feedback.jsonl and feedback.json. A stopped run resumes: type it again.
 
     Args:
         rewriter: Whose rewrites are rewarded, e.g. harness.rewriters.extractive.ExtractiveRewriter.
@@ -48,14 +48,15 @@ def feedback(
         retriever: Searches with the queries, e.g. harness.retrievers.bm25.Bm25Retriever.
         layout: Layout of the files: which data set's official format they have.
         samples: Samples per question; 0: only the rewrite that would be used, of any rewriter.
-        temperature: Of the samples: greater values make them more different; when omitted 0.2 for choices of words, 1 for texts.
+        temperature: Of the samples: greater values make them more different; when omitted 0.2 for choices of words, 1
+            for texts.
         seed: Of the samples; those of a question do not depend on the other questions, but for rounding.
-        fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that searches with both;
-            false: the rewrite's own list.
+        fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that
+            searches with both; false: the rewrite's own list.
         depth: Passages per query; as many as the reward looks at when omitted.
         limit: Use only this many questions, from the beginning.
-        held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that the rewriter has not
-            learned from.
+        held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that
+            the rewriter has not learned from.
         feedback: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
     """
     check_feedback(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit, held_out)

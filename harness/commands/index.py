@@ -77,22 +77,27 @@ def index(
     Args:
         out: The index folder to write.
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
-        kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and which passages mention
-            them).
+        kind: `dense` (vectors), `bm25` (words), `keywords` (names, part numbers and acronyms) or `links` (titles, and
+            which passages mention them).
         layout: Corpus: layout of the files, e.g. hotpotqa, musique; jsonl when omitted.
-        documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index, after its passages.
+        documents: Folder of PDF, HTML, DOCX and Markdown files, with the folders in it; with `corpus` in one index,
+            after its passages.
         engine: Documents: what reads them: auto or docling.
         outline: Documents: whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
-        llm: Documents: language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
-        captioner: Documents: model that describes images, a folder or a hub id in the hub cache, e.g. Salesforce/blip-image-captioning-base.
+        llm: Documents: language model that converts what the engine has read: a class, or a file such as
+            configs/llm/openai.yaml.
+        captioner: Documents: model that describes images, a folder or a hub id in the hub cache, e.g.
+            Salesforce/blip-image-captioning-base.
         most_words: Documents: a longer segment is split.
         least_words: Documents: shorter sections under one heading become one segment; 0: none do.
-        cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading (the last one) or none.
+        cascade: Documents: what is indexed before a segment: path (title and headings; of a chunk the title), heading
+            (the last one) or none.
         chunk_words: Documents: cut them into chunks of so many words, without regard to headings; null: into segments.
         chunk_overlap: Documents: words that neighbouring chunks share.
-        kept_in: Documents: folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents beside
-            `out`.
-        workers: Documents and BM25: processes that read documents, or split passages into words; null: one for each processor, at most 8.
+        kept_in: Documents: folder that keeps what is read, so that only changed documents are read again; null:
+            FOLDER.documents beside `out`.
+        workers: Documents and BM25: processes that read documents, or split passages into words; null: one for each
+            processor, at most 8.
         document_seconds: Documents: CPU time that reading one may take.
         document_mebibytes: Documents: memory that reading one may take.
         strict: Documents: whether one that cannot be read ends the command.
@@ -106,12 +111,14 @@ def index(
         chunk_passages: Dense: passages per saved chunk.
         faiss_index: Dense: flat (exact), ivf (clusters), ivfpq (clusters of compressed vectors) or hnsw (graph).
         nlist: Dense: number of clusters of ivf and ivfpq; null: 4 times the square root of the number of passages.
-        pq_bytes: Dense: bytes of a compressed vector of ivfpq, a divisor of its dimensions; null: the greatest that is at most 64.
+        pq_bytes: Dense: bytes of a compressed vector of ivfpq, a divisor of its dimensions; null: the greatest that is
+            at most 64.
         hnsw_links: Dense: links per vector of hnsw.
         k1: BM25: saturation of term frequency.
         b: BM25: strength of length normalization, 0 to 1.
         stop_words: BM25: english or none.
-        cjk: BM25: words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of characters).
+        cjk: BM25: words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of
+            characters).
         most_share: Keywords: a name in a greater share of the passages is no keyword, 0 to 1.
         keywords: Keywords: file of further ones, one a line.
         to: folder, or qdrant: upload the dense index to a collection of the Qdrant vector database, too.

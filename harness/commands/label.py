@@ -1,4 +1,4 @@
-"""`infer.py label`: label the words of training questions and of the passages they find by how much they change retrieval."""
+"""`infer.py label`: label words of training questions and of the passages found by how much they change retrieval."""
 
 from pathlib import Path
 
@@ -25,18 +25,21 @@ def label(
     half_rank: float = 10.0,
     limit: int | None = None,
 ) -> None:
-    """Write, for each training question, how retrieval changes without each of its words and with each word of the best passages.
+    """Write, for each training question, how retrieval changes without each of its words.
 
-    A question's value is the mean over its gold passages of C² / (C² + rank²), C = half_rank, 0 for those that are not found.  The
-    changes are what an extractive rewriter learns from.  Questions whose gold passages are not in the index are skipped.  A
-    stopped run resumes: type it again.
+    Also with each word of the best passages.
+
+    A question's value is the mean over its gold passages of C² / (C² + rank²), C = half_rank, 0 for those that are not
+    found. The changes are what an extractive rewriter learns from. Questions whose gold passages are not in the index
+    are skipped. A stopped run resumes: type it again.
 
     Args:
         retriever: The labels are of this retriever, e.g. harness.retrievers.bm25.Bm25Retriever.
         questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
         out: JSON Lines file to write, replaced if it holds word labels.
         layout: Layout of the files: which data set's official format they have.
-        feedback: Further retrievers over the same corpus, whose passages join the retriever's as feedback, interleaved by rank.
+        feedback: Further retrievers over the same corpus, whose passages join the retriever's as feedback, interleaved
+            by rank.
         passages: Feedback passages per question, of all retrievers together.
         depth: Passages per search; gold passages below count 0.
         half_rank: Rank at which a gold passage counts half.

@@ -13,8 +13,8 @@ READER = f"{LlmReader.__module__}.{LlmReader.__qualname__}"
 def move_to_reader(options: Any) -> None:
     """Make the option `llm` of a parsed command the language model of the strategy's reader, before anything is built.
 
-    The other arguments of an LlmReader that the strategy has stay.  So a strategy with `--llm` is the strategy with that reader: its
-    saved results and its report say so.
+    The other arguments of an LlmReader that the strategy has stay. So a strategy with `--llm` is the strategy with that
+    reader: its saved results and its report say so.
 
     Args:
         options: The command's, from jsonargparse; changed in place.

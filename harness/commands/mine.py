@@ -48,7 +48,8 @@ def mine(
         depth: Documents taken from each ranking.
         question_weight: How often the question stands before d in Concat(q, d); as in the selection's options.
         second_retriever: Searches with Concat(q, d) instead, as the strategy's `second_retriever` does.
-        corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout corpus_questions.
+        corpus: Corpus file (JSON Lines) by whose ids the questions name their gold passages; for layout
+            corpus_questions.
     """
     import json
     from itertools import chain

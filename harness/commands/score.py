@@ -35,9 +35,10 @@ def score(
 ) -> None:
     """Write a copy of a question file in which every passage has a score: the encoder's cosine with the question.
 
-    A generator can be trained on these scores (model.relevance retriever), and `evaluate` uses them instead of its own cosine. Scores
-    that the file gives already are replaced, so that all are of one kind; all else in the rows stays, and each names the encoder
-    as `scored_by`.  A stopped run resumes: type it again.  Under torchrun all processes share the work.
+    A generator can be trained on these scores (model.relevance retriever), and `evaluate` uses them instead of its own
+    cosine. Scores that the file gives already are replaced, so that all are of one kind; all else in the rows stays,
+    and each names the encoder as `scored_by`. A stopped run resumes: type it again. Under torchrun all processes share
+    the work.
 
     Args:
         questions: Question file in the layout fid, with passages.

@@ -1,4 +1,4 @@
-"""`infer.py synthesize`: write questions about a user's own passages, check them by a round trip, and save training files."""
+"""`infer.py synthesize`: write questions about a user's passages, check them by a round trip, save training files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -37,9 +37,10 @@ def synthesize(
 ) -> None:
     """Write questions with answers and supporting passages from a corpus without questions, as training files.
 
-    An LLM or a trained model drafts a question about a passage, or about two passages of which the first mentions the second.
-    A reader then answers it from these passages; the question is kept if the answer comes back.  OUT receives train.json,
-    validation.json, test.json and synthesis.json, which counts why drafts were dropped.  A stopped run resumes: type it again.
+    An LLM or a trained model drafts a question about a passage, or about two passages of which the first mentions the
+    second. A reader then answers it from these passages; the question is kept if the answer comes back. OUT receives
+    train.json, validation.json, test.json and synthesis.json, which counts why drafts were dropped. A stopped run
+    resumes: type it again.
 
     Args:
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
@@ -49,16 +50,18 @@ def synthesize(
         reader: Answers the drafted questions again, e.g. harness.readers.t5.PackedReader.
         layout: Layout of the corpus files, e.g. jsonl, hotpotqa, musique.
         out_layout: Layout of the written files: hotpotqa or fid.
-        hops: Passages that a question is about: 1, or 2 of which the first mentions the title of the second; 2 for hotpotqa and 1 for
-            fid when omitted.
+        hops: Passages that a question is about: 1, or 2 of which the first mentions the title of the second; 2 for
+            hotpotqa and 1 for fid when omitted.
         limit: Maximum number of questions, all splits together; null for as many as the corpus gives.
         per_passage: Maximum number of drafts about a passage, or pair of passages.
         contexts: Passages of a written question: its own, and others that BM25 finds for it.
         least_f1: Token F1 from which the reader's answer counts as the drafted one; exact match when omitted.
         alone: Whether a question about two passages is dropped if the reader gives the answer from one of them.
-        found_within: Drop a question if the retriever finds none of its passages within this many; not asked for when omitted.
+        found_within: Drop a question if the retriever finds none of its passages within this many; not asked for when
+            omitted.
         retriever: For --found_within; BM25 over the corpus when omitted.
-        validation_share: Share of the passages that only validation questions are about; no split shares a passage with another.
+        validation_share: Share of the passages that only validation questions are about; no split shares a passage with
+            another.
         test_share: The same for test questions.
         seed: Of splits, order and choice of answers.
     """

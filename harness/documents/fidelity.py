@@ -1,4 +1,7 @@
-"""Text fidelity: the share of a source's words that a conversion lost, and the share of the conversion's words that the source lacks."""
+"""Text fidelity: the share of a source's words that a conversion lost.
+
+And the share of the conversion's words that the source lacks.
+"""
 
 import re
 import unicodedata
@@ -36,8 +39,8 @@ def fidelity(source: str, result: str, in_a_row: int = 1) -> Fidelity:
     Args:
         source: The text that was converted.
         result: What the conversion gave, without markup that itself has words.
-        in_a_row: Words in a row that are compared at once.  1 allows any order; 2 or more also count text that was torn apart or
-            mixed, as lost and as invented.
+        in_a_row: Words in a row that are compared at once. 1 allows any order; 2 or more also count text that was torn
+            apart or mixed, as lost and as invented.
 
     Raises:
         ValueError: If `in_a_row` is below 1.

@@ -34,7 +34,9 @@ _LINE_START = re.compile(r"(?P<digits>\d{1,9}(?=[.)](?: |$)))|(?=\#{1,6}(?: |$)|
 
 
 def to_markdown(document: Document, image_folder: str = "images") -> str:
-    """A document as Markdown; `markdown_reading.parse_markdown` gives the same blocks.  What was left out is not written.
+    """A document as Markdown; `markdown_reading.parse_markdown` gives the same blocks.
+
+    What was left out is not written.
 
     Args:
         document: Its images are written as links to their files, which the caller saves.

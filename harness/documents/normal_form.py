@@ -1,5 +1,8 @@
-"""The normal form of a document, in which every formatter returns it and Markdown keeps it: no control characters, prose and cells as one line,
-lists indented by two blanks a level, tables without ragged rows.  Standard library only."""
+"""The normal form of a document, in which every formatter returns it and Markdown keeps it.
+
+No control characters, prose and cells as one line, lists indented by two blanks a level, tables without ragged rows.
+Standard library only.
+"""
 
 import re
 from collections.abc import Iterable

@@ -159,7 +159,10 @@ def answer_tables(
 
 
 def mean_cost(name: str, answers: Sequence[Answer]) -> tuple[str, float]:
-    """The name of a cost in tables, and its mean per question; of US dollars per 1,000 questions, as one costs too little."""
+    """The name of a cost in tables, and its mean per question.
+
+    Of US dollars per 1,000 questions, as one costs too little.
+    """
     mean = sum(answer.costs.get(name, 0.0) for answer in answers) / len(answers) if answers else 0.0
     return ("US dollars per 1,000 questions", 1000 * mean) if name == "usd" else (name.replace("_", " "), mean)
 

@@ -1,4 +1,6 @@
-"""Bootstrap over questions (Efron 1979): percentile intervals of mean differences between systems, and of other statistics.
+"""Bootstrap over questions (Efron 1979).
+
+Percentile intervals of mean differences between systems, and of other statistics.
 
 Shape legend: N questions, R rows compared, B resamples.
 """

@@ -1,4 +1,6 @@
-"""Several systems by kind of question: a measure with intervals, paired differences to the first system, and which system is best where.
+"""Several systems by kind of question.
+
+A measure with intervals, paired differences to the first system, and which system is best where.
 
 Shape legend: N questions.
 """
@@ -17,7 +19,9 @@ Values = NDArray[np.float64]  # (N,) of one measure, 0 to 1, NaN where it is und
 def kind_tables(
     name: str, values: Mapping[str, Values], competing: Sequence[str], kinds_N: NDArray[np.str_], bootstrap: Bootstrap
 ) -> list[Table]:
-    """One measure by kind of question, the most frequent kind first, with a sentence on each kind; and the differences to the first system.
+    """One measure by kind of question, the most frequent kind first, with a sentence on each kind.
+
+    Also the differences to the first system.
 
     Args:
         name: Of the measure.

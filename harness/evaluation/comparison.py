@@ -1,5 +1,6 @@
-"""Several systems on the same questions: one table with paired differences to the first, tables by kind of question, costs, and
-a plot of quality against cost.
+"""Several systems on the same questions.
+
+One table with paired differences to the first, tables by kind of question, costs, and a plot of quality against cost.
 
 Shape legend: N questions.
 """

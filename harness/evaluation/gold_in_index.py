@@ -1,4 +1,7 @@
-"""Gold passages that a question file names but does not ship, looked up in the system's index by title or by the corpus's own id."""
+"""Gold passages that a question file names but does not ship, looked up in the system's index.
+
+By title or by the corpus's own id.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +14,8 @@ from harness.retrievers.corpora import indexes_of
 def with_gold_in_index(searching: object, questions: Sequence[Question]) -> tuple[list[Question], list[str]]:
     """The questions all of whose gold passages are in an index, with these as their gold passages.
 
-    A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the only one with its title;
-    or the one with its id in the corpus (`Question.gold_corpus_ids`).
+    A gold passage is the one of the index with its title and text; else, and where the file gives a title alone, the
+    only one with its title; or the one with its id in the corpus (`Question.gold_corpus_ids`).
 
     Args:
         searching: A retriever or a system; its first index is read once, in order.

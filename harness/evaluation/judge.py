@@ -1,4 +1,6 @@
-"""A language model as judge: verdicts on answers, passages, quality criteria, and the order of several systems' answers.
+"""A language model as judge.
+
+Verdicts on answers, passages, quality criteria, and the order of several systems' answers.
 
 Each request is asked once: systems that give the same answer or passage share its verdict.
 """
@@ -64,8 +66,8 @@ class Judge:
             `criteria` (the eight of DMQR-RAG's Appendix B), `ranking` (several systems' answers to one question).
         passages: The k of judged H@k and P@k: the first k passages of the evidence are judged.
         read_passages: At most this many passages are shown with an answer that is rated by the criteria.
-        known_answers: For this many questions the judge is also asked about one answer that is right and one that is wrong,
-            which measures the judge itself; 0 asks for none.
+        known_answers: For this many questions the judge is also asked about one answer that is right and one that is
+            wrong, which measures the judge itself; 0 asks for none.
         repairs: How often, at most, a reply that is not valid is shown to the model again with the reason.
         answer_prompt: Prompt, by name or YAML file; places: question, gold, answer.
         passage_prompt: The same; places: question, documents.
@@ -156,7 +158,10 @@ class Judge:
             say(f"{file}: reusing {len(self._saved):,} verdicts from an earlier run.")
 
     def on_answers(self, cases: Sequence[tuple[Question, str]]) -> list[Verdict]:
-        """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions; `verdict` is a key of CREDIT."""
+        """Verdicts `{"reason", "verdict"}` on answers, by the gold answers of their questions.
+
+        `verdict` is a key of CREDIT.
+        """
         prompt = self.prompts["answers"]
         messages = [
             prompt.messages(question=question.text, gold=_gold(question), answer=answer or "(empty)")
@@ -171,7 +176,7 @@ class Judge:
         return self._ask(prompt, messages, {"reason": text(), "relevant": true_or_false}, "judging passages")
 
     def on_criteria(self, cases: Sequence[tuple[Question, Answer]]) -> list[Verdict]:
-        """Verdicts with a whole number from 0 to 5 for each of CRITERIA on answers and the passages that they were read from."""
+        """Verdicts with a whole number from 0 to 5 for each of CRITERIA on answers and the passages read for them."""
         prompt = self.prompts["criteria"]
         messages = [
             prompt.messages(
@@ -186,7 +191,10 @@ class Judge:
         return self._ask(prompt, messages, fields, "judging by criteria")
 
     def on_order(self, cases: Sequence[tuple[Question, Sequence[str]]], count: int) -> list[Verdict]:
-        """Verdicts `{"reason", "ranking"}` on `count` answers to one question: their numbers, from 1, the best first."""
+        """Verdicts `{"reason", "ranking"}` on `count` answers to one question.
+
+        Their numbers, from 1, the best first.
+        """
         prompt = self.prompts["ranking"]
         messages = [
             prompt.messages(

@@ -139,7 +139,8 @@ _RE_RAG_7 = {
     "RE-RAG base": (49.9, 68.2),
 }
 
-# DMQR-RAG, Tables 2 to 4: H@5 and P@5 judged by GPT-4, EM, F1; for FreshQA instead of these two accuracy judged by GPT-4
+# DMQR-RAG, Tables 2 to 4: H@5 and P@5 judged by GPT-4, EM, F1; for FreshQA instead of these two accuracy judged by
+# GPT-4
 _Four = tuple[float, float, float, float]
 _DMQR_ROW = tuple[_Four, _Four, Triple]  # AmbigNQ, HotpotQA, FreshQA
 _NONE = float("nan")
@@ -177,7 +178,10 @@ def paper_name(paper: Paper) -> str:
 
 
 def answers(paper: Paper, k: int | None = None) -> dict[str, Cells]:
-    """EM, F1 and Acc: DR-RAG's Tables 2-4 (Tables 3 and 4 at this k, or at every k), RE-RAG's Table 1, or DMQR-RAG's Table 2."""
+    """EM, F1 and Acc of DR-RAG's Tables 2-4, RE-RAG's Table 1, or DMQR-RAG's Table 2.
+
+    Of DR-RAG, Tables 3 and 4 are at this k, or at every k.
+    """
     if paper not in (*DR_RAG, *RE_RAG):
         rows_2 = dmqr(paper, (2,))
         return {

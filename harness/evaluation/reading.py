@@ -1,4 +1,7 @@
-"""One reader on the passages that several methods chose for each question: equal choices are read once, in resumable batches."""
+"""One reader on the passages that several methods chose for each question.
+
+Equal choices are read once, in resumable batches.
+"""
 
 import hashlib
 import itertools

@@ -1,4 +1,7 @@
-"""The report folder of one evaluated system: report.md, report.csv, report.json, report.html, questions.jsonl and plots."""
+"""The report folder of one evaluated system.
+
+It holds report.md, report.csv, report.json, report.html, questions.jsonl and plots.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -151,7 +154,10 @@ def notes_of(settings: Settings, further: str = "", name: str = "") -> str:
 
 
 def question_records(measured: Measured) -> Iterator[str]:
-    """JSON lines, one per question: gold answers, answer, its scores, evidence and costs, and the study's own fields."""
+    """JSON lines, one per question.
+
+    Gold answers, answer, its scores, evidence and costs, and the study's own fields.
+    """
     measures = measured.measures[measured.word]
     for number, question in enumerate(measured.questions):
         answer = measured.answers[number]

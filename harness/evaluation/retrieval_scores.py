@@ -1,4 +1,7 @@
-"""Retrieval scores of every question: recall, hit rate and precision at k, MRR, EM and F1 of the passages, Log-Rank Index, and has-answer recall and precision at k.
+"""Retrieval scores of every question.
+
+Recall, hit rate and precision at k, MRR, EM and F1 of the passages, Log-Rank Index, and has-answer recall and precision
+at k.
 
 Shape legend: N questions.
 """
@@ -30,20 +33,25 @@ def retrieval_scores(
 ) -> dict[str, NDArray[np.float64]]:
     """Scores of every question's evidence against its gold passages and its answers; (N,) each, 0 to 1.
 
-    A passage that occurs several times counts once, at its first place.  NaN where a score is undefined: the first eight if the
-    file names no gold passages or does not ship all of them, has-answer if it gives no answers.  Where a file names gold segments of
-    documents instead of passages, a segment is found at the first passage that holds its evidence (`common.gold_segments`).
+    A passage that occurs several times counts once, at its first place. NaN where a score is undefined: the first eight
+    if the file names no gold passages or does not ship all of them, has-answer if it gives no answers. Where a file
+    names gold segments of documents instead of passages, a segment is found at the first passage that holds its
+    evidence (`common.gold_segments`).
 
         recall@k      share of the gold passages or gold segments among the first k
         all@k         1 if all of them are among the first k, else 0
         hit@k         1 if one of them is among the first k, else 0
-        precision@k   passages among the first k that are gold or hold a gold segment, divided by k even if there are fewer, as trec_eval does
+        precision@k   passages among the first k that are gold or hold a gold segment, divided by k even if there are
+                      fewer, as trec_eval does
         MRR           1 / place of the first one, in all of the evidence; 0 without one
-        EM            1 if all of the evidence is gold and no gold is missing, else 0 (Beam Retrieval's, of a selection that says how many)
-        F1            harmonic mean of recall and of the share of the evidence that is gold or holds a gold segment; 0 without evidence
-        Log-Rank      HiQA's index (`harness.evaluation.log_rank`) in the ranking of all `indexed` passages; what is not in the evidence
-                      counts as last; only with `indexed`
-        has-answer@k  1 if one of the first k contains an answer by DPR's rule (`common.answer_metrics.has_answer`), else 0
+        EM            1 if all of the evidence is gold and no gold is missing, else 0 (Beam Retrieval's, of a selection
+                      that says how many)
+        F1            harmonic mean of recall and of the share of the evidence that is gold or holds a gold segment; 0
+                      without evidence
+        Log-Rank      HiQA's index (`harness.evaluation.log_rank`) in the ranking of all `indexed` passages; what is not
+                      in the evidence counts as last; only with `indexed`
+        has-answer@k  1 if one of the first k contains an answer by DPR's rule (`common.answer_metrics.has_answer`),
+                      else 0
         has-answer precision@k  those of the first k that contain one, divided by k; only with `answers_in_all`
 
     Args:
@@ -56,8 +64,8 @@ def retrieval_scores(
         holders: Of every question, see `holders_of`; None: looked up in its evidence.
 
     Returns:
-        The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with `answers_in_all`
-        `has-answer precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
+        The columns by name: for each k `recall@k`, `all@k`, `hit@k`, `precision@k`, `has-answer@k`, with
+        `answers_in_all` `has-answer precision@k`, then `MRR`, `EM`, `F1`, and with `indexed` `Log-Rank`.
 
     Raises:
         UserError: If a k is below 1.
@@ -77,13 +85,15 @@ def retrieval_scores(
 def gold_places(
     question: Question, passages: Sequence[Passage], holders: Holders | None = None
 ) -> tuple[list[int | None], list[int]]:
-    """The place, from 1, at which each gold passage or gold segment is found, None where it is not; and the places of all passages that are
-    gold or hold a gold segment.
+    """The place, from 1, at which each gold passage or gold segment is found, None where it is not.
+
+    Also the places of all passages that are gold or hold a gold segment.
 
     Args:
         question: One whose file does not ship all gold passages has none.
         passages: Distinct, best first.
-        holders: Of the question, see `holders_of`, where many rankings of the same passages are scored; None: looked up among `passages`.
+        holders: Of the question, see `holders_of`, where many rankings of the same passages are scored; None: looked up
+            among `passages`.
     """
     held = holders_of(question, by_document(passages) if question.gold_segments else {}) if holders is None else holders
     place_of = {passage.id: place for place, passage in enumerate(passages, start=1)}

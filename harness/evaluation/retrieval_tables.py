@@ -1,4 +1,6 @@
-"""The table of retrieval scores that every system has: recall of gold passages, all of them found, hit rate, precision, MRR, Log-Rank Index, has-answer.
+"""The table of retrieval scores that every system has.
+
+Recall of gold passages, all of them found, hit rate, precision, MRR, Log-Rank Index, has-answer.
 
 Shape legend: N questions.
 """

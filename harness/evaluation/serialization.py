@@ -1,7 +1,7 @@
 """Lossless JSON serialization of candidates, matrices of answer scores, and answers, for resumable batches.
 
-A question's shipped passages are stored by position, others in full.  Floats are stored exactly: Python writes the shortest
-decimal that reads back equal, and a float32 is exact as a float64.  Shape legend: N contexts, A answers.
+A question's shipped passages are stored by position, others in full. Floats are stored exactly: Python writes the
+shortest decimal that reads back equal, and a float32 is exact as a float64. Shape legend: N contexts, A answers.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""What a study is: what one system's paper measures, found by the system's word; and what an evaluation shares with it."""
+"""What a study is: what one system's paper measures, found by the system's word.
+
+Also what an evaluation shares with it.
+"""
 
 import importlib
 import importlib.util
@@ -90,12 +93,15 @@ def partial_folder(out: Path) -> Path:
 
 
 class Study(Protocol):
-    """What one system's paper measures: class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in
-    `harness/strategies/`, in `study.py` beside the strategy's file.
+    """What one system's paper measures.
 
-    The constructor's parameters are the options `--study.*`.  A static method `check_options` takes any of them, `out`
-    (the report's folder), `layout` and `strategy` (a `StandIn` with its options); it is called before anything is loaded.  A class attribute `needs_gold` that is true makes
-    an index without any of the gold passages an error; otherwise the report only says so.
+    Class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in `harness/strategies/`, in
+    `study.py` beside the strategy's file.
+
+    The constructor's parameters are the options `--study.*`. A static method `check_options` takes any of them, `out`
+    (the report's folder), `layout` and `strategy` (a `StandIn` with its options); it is called before anything is
+    loaded. A class attribute `needs_gold` that is true makes an index without any of the gold passages an error;
+    otherwise the report only says so.
     """
 
     def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
@@ -103,7 +109,7 @@ class Study(Protocol):
 
 
 def word_of(strategy: Strategy | StandIn) -> str:
-    """A system's word: the name of the module that defines its strategy, or of its package if the module is `strategy`."""
+    """A system's word: the name of the module that defines its strategy, or of its package if it is `strategy`."""
     *packages, module = _module_of(strategy).split(".")
     return packages[-1] if packages and module == "strategy" else module
 
@@ -111,8 +117,8 @@ def word_of(strategy: Strategy | StandIn) -> str:
 def study_class(strategy: Strategy | StandIn) -> type | None:
     """The class of the study of a strategy; None if its system has none.
 
-    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, any other one in the module `study` of the
-    package that holds it.
+    A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, any other one in the module
+    `study` of the package that holds it.
 
     Raises:
         UserError: If that module has no class `Study`.

@@ -1,4 +1,7 @@
-"""Result tables: one data structure, written as CSV, Markdown and HTML.  What could not be measured has its reason in the cell."""
+"""Result tables: one data structure, written as CSV, Markdown and HTML.
+
+What could not be measured has its reason in the cell.
+"""
 
 import csv
 import io
@@ -186,7 +189,9 @@ def _table(table: Table) -> list[str]:
 
 
 def _printed(table: Table) -> tuple[str, list[tuple[str, list[str], bool]]]:
-    """The sentence that stands for our rows if all lack a value for one reason, else empty; and the rows that are printed.
+    """The sentence that stands for our rows if all lack a value for one reason, else empty.
+
+    Also the rows that are printed.
 
     A row is its name, its cells, and whether it is the paper's.
     """

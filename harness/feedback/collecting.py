@@ -1,4 +1,7 @@
-"""Collects retrieval feedback: drafts candidate rewrites of questions, searches with all of them together, and rewards them."""
+"""Collects retrieval feedback.
+
+Drafts candidate rewrites of questions, searches with all of them together, and rewards them.
+"""
 
 import json
 import time
@@ -39,8 +42,8 @@ class Collector:
         drafts: Makes the candidates.
         reward: Rewards them.
         retriever: Searches; None if neither the reward nor the rewriter needs passages.
-        fused: Whether the question's list is fused with the rewrite's, as a system that searches with both does; if not, the rewrite's
-            list is rewarded.  Several queries of a rewrite are fused in any case.
+        fused: Whether the question's list is fused with the rewrite's, as a system that searches with both does; if
+            not, the rewrite's list is rewarded. Several queries of a rewrite are fused in any case.
         depth: Passages per query.
         first: Passages of the first search that the rewriter reads; 0 if it reads none.
         feedback: Finds these passages; `retriever` when None.
@@ -55,7 +58,10 @@ class Collector:
     feedback: Retriever | None = None
 
     def __call__(self, questions: Sequence[Question]) -> Collected:
-        """The feedback of a batch, in order; all queries of all questions are one search, equal ones are searched once."""
+        """The feedback of a batch, in order.
+
+        All queries of all questions are one search, equal ones are searched once.
+        """
         began = time.perf_counter()
         first = self._first(questions)
         searched = time.perf_counter()

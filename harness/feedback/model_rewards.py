@@ -1,4 +1,7 @@
-"""Rewards that a model gives: a sentence encoder without search, a reader's answers, the probability of the gold answer."""
+"""Rewards that a model gives.
+
+A sentence encoder without search, a reader's answers, the probability of the gold answer.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -77,7 +80,9 @@ def _unit(vectors_ND: np.ndarray) -> np.ndarray:
 
 
 class AnswerQuality:
-    """RRR's reward: EM + F1 of a reader's answer + 1 if a passage that it reads has a gold answer, else - 1 (Ma et al. 2023).
+    """RRR's reward: EM + F1 of a reader's answer, + 1 if a passage that it reads has a gold answer, else - 1.
+
+    From Ma et al. 2023.
 
     Args:
         reader: Answers from the passages, e.g. harness.readers.t5.PackedReader.
@@ -134,8 +139,9 @@ class AnswerQuality:
 
 
 class AnswerProbability:
-    """Probability of the gold answer, marginalized over the first K passages by RE-RAG's estimator and generator (Eq. 5-6): AdaQR's reward
-    with the estimator's relevance as P(passage | question).
+    """Probability of the gold answer, marginalized over the first K passages by RE-RAG's models (Eq. 5-6).
+
+    The estimator and the generator compute AdaQR's reward, with the estimator's relevance as P(passage | question).
 
         P(a | q) = sum over the passages of  P_RE(passage | q) P_G(a | q, passage);   a: the question's first answer
 
@@ -223,7 +229,10 @@ class AnswerProbability:
 
 
 def unreadable(question: Question, reader: object) -> str | None:
-    """Why a question has no reward by a reader's answer: no gold answer, or no room for a passage beside it in a T5's input."""
+    """Why a question has no reward by a reader's answer.
+
+    No gold answer, or no room for a passage beside it in a T5's input.
+    """
     if not question.answers:
         return NO_ANSWER
     model = getattr(reader, "model", None)

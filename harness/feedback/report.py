@@ -33,7 +33,10 @@ ROUND = "round"  # key of the manifests of feedback and of the models that learn
 
 
 def sampler_facts(rewriter: object) -> dict[str, Any]:
-    """What wrote the candidates, and the round: 1, or one more than that of the feedback that the model has learned from."""
+    """What wrote the candidates, and the round.
+
+    1, or one more than that of the feedback that the model has learned from.
+    """
     folder = getattr(rewriter, "serving", None)
     facts: dict[str, Any] = {"rewriter": getattr(rewriter, "name", type(rewriter).__name__)}
     if folder is None:
@@ -46,7 +49,8 @@ def sampler_facts(rewriter: object) -> dict[str, Any]:
 def counts_of(rows: Sequence[Row], skipped: Mapping[str, int]) -> dict[str, Any]:
     """Counts and mean rewards.
 
-    reward           means over the rows: of the question itself, the greedy candidate, a sample, the best sample; None without one
+    reward           means over the rows: of the question itself, the greedy candidate, a sample, the best sample; None
+                     without one
     unchanged_share  share of greedy candidates, and of samples, that leave the question as it is
     words            of choices of words: how many join and how many are left out
     """

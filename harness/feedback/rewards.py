@@ -18,8 +18,9 @@ def best_rank(hits: Sequence[Ranked], question: Question) -> int | None:
 
 
 class GoldRank:
-    """ConvSearch-R1's reward: linear in the rank of the best gold passage, from 2 at rank 1 to 1 at rank 10, from there to 0 at `depth`;
-    0 if it is not found (Zhu et al. 2025).
+    """ConvSearch-R1's reward: linear in the rank of the best gold passage (Zhu et al. 2025).
+
+    From 2 at rank 1 to 1 at rank 10, from there to 0 at `depth`; 0 if it is not found.
 
     Args:
         depth: Passages that it looks at.
@@ -68,7 +69,9 @@ class GoldRank:
 
 
 class GoldRecall:
-    """Recall of the gold passages: the smooth recall of the word labels, mean of C² / (C² + rank²), or the share among the first k.
+    """Recall of the gold passages.
+
+    The smooth recall of the word labels, mean of C² / (C² + rank²), or the share among the first k.
 
     Args:
         half_rank: C: rank at which a passage counts half.

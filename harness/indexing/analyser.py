@@ -19,8 +19,8 @@ class Analyser:
 
     Args:
         stop_words: `english` (bm25s's list of 33) or `none`.
-        cjk: What is a word of Chinese, Japanese and Korean: `runs`, all up to a blank or a punctuation mark, or `bigrams`, every pair of
-            neighbouring characters, as in Lucene's CJKAnalyzer.
+        cjk: What is a word of Chinese, Japanese and Korean: `runs`, all up to a blank or a punctuation mark, or
+            `bigrams`, every pair of neighbouring characters, as in Lucene's CJKAnalyzer.
     """
 
     def __init__(self, stop_words: StopWords = "english", cjk: Cjk = "runs") -> None:
@@ -40,7 +40,10 @@ class Analyser:
 
 
 def _with_bigrams(text: str) -> list[str]:
-    """The words of a text, and of Chinese, Japanese and Korean every pair of neighbouring characters; one that stands alone is a word."""
+    """The words of a text, and of Chinese, Japanese and Korean every pair of neighbouring characters.
+
+    One that stands alone is a word.
+    """
     found: list[str] = []
     for match in re.finditer(_CJK_OR_OTHER, text):
         run = match[1]

@@ -1,9 +1,11 @@
 """BM25 index files in bounded memory: bm25s's own files, byte for byte, from runs of postings on disk.
 
-bm25s holds every token of the corpus in memory to build an index.  Here the runs are merged for one range of words after another, whose
-postings fit a buffer; each posting's score is computed as bm25s computes it, so that it is the same number.
+bm25s holds every token of the corpus in memory to build an index. Here the runs are merged for one range of words after
+another, whose postings fit a buffer; each posting's score is computed as bm25s computes it, so that it is the same
+number.
 
-Shape legend: W words, N passages, P postings of a range of words."""
+Shape legend: W words, N passages, P postings of a range of words.
+"""
 
 import math
 from collections.abc import Iterator

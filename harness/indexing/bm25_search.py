@@ -1,10 +1,11 @@
 """Search of a BM25 index by ranges of passages, by one or several processes.
 
-The scores of one range fit a processor's cache, and passages below the k-th best score of earlier ranges are passed over: more than twice as
-fast as all passages at once, in memory that does not grow with the index.  A passage's score is the same sum in the same order.  A worker maps
-the same files and needs no vocabulary.
+The scores of one range fit a processor's cache, and passages below the k-th best score of earlier ranges are passed
+over: more than twice as fast as all passages at once, in memory that does not grow with the index. A passage's score is
+the same sum in the same order. A worker maps the same files and needs no vocabulary.
 
-Shape legend: N passages, R passages of a range, K found ones."""
+Shape legend: N passages, R passages of a range, K found ones.
+"""
 
 import sys
 import weakref
@@ -63,7 +64,10 @@ class Postings:
         return scores_R
 
     def search(self, query: Query, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Positions and scores of the k passages with the greatest scores above 0, (K,) each; best first, ties by position."""
+        """Positions and scores of the k passages with the greatest scores above 0, (K,) each.
+
+        Best first, ties by position.
+        """
         found, scored = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         for first in range(0, self.passages, RANGE) if query else ():
             scores_R = self.scores(query, first, min(first + RANGE, self.passages))

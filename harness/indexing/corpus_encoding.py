@@ -3,7 +3,9 @@
 <out>.partial/recipe.json       recipe of the index; a build with another recipe does not reuse the chunks
 <out>.partial/passages.jsonl    the corpus, with its table of offsets
 <out>.partial/chunk-00012.npy   embeddings of passages 12 C to 13 C - 1, float32 (C, D), complete or absent
-<out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors (`harness.indexing.faiss_building`)"""
+<out>.partial/vectors.faiss     an approximate index, trained, with some of the vectors
+                                (`harness.indexing.faiss_building`)
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -42,7 +44,8 @@ def start_or_resume(partial: Path, recipe: dict, overwrite: bool, of_documents: 
         partial: The folder.
         recipe: Of the index to build.
         overwrite: Whether an unfinished build of another recipe may be replaced.
-        of_documents: Whether the corpus is the segments of documents: if only these have changed, the build starts over.
+        of_documents: Whether the corpus is the segments of documents: if only these have changed, the build starts
+            over.
 
     Raises:
         UserError: If it holds an unfinished build of another recipe, without `overwrite`.

@@ -1,11 +1,14 @@
-"""Critical keywords of a corpus (HiQA's CNED): names, part numbers and acronyms, by patterns and corpus statistics, without a model.
+"""Critical keywords of a corpus (HiQA's CNED).
+
+Names, part numbers and acronyms, by patterns and corpus statistics, without a model.
 
 A candidate is one of
     a run of capitalized words, digits may follow: "Text Height", "Alto Pump 300"
     a code of letters and digits: "CA-IF1051S", "A100"; not a number with its unit such as "12V"
     an acronym: "EMC"
 and it is critical if it stands in few enough passages and its first word is mostly capitalized in the corpus.
-Words on a user's list always are.  Standard library only."""
+Words on a user's list always are.  Standard library only.
+"""
 
 import re
 from collections import Counter
@@ -44,8 +47,8 @@ class Patterns:
     def names(self, text: str) -> Iterator[str]:
         """Runs of capitalized words, codes and acronyms; a single capitalized word only inside a sentence.
 
-        The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a sentence may be no part
-        of the name.
+        The ends of a run are names too: "Tessin Drives FD 1015" is also called "FD 1015", and the first word of a
+        sentence may be no part of the name.
         """
         for match in _CAPITALIZED.finditer(text):
             run = match[0].rstrip("'\u2019-.")
@@ -116,7 +119,7 @@ class KeywordMatcher:
             self._longest[keyword[0]] = max(len(keyword), self._longest.get(keyword[0], 0))
 
     def contained(self, text: str) -> list[Keyword]:
-        """All distinct keywords that stand in a text, those inside others included, in the order of first appearance."""
+        """All distinct keywords that stand in a text, those inside others included, in order of first appearance."""
         words = [word.text for word in words_of(text)]
         found = (
             keyword

@@ -1,8 +1,11 @@
-"""Exact scores and order of the candidates that a vector index proposes: inner products in double precision, ties by position.
+"""Exact scores and order of the candidates that a vector index proposes.
+
+Inner products in double precision, ties by position.
 
 So a query finds the same ids in the same order alone or in a batch, on a CPU, on a GPU or in a vector database.
 
-Shape legend: D dimensions, Q queries, K candidates."""
+Shape legend: D dimensions, Q queries, K candidates.
+"""
 
 from collections.abc import Callable, Iterable
 

@@ -32,8 +32,8 @@ def build_approximate(vectors_ND: np.ndarray, parameters: dict, out: Path, unfin
         vectors_ND: float32, usually mapped from a file.
         parameters: From `harness.indexing.faiss_library.check_parameters`, not flat.
         out: The file.
-        unfinished: Folder in which an index of clusters is saved after training and every ten minutes, and from which an interrupted
-            build goes on.
+        unfinished: Folder in which an index of clusters is saved after training and every ten minutes, and from which
+            an interrupted build goes on.
 
     Raises:
         ArtifactError: If writing fails.

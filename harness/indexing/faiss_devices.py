@@ -20,7 +20,10 @@ _LISTS_GROWTH = 1.25  # of inverted lists on a GPU, which are allocated in steps
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The GPUs on which an index is searched; none: in RAM.  `why` says so in one line for the user, empty without GPUs."""
+    """The GPUs on which an index is searched; none: in RAM.
+
+    `why` says so in one line for the user, empty without GPUs.
+    """
 
     gpus: tuple[int, ...]
     why: str = ""
@@ -52,15 +55,18 @@ def place(
     """Where an index is searched.
 
     Args:
-        device: `cpu`, `cuda` (the GPU of this rank), `all` (split over all GPUs), or `auto`: `cuda` if the index fits, otherwise `cpu`.
+        device: `cpu`, `cuda` (the GPU of this rank), `all` (split over all GPUs), or `auto`: `cuda` if the index fits,
+            otherwise `cpu`.
         kind: Of the index.
         searched_bytes: Its size.
         gpus: How many GPUs FAISS sees.
-        free_bytes: The free memory of a GPU; to ask takes some of it, so only those are asked on which the index could be.
+        free_bytes: The free memory of a GPU; to ask takes some of it, so only those are asked on which the index could
+            be.
         local_rank: Of this process on its machine.
 
     Raises:
-        UserError: If the device is unknown or not possible, or a GPU that was asked for has too little memory; names the sizes.
+        UserError: If the device is unknown or not possible, or a GPU that was asked for has too little memory; names
+            the sizes.
     """
     if not wants_gpu(device, kind, gpus):
         return Placement(())
@@ -101,7 +107,10 @@ def flat_on_gpus(faiss: ModuleType, vectors_ND: np.ndarray, gpus: Sequence[int])
 def in_parts(
     faiss: ModuleType, vectors_ND: np.ndarray, gpus: Sequence[int], build: Callable[[int, np.ndarray], Any]
 ) -> Any:
-    """An index of indexes over consecutive vectors, one for each GPU, searched at the same time; of one GPU just its index."""
+    """An index of indexes over consecutive vectors, one for each GPU, searched at the same time.
+
+    Of one GPU just its index.
+    """
     parts = [build(gpu, part_ND) for gpu, part_ND in zip(gpus, np.array_split(vectors_ND, len(gpus)), strict=True)]
     if len(parts) == 1:
         return parts[0]
@@ -115,7 +124,8 @@ def lists_on_gpus(faiss: ModuleType, index: Any, gpus: Sequence[int]) -> Any:
     """An IVF index in RAM copied to one GPU, or split over several.
 
     Raises:
-        UserError: If FAISS cannot search such an index on a GPU, for example for its number of bytes of a compressed vector.
+        UserError: If FAISS cannot search such an index on a GPU, for example for its number of bytes of a compressed
+            vector.
     """
     options = faiss.GpuMultipleClonerOptions()
     options.shard = len(gpus) > 1  # split over the GPUs instead of copied to each

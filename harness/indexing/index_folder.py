@@ -1,12 +1,15 @@
 """Index folders: writing them, and verifying manifest and files when they are opened.
 
-    index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own sha256
+    index.json           the manifest: recipe, number of passages, versions, size and sha256 of every file, its own
+                         sha256
     passages.jsonl       the corpus, with its table of offsets (`harness.indexing.passage_store`)
-    vectors.*, bm25/, keywords.jsonl or links/   what `harness.retrievers.dense`, `.bm25`, `.keywords` or `.links` searches
+    vectors.*, bm25/, keywords.jsonl or links/
+                         what `harness.retrievers.dense`, `.bm25`, `.keywords` or `.links` searches
     images/              of an index of documents: their images
 
 The recipe identifies an index: it holds everything that determines the content (kind, corpus, text format, encoder or
-analyser, parameters), so equal recipes give equal indexes."""
+analyser, parameters), so equal recipes give equal indexes.
+"""
 
 import importlib.metadata
 from collections.abc import Callable, Sequence
@@ -62,7 +65,10 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents whose segments are a corpus: an index of them is brought up to date without being asked to overwrite it."""
+    """The documents whose segments are a corpus.
+
+    An index of them is brought up to date without being asked to overwrite it.
+    """
 
     folder: Path
     recipe: dict[str, object]  # how they were read and cut into segments, JSON types only
@@ -131,7 +137,8 @@ def is_built(
         True when there is nothing to do; False when the folder may be written.
 
     Raises:
-        UserError: If the folder holds something that is not an index, or an index of another recipe without `overwrite`.
+        UserError: If the folder holds something that is not an index, or an index of another recipe without
+            `overwrite`.
         ArtifactError: If the index of this recipe is corrupt, without `overwrite`.
     """
     INDEX.check(folder)
@@ -219,8 +226,9 @@ def open_index(
     Args:
         folder: The index folder.
         kind: Required kind, `bm25`, `dense`, `keywords` or `links`; None accepts all.
-        verify_files: `sampled` checks the sha256 of each file, and of files above 16 MiB that of 256 blocks of them; `full` every file's
-            sha256 (about 1 GB/s); `size` only the sizes; `off` nothing.  Of an index built before there were blocks, `sampled` is `full`.
+        verify_files: `sampled` checks the sha256 of each file, and of files above 16 MiB that of 256 blocks of them;
+            `full` every file's sha256 (about 1 GB/s); `size` only the sizes; `off` nothing. Of an index built before
+            there were blocks, `sampled` is `full`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Vectors of an earlier index by the text that they were computed from, so that texts that have not changed are not encoded again."""
+"""Vectors of an earlier index by the text they were computed from, so that unchanged texts are not encoded again."""
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -21,7 +21,8 @@ class KnownVectors:
     """Vectors of an index folder.
 
     Args:
-        folder: The index folder; None, no dense index, a corrupt one, or one by another encoder or in another precision: none are known.
+        folder: The index folder; None, no dense index, a corrupt one, or one by another encoder or in another
+            precision: none are known.
         encoder: Encodes the texts that are not known.
     """
 

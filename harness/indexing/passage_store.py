@@ -1,5 +1,7 @@
-"""Passage store: passages as JSON Lines with a table of byte offsets, read by position from a memory map, so that opening
-a corpus of any size takes neither time nor memory."""
+"""Passage store: passages as JSON Lines with a table of byte offsets, read by position from a memory map.
+
+Opening a corpus of any size takes neither time nor memory.
+"""
 
 import hashlib
 import json
@@ -22,7 +24,10 @@ IMAGES = "images"  # folder of the images of documents, in their index
 
 
 def indexed_text(passage: Passage) -> str:
-    """Cleaned "title text" of a passage, or its `indexed`: what retrievers index, and what DR-RAG's second-stage queries append."""
+    """Cleaned "title text" of a passage, or its `indexed`.
+
+    What retrievers index, and what DR-RAG's second-stage queries append.
+    """
     return clean(passage.indexed or f"{passage.title} {passage.text}")
 
 

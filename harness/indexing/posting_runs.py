@@ -1,9 +1,11 @@
 """Runs of postings: the first pass of a sort-based build of an inverted index in bounded memory.
 
-Passages are split into words a block at a time, by one or several processes.  The postings of a block (passage, frequency), sorted by word,
-are a run: three arrays on disk.  Words are numbered by first occurrence in the corpus, whatever the number of processes.
+Passages are split into words a block at a time, by one or several processes. The postings of a block (passage,
+frequency), sorted by word, are a run: three arrays on disk. Words are numbered by first occurrence in the corpus,
+whatever the number of processes.
 
-Shape legend: W different words, N passages, B passages of a block."""
+Shape legend: W different words, N passages, B passages of a block.
+"""
 
 import sys
 from array import array
@@ -104,7 +106,7 @@ class Runs:
         self.count += 1
 
     def read(self, run: int, first_word: int, end_word: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of one run: its words from `first_word` to before `end_word`, how many postings each has, and these postings."""
+        """Of one run: its words from `first_word` to before `end_word`, with how many postings each, and these."""
         words = np.load(self._file(run, "words.npy"), mmap_mode="r")
         begin, end = np.searchsorted(words, (first_word, end_word))
         starts = np.array(np.load(self._file(run, "starts.npy"), mmap_mode="r")[begin : end + 1])

@@ -1,9 +1,10 @@
 """Qdrant collections: an index folder's passages and vectors in a vector database, for corpora beyond one machine.
 
-A point's id is the position of its passage; its payload is the passage as in `passages.jsonl`.  The collection's metadata hold the recipe
-of the index, as an index folder's manifest does, and whether the upload was completed.
+A point's id is the position of its passage; its payload is the passage as in `passages.jsonl`. The collection's
+metadata hold the recipe of the index, as an index folder's manifest does, and whether the upload was completed.
 
-Shape legend: N passages, D dimensions, Q queries, K candidates."""
+Shape legend: N passages, D dimensions, Q queries, K candidates.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -279,7 +280,10 @@ class QdrantVectors:
     def candidates(
         self, queries_QD: np.ndarray, found: dict[int, Passage], rows: np.ndarray, wanted: int
     ) -> Iterator[Candidates]:
-        """Positions and vectors of the passages nearest to the queries in some rows; the passages are added to `found`."""
+        """Positions and vectors of the passages nearest to the queries in some rows.
+
+        The passages are added to `found`.
+        """
         from qdrant_client import models
 
         requests = [

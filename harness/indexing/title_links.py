@@ -1,22 +1,26 @@
-"""Titles of a corpus and the links between its passages: which passages have a title, and which titles a passage's text mentions.
+"""Titles of a corpus and the links between its passages.
 
-Arrays in the folder `links` of an index, with F forms of titles, T nodes of their trie (`harness.indexing.titles`), P pairs of a form and a
-passage with that title, N passages and L links:
+Which passages have a title, and which titles a passage's text mentions.
+
+Arrays in the folder `links` of an index, with F forms of titles, T nodes of their trie (`harness.indexing.titles`), P
+pairs of a form and a passage with that title, N passages and L links:
 
     nodes.npy, node_forms.npy        (T,) uint64, int32    the trie
     starts.npy                       (F + 1,) int64        of form f: titled[starts[f]:starts[f + 1]]
-    titled.npy, exact.npy            (P,) uint32, bool     its passages in the order of the corpus; whether it is the whole title
+    titled.npy, exact.npy            (P,) uint32, bool     its passages in the order of the corpus; whether it is the
+                                                           whole title
     mentions.npy                     (F,) int32            passages of other titles whose text mentions it
     link_starts.npy                  (N + 1,) int64        of passage p: links[link_starts[p]:link_starts[p + 1]]
     links.npy                        (L,) uint32           the forms that its text mentions, its own left out
 
-A link leads to a form, not to passages, so that a title that a hundred passages share costs each link four bytes.  The files are mapped
-into memory when they are used.
+A link leads to a form, not to passages, so that a title that a hundred passages share costs each link four bytes. The
+files are mapped into memory when they are used.
 
-Size on disk: 12 bytes for each distinct beginning of a title, 12 for each form, 13 for each passage (5 more for a second form), 4 for
-each link.  Opening them takes no memory but the pages that searches touch.  The build's peak, measured with titles of three words: 150 bytes
-a passage where every passage has its own title, 40 where ten share one, as much as the table of ids with which the passages were written;
-links go to disk as they are found."""
+Size on disk: 12 bytes for each distinct beginning of a title, 12 for each form, 13 for each passage (5 more for a
+second form), 4 for each link. Opening them takes no memory but the pages that searches touch. The build's peak,
+measured with titles of three words: 150 bytes a passage where every passage has its own title, 40 where ten share one,
+as much as the table of ids with which the passages were written; links go to disk as they are found.
+"""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -151,7 +155,7 @@ class TitleLinks:
         return self._trie.named(texts)
 
     def titled(self, form: int, most: int) -> tuple[NDArray[np.uint32], NDArray[np.bool_]]:
-        """The first passages with a title, in the order of the corpus, and of each whether the form is its whole title."""
+        """The first passages with a title, in the corpus's order, and of each whether the form is its whole title."""
         own = slice(self._starts[form], min(self._starts[form] + most, self._starts[form + 1]))
         return self._titled[own], self._exact[own]
 

@@ -1,18 +1,21 @@
 """Titles as sequences of words, and their exact match in texts: a trie of titles whose nodes are 64-bit hashes.
 
-A title and a text are compared by their words: Unicode NFKC, case-folded, everything but letters and digits a blank; each character of
-Chinese, Japanese and Korean is a word.  A title has up to two forms,
+A title and a text are compared by their words: Unicode NFKC, case-folded, everything but letters and digits a blank;
+each character of Chinese, Japanese and Korean is a word. A title has up to two forms,
 
     its words            "Titanic (1997 film)"  ->  titanic 1997 film
-    its words without a final parenthesis       ->  titanic            (the weaker one: see `harness.indexing.title_links`)
+    its words without a final parenthesis       ->  titanic            (the weaker one:
+                                                                      see `harness.indexing.title_links`)
 
-and a text names a form where its words stand in it side by side.  Of forms that stand inside a longer one only that one is named; two that
-overlap are both named.
+and a text names a form where its words stand in it side by side. Of forms that stand inside a longer one only that one
+is named; two that overlap are both named.
 
     hash of words w_1..w_n = sum over i of  hash(w_i) * M^(n-i)   modulo 2^64
 
-so that the hashes of all sequences of a text that begin somewhere and go on in the trie cost one multiplication each.  That one of a billion
-sequences of words is taken for one of ten million forms that it is not has a probability of about 0.0005."""
+so that the hashes of all sequences of a text that begin somewhere and go on in the trie cost one multiplication each.
+That one of a billion sequences of words is taken for one of ten million forms that it is not has a probability of about
+0.0005.
+"""
 
 import re
 from collections.abc import Sequence
@@ -100,7 +103,10 @@ class TitleTrie:
         return Named(texts_M, form_W[starts_M], end_W[starts_M] - starts_M)
 
     def _longest(self, hashes_W: Hashes, end_of_text_W: Places) -> tuple[Places, Places]:
-        """For each word the longest form that begins with it, and the place after the form's last word; -1 and 0 without one."""
+        """For each word the longest form that begins with it, and the place after the form's last word.
+
+        -1 and 0 without one.
+        """
         form_W, end_W = np.full(len(hashes_W), -1), np.zeros(len(hashes_W), dtype=np.int64)
         starts, so_far, length = np.arange(len(hashes_W)), hashes_W, 1
         multiplier = np.uint64(_MULTIPLIER)

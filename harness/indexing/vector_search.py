@@ -1,10 +1,12 @@
 """Vector search by inner product: FAISS on CPU or GPU, or numpy if FAISS is not installed.
 
-The vectors are stored in `vectors.npy`, float32.  FAISS or numpy propose candidates; final scores and order are computed
-from the stored vectors in double precision, ties by position.  So a query finds the same ids alone or in a batch, on a CPU
-or a GPU.  Approximate indexes add `vectors.faiss`, in CPU format.  Both files are mapped: opening an index takes neither time nor memory.
+The vectors are stored in `vectors.npy`, float32. FAISS or numpy propose candidates; final scores and order are computed
+from the stored vectors in double precision, ties by position. So a query finds the same ids alone or in a batch, on a
+CPU or a GPU. Approximate indexes add `vectors.faiss`, in CPU format. Both files are mapped: opening an index takes
+neither time nor memory.
 
-Shape legend: N vectors, D dimensions, Q queries, K candidates."""
+Shape legend: N vectors, D dimensions, Q queries, K candidates.
+"""
 
 import os
 from collections.abc import Iterator
@@ -106,8 +108,8 @@ class Vectors:
     Args:
         folder: Written by `write_vectors`.
         parameters: As passed to `write_vectors`.
-        device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: `cuda` if FAISS
-            sees a GPU and the index fits its free memory.  The encoder's device is separate.
+        device: FAISS's device: `cpu`, `cuda` (the GPU of LOCAL_RANK), `all` (split over all GPUs), or `auto`: `cuda` if
+            FAISS sees a GPU and the index fits its free memory. The encoder's device is separate.
         nprobe: Number of clusters searched of `ivf` and `ivfpq`.
         ef_search: efSearch of `hnsw`: candidates kept during the graph search.
         k_factor: Candidates of `ivfpq` for each passage asked for; their scores are computed from the stored vectors.

@@ -29,8 +29,8 @@ _NO_TEXT = {
 class Failure:
     """Why an attempt brought no reply.
 
-    `kind` is `retry` (may pass), `connect` (no connection; may pass), `chat` (this chat cannot succeed), `setup` (no chat can
-    succeed), or `no logprobs` (a reply without the log-probabilities that were requested).
+    `kind` is `retry` (may pass), `connect` (no connection; may pass), `chat` (this chat cannot succeed), `setup` (no
+    chat can succeed), or `no logprobs` (a reply without the log-probabilities that were requested).
     """
 
     kind: Kind

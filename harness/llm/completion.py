@@ -75,7 +75,8 @@ class Completion:
 async def events(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of server-sent events, up to `[DONE]`, from parts of a response cut anywhere.
 
-    Lines end at a line feed only: JSON may hold other separators, such as U+2028, at which `str.splitlines` would cut it.
+    Lines end at a line feed only: JSON may hold other separators, such as U+2028, at which `str.splitlines` would cut
+    it.
     """
     rest, data = b"", b""
     async for part in parts:

@@ -1,5 +1,7 @@
-"""Connection to a chat endpoint: address, key from the environment, bodies of requests.  Secrets are refused as options, and
-removed from what the endpoint says."""
+"""Connection to a chat endpoint: address, key from the environment, bodies of requests.
+
+Secrets are refused as options, and removed from what the endpoint says.
+"""
 
 import json
 import os

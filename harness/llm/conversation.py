@@ -16,8 +16,10 @@ PROMPT = "rewrite_turn"
 
 
 def reads_history(system: object) -> bool:
-    """Whether a strategy or retriever, built or not, takes the earlier turns of a question: its rewriter has `reads_history`, or
-    the rewriter around which that one is built."""
+    """Whether a strategy or retriever, built or not, takes the earlier turns of a question.
+
+    Its rewriter has `reads_history`, or the rewriter around which that one is built.
+    """
     rewriter = getattr(system, "rewriter", None)
     if rewriter is None:
         return False
@@ -41,7 +43,7 @@ class Conversation:
     """The turns so far, and how they enter the next question.
 
     Args:
-        mode: none: each question stands alone.  prepend: the earlier questions and answers are put before it.  rewrite: a
+        mode: none: each question stands alone. prepend: the earlier questions and answers are put before it. rewrite: a
             language model rewrites it.
         llm: For `rewrite`.
         turns: Only this many of the last turns are used.
@@ -58,8 +60,10 @@ class Conversation:
         return tuple(part for turn in self._turns[-self.turns :] for part in turn if part)
 
     def standalone(self, question: str) -> tuple[str, dict[str, float]]:
-        """The question with what it needs of the earlier turns, as it is if there are none, or if the rewriting fails; and the
-        costs of the rewriting, for `Answer.costs`."""
+        """The question with what it needs of the earlier turns, as it is if there are none, or if the rewriting fails.
+
+        Also the costs of the rewriting, for `Answer.costs`.
+        """
         turns = self._turns[-self.turns :]
         if self.mode == "none" or not turns:
             return question, {}

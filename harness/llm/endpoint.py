@@ -29,7 +29,9 @@ _FIRST_CONNECTIONS = (
 
 
 class ChatEndpoint:
-    """A model behind an OpenAI-compatible endpoint (`POST BASE_URL/chat/completions`): OpenAI, vLLM, llama.cpp, and others.
+    """A model behind an OpenAI-compatible endpoint (`POST BASE_URL/chat/completions`).
+
+    OpenAI, vLLM, llama.cpp, and others.
 
     Replies are cached on disk, so that no reply is paid for twice.  `totals` counts what was requested.
 
@@ -47,8 +49,8 @@ class ChatEndpoint:
         cache: Folder of the response cache; None stores nothing and requests everything again.
         usd_per_million_prompt_tokens: Price; None leaves the costs in US dollars unknown.
         usd_per_million_reply_tokens: Price; None as above.
-        options: Further fields of each request, such as {"reasoning_effort": "low"}; null omits a field that is otherwise
-            sent: temperature, seed or stream_options.
+        options: Further fields of each request, such as {"reasoning_effort": "low"}; null omits a field that is
+            otherwise sent: temperature, seed or stream_options.
         token_limit_field: Field for the length of the reply; newer models of OpenAI accept only max_completion_tokens.
         reasoning_tokens: Added to each chat's limit, for models that think before they reply and whose thoughts count.
 
@@ -155,8 +157,8 @@ class ChatEndpoint:
         lists; whether the end of the text is among them depends on the endpoint.
 
         Raises:
-            UserError: If no chat can succeed (wrong key, unknown model), the endpoint gives no log-probabilities and a chat
-                needs them, or the key is missing.
+            UserError: If no chat can succeed (wrong key, unknown model), the endpoint gives no log-probabilities and a
+                chat needs them, or the key is missing.
             UnavailableError: If the endpoint cannot be reached, or too many chats in a row have failed.
             ArtifactError: If the cache is corrupt or cannot be written.
         """

@@ -1,4 +1,7 @@
-"""An exported T5 generator of this project under the interface of language models: the user message is the text it reads."""
+"""An exported T5 generator of this project under the interface of language models.
+
+The user message is the text it reads.
+"""
 
 import math
 import time
@@ -16,15 +19,15 @@ class ExportedGenerator:
     """RE-RAG's generator, or DR-RAG's reader, as a language model.
 
     It knows no instructions: a chat is one user message in the generator's text format, as the prompts generator_fid,
-    generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts).  `prompt` is the name of
-    the one in its format, which a language-model reader uses unless another is configured.  With it and greedy replies it answers
-    as the readers of harness.readers.t5, token by token: passages that are too long are truncated, the question never is.  Only
-    documents in `packed` whose text has an empty line before "document 2: " may be cut at another place.  A message in another
-    form is read as it is; if it exceeds the generator's maximum length, it gets an error, because the place of the question in it
-    is unknown.
+    generator_re_rag_release, generator_re_rag_train and generator_packed write it (harness/llm/prompts). `prompt` is
+    the name of the one in its format, which a language-model reader uses unless another is configured. With it and
+    greedy replies it answers as the readers of harness.readers.t5, token by token: passages that are too long are
+    truncated, the question never is. Only documents in `packed` whose text has an empty line before "document 2: " may
+    be cut at another place. A message in another form is read as it is; if it exceeds the generator's maximum length,
+    it gets an error, because the place of the question in it is unknown.
 
-    A reply has at most the generator's `max_answer_tokens`, however many the chat allows.  `seconds` of a reply is the time of
-    the whole call.
+    A reply has at most the generator's `max_answer_tokens`, however many the chat allows. `seconds` of a reply is the
+    time of the whole call.
 
     Args:
         serving: Folder with a generator, e.g. checkpoints/rerag-world/serving.

@@ -1,4 +1,7 @@
-"""A local causal LM under the interface of language models: chat template, replies with log-probabilities, scores of texts."""
+"""A local causal LM under the interface of language models.
+
+Chat template, replies with log-probabilities, scores of texts.
+"""
 
 import hashlib
 import math
@@ -18,13 +21,14 @@ _MIN_CONTEXT = 16  # tokens
 class CausalLm:
     """A causal LM of transformers, by folder or hub id.
 
-    A chat becomes a prompt by the tokenizer's chat template.  Without one, as of a model that was not trained for chats, the
-    prompt is the messages' texts with an empty line between them, and a line break at the end.  Texts that the tokenizer reads
-    as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), so that no message can begin another one.
+    A chat becomes a prompt by the tokenizer's chat template. Without one, as of a model that was not trained for chats,
+    the prompt is the messages' texts with an empty line between them, and a line break at the end. Texts that the
+    tokenizer reads as marks, such as <|im_start|>, are changed inside messages (`< |im_start|>`), so that no message
+    can begin another one.
 
-    A reply ends with any of the end tokens that generation_config.json names; its other settings are not used.  Equal chats
-    with a temperature above 0 get equal replies, whatever else is in the call; `sample` gives further ones.
-    Log-probabilities are those of the model, at temperature 1.  `seconds` of a reply is the time of the whole call.
+    A reply ends with any of the end tokens that generation_config.json names; its other settings are not used. Equal
+    chats with a temperature above 0 get equal replies, whatever else is in the call; `sample` gives further ones.
+    Log-probabilities are those of the model, at temperature 1. `seconds` of a reply is the time of the whole call.
 
     Args:
         model: Folder or hub id, such as Qwen/Qwen2.5-0.5B-Instruct.
@@ -96,8 +100,8 @@ class CausalLm:
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order; batched over chats of similar length.
 
-        A chat that is longer than the context, or that the template refuses, gets an error.  A reply is cut where the context
-        is full.
+        A chat that is longer than the context, or that the template refuses, gets an error. A reply is cut where the
+        context is full.
         """
         from models.token_choice import Choice
 
@@ -133,9 +137,9 @@ class CausalLm:
     def logprobs(self, chats: Sequence[Chat], texts: Sequence[str]) -> list[float]:
         """Log-probability of each text and its end as the reply to its chat, in order.
 
-        It is minus infinity where the model cannot reply so: chat and text fill more than the context, or the chat gets an error
-        from `reply`.  A reply's own log-probability can differ if its tokens are not those of its text: `re` and `d` for
-        `red`.
+        It is minus infinity where the model cannot reply so: chat and text fill more than the context, or the chat gets
+        an error from `reply`. A reply's own log-probability can differ if its tokens are not those of its text: `re`
+        and `d` for `red`.
         """
         from models.text_formats import neutralize
 
@@ -186,7 +190,10 @@ class CausalLm:
 
 
 def _digest(folder: Path) -> str:
-    """12 hex digits of the model's files, which tell two models of one name apart; of weights the beginning and the end."""
+    """12 hex digits of the model's files, which tell two models of one name apart.
+
+    Of weights the beginning and the end.
+    """
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if file.suffix in (".json", ".jinja", ".model", ".safetensors", ".bin"):

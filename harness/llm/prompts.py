@@ -2,7 +2,8 @@
 
     system: optional text of a system message
     user: text of the user message, such as "${documents}\n\nQuestion: ${question}"
-    document: text of each document in ${documents}: ${number}, ${title}, ${text}; ${passage} is "TITLE. TEXT", or the text without a title
+    document: text of each document in ${documents}: ${number}, ${title}, ${text}; ${passage} is "TITLE. TEXT", or the
+        text without a title
     example: text of each example in ${examples}: ${number}, ${document}, ${question}, ${answer}
     examples: [{title: ..., text: ..., question: ..., answer: ...}]
     max_tokens: most tokens of the reply; 32 when omitted
@@ -147,8 +148,10 @@ class Prompt:
         return (Message("system", self._filled("system", **places)), user) if self.system else (user,)
 
     def answer(self, reply: str) -> str:
-        """The answer in a reply: what follows the last `answer_after`, without quotes, brackets and a final stop or semicolon
-        unless it is `verbatim`."""
+        """The answer in a reply: what follows the last `answer_after`.
+
+        It has no quotes, brackets and final stop or semicolon unless it is `verbatim`.
+        """
         text = reply
         if self.answer_after:
             start = reply.lower().rfind(self.answer_after.lower())

@@ -1,8 +1,8 @@
-"""Response cache: successful replies of language models in an SQLite file, by a hash of everything that determines them.
+"""Response cache: language models' successful replies in an SQLite file, by a hash of all that determines them.
 
-SQLite instead of the project's journal: replies are looked up one by one, and a journal is read into memory whole, 4 GB for
-100,000 replies of 10,000 tokens.  With SQLite a reply takes 0.6 ms to be on disk and 10 microseconds to be found (journal: 1.0
-ms with its lock; 3,000 replies of 300 characters, one core, local disk).
+SQLite instead of the project's journal: replies are looked up one by one, and a journal is read into memory whole, 4 GB
+for 100,000 replies of 10,000 tokens. With SQLite a reply takes 0.6 ms to be on disk and 10 microseconds to be found
+(journal: 1.0 ms with its lock; 3,000 replies of 300 characters, one core, local disk).
 """
 
 import hashlib

@@ -1,5 +1,7 @@
-"""Structured outputs: replies that must parse.  A reply that does not is shown to the model again with the reason, a bounded number
-of times; after that it is recorded as a failure.
+"""Structured outputs: replies that must parse.
+
+A reply that does not is shown to the model again with the reason, a bounded number of times; after that it is recorded
+as a failure.
 
     fields = {"reason": text(), "verdict": one_of("correct", "incorrect")}
     for each in ask_parsed(model, chats, lambda reply: json_fields(reply, fields)):
@@ -40,8 +42,9 @@ def ask_parsed(
 ) -> list[Parsed[T]]:
     """Ask for replies that must parse.
 
-    Each round is one `reply` call over all chats without a value so far.  In a further round the model sees its reply and the
-    reason why it did not parse.  A chat whose call failed is not asked again: the model has made its own retries.
+    Each round is one `reply` call over all chats without a value so far. In a further round the model sees its reply
+    and the reason why it did not parse. A chat whose call failed is not asked again: the model has made its own
+    retries.
 
     Args:
         model: Is asked.
@@ -103,8 +106,8 @@ def json_fields(reply: str, fields: Mapping[str, Check]) -> dict[str, Any]:
         fields: Key -> check of its value.
 
     Raises:
-        ValueError: If there is no object or there are several different ones, a key is missing, unknown or repeated, or a value
-            is of another type or out of range.
+        ValueError: If there is no object or there are several different ones, a key is missing, unknown or repeated, or
+            a value is of another type or out of range.
     """
     found = json_object(reply)
     keys = ", ".join(fields)

@@ -1,5 +1,7 @@
-"""A language model as reader: all passages in one prompt (DR-RAG, Table 9), or one prompt per passage, whose answers are
-marginalized over passages by the estimator's relevance (RE-RAG, Section 5.4 and Appendix C; REPLUG).
+"""A language model as reader.
+
+All passages in one prompt (DR-RAG, Table 9), or one prompt per passage, whose answers are marginalized over passages by
+the estimator's relevance (RE-RAG, Section 5.4 and Appendix C; REPLUG).
 
 Shape legend: N contexts of a question, A distinct answers.
 """
@@ -34,16 +36,18 @@ _SHOWN_FAILURES = 3  # different reasons that one line names
 class LlmReader:
     """Answers with a language model.
 
-    `read` shows it all passages of a question in one prompt.  A strategy that weighs passages by relevance uses `matrices`: one
-    prompt per passage.  `recall` asks the model without any passage.
+    `read` shows it all passages of a question in one prompt. A strategy that weighs passages by relevance uses
+    `matrices`: one prompt per passage. `recall` asks the model without any passage.
 
     Args:
         llm: The language model.
-        prompt: Name of a prompt in harness/llm/prompts, or a .yaml file in its form; when omitted drrag for all passages in one prompt, and
-            rerag_nq for one passage; or the one of a model that knows no other (harness.llm.exported_generator).
-        marginal: Of answers from one passage each.  `generated`: the sum of relevance times probability over the passages from
-            which the answer was generated (RE-RAG's released code).  `thorough`: every answer is scored under every
-            passage; local models only.  `fast`: the sum of relevance alone, for an endpoint without log-probabilities.
+        prompt: Name of a prompt in harness/llm/prompts, or a .yaml file in its form; when omitted drrag for all
+            passages in one prompt, and rerag_nq for one passage; or the one of a model that knows no other
+            (harness.llm.exported_generator).
+        marginal: Of answers from one passage each. `generated`: the sum of relevance times probability over the
+            passages from which the answer was generated (RE-RAG's released code). `thorough`: every answer is scored
+            under every passage; local models only. `fast`: the sum of relevance alone, for an endpoint without
+            log-probabilities.
         max_passages: Only this many of the best passages are read; all when omitted.
         passage_words: Only the first words of each passage; all when omitted.
         max_answer_tokens: Most tokens of a reply; the prompt's when omitted.
@@ -51,8 +55,8 @@ class LlmReader:
         examples: Data-set file with answers and passages: further examples for the prompt.
         examples_layout: Its layout.
         shots: Number of examples in the prompt: its own ones, then those of the file.
-        closed_book: Prompt for a question without passages, by name or file; when omitted closed_book, or that of a model that knows
-            no other, with one empty passage.
+        closed_book: Prompt for a question without passages, by name or file; when omitted closed_book, or that of a
+            model that knows no other, with one empty passage.
         sample: Number of the sample, with a temperature above 0: another number gives other replies.
 
     Raises:
@@ -132,7 +136,10 @@ class LlmReader:
 
     @property
     def recipe(self) -> dict[str, str]:
-        """What the replies depend on besides the options: the model, which the environment may choose, and the prompts' content."""
+        """What the replies depend on besides the options.
+
+        The model, which the environment may choose, and the prompts' content.
+        """
         prompts = {"together": self.together, "alone": self.alone, "closed book": self.closed_book}
         return {"llm": self.llm.name} | {n: f"{each.hash}, {each.max_tokens} tokens" for n, each in prompts.items()}
 
@@ -297,7 +304,10 @@ def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None
 
 
 def _examples(file: str, layout: str) -> Iterator[dict[str, str]]:
-    """Examples from a data-set file: each question that has an answer in one of its passages, with the first such passage."""
+    """Examples from a data-set file.
+
+    Each question that has an answer in one of its passages, with the first such passage.
+    """
     from common.answer_metrics import has_answer
     from datamodules.formats.reading import read_questions
 

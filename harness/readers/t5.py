@@ -1,6 +1,7 @@
 """T5 readers: a trained RE-RAG generator that reads all evidence in one call, or one context per call.
 
-The answer to a question without evidence is an empty text without log-probability; `recall` answers it from the question alone.
+The answer to a question without evidence is an empty text without log-probability; `recall` answers it from the
+question alone.
 """
 
 from collections.abc import Sequence
@@ -100,10 +101,10 @@ class PackedReader:
 
 
 class ContextReader:
-    """Reads one context per call and marginalizes over contexts, weighted by the estimator's relevance (RE-RAG, Eq. 5-6).
+    """Reads one context per call and marginalizes over contexts, weighted by estimated relevance (RE-RAG, Eq. 5-6).
 
-    The notes of an answer hold each context's relevance, its share of the answer's probability, and the answer generated
-    from it alone; see `explanation`.
+    The notes of an answer hold each context's relevance, its share of the answer's probability, and the answer
+    generated from it alone; see `explanation`.
 
     Args:
         serving: Folder with an estimator and a generator, e.g. checkpoints/rerag-nq/serving.
@@ -188,10 +189,12 @@ class ContextReader:
 
 
 def recall_answers(generator: "Generator", questions: Sequence[Question], max_answer_tokens: int) -> list[Answer]:
-    """One answer per question without any passage, which no generator here was trained for: it answers from its weights.
+    """One answer per question without any passage, which no generator here was trained for.
 
-    The input is the generator's own text format: `question: Q` in `packed`; in a format of one passage, one whose title and text are
-    empty (`question: Q title:  context: ` in `fid`).
+    It answers from its weights.
+
+    The input is the generator's own text format: `question: Q` in `packed`; in a format of one passage, one whose title
+    and text are empty (`question: Q title: context: ` in `fid`).
     """
     if not questions:
         return []
@@ -213,8 +216,8 @@ def read_contexts(
 ) -> "list[Reading | None]":
     """The marginalized answer to each question from its contexts; None without contexts.
 
-    The contexts' scores, divided by `temperature`, are the logits of their weights: relevance logits, or scaled retriever
-    scores for a model without an estimator.
+    The contexts' scores, divided by `temperature`, are the logits of their weights: relevance logits, or scaled
+    retriever scores for a model without an estimator.
     """
     import torch
 
@@ -252,8 +255,8 @@ def explanation(
     """Notes that explain a marginalized answer.
 
     contexts     per context: id, `probability` that it is relevant (calibrated; None without calibration), `share`: its
-                 share of the answer's probability (the shares sum to 1), `alone`: the answer generated from it alone, `error`:
-                 why there is none, only where the call failed
+                 share of the answer's probability (the shares sum to 1), `alone`: the answer generated from it alone,
+                 `error`: why there is none, only where the call failed
     candidates   probability of every distinct candidate answer, best first
     """
     from math import exp

@@ -1,8 +1,10 @@
 """BM25 retrieval: Lucene's variant, computed by bm25s (Lu 2024, arXiv 2407.03618).
 
-    score(q, d) = sum over the words w of q of  ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|))
+    score(q, d) = sum over the words w of q of
+                  ln(1 + (N - n_w + 1/2) / (n_w + 1/2)) * f / (f + k1 (1 - b + b |d| / mean |d|))
 
-with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly."""
+with f the frequency of w in d and n_w the number of passages that contain w.  Repeated query words count repeatedly.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -46,7 +48,8 @@ def build_bm25(
 ) -> None:
     """Build a BM25 index folder, unless it is up to date.
 
-    Memory grows with the number of different words, and by some bytes with each passage; see `harness.indexing.posting_runs`.
+    Memory grows with the number of different words, and by some bytes with each passage; see
+    `harness.indexing.posting_runs`.
 
     Args:
         passages: The corpus; of passages with the same id only the first is indexed.
@@ -57,7 +60,8 @@ def build_bm25(
         overwrite: Whether an index of another recipe may be replaced.
         documents: The documents that the passages come from, if they do.
         cjk: See `Analyser`.
-        workers: Processes that split passages into words, of more than one block; None: one for each processor, at most 8.
+        workers: Processes that split passages into words, of more than one block; None: one for each processor, at most
+            8.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -89,7 +93,10 @@ def build_bm25(
 
 
 def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -> "bm25s.BM25":
-    """Index a corpus.  Words are numbered by first occurrence, because bm25s's own numbering differs between processes."""
+    """Index a corpus.
+
+    Words are numbered by first occurrence, because bm25s's own numbering differs between processes.
+    """
     import bm25s
 
     vocabulary: dict[str, int] = {}
@@ -105,7 +112,9 @@ def _fit(passages: Iterable[Passage], analyser: Analyser, k1: float, b: float) -
 
 
 def rank_by_bm25(query: str, passages: Sequence[Passage], k: int) -> list[Ranked]:
-    """The k passages with the best BM25 scores among themselves, best first; those without a word of the query last, in their order.
+    """The k passages with the best BM25 scores among themselves, best first.
+
+    Those without a word of the query last, in their order.
 
     Args:
         query: Split into words as in an index with the default options.

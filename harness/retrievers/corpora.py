@@ -11,13 +11,19 @@ from harness.retrievers.inner import inner
 
 
 def indexes_of(*retrievers: object) -> list[Index]:
-    """The indexes that retrievers, or systems, search, directly or through the retrievers that they combine; none for other retrievers."""
+    """The indexes that retrievers, or systems, search, directly or through the retrievers that they combine.
+
+    None for other retrievers.
+    """
     found = (getattr(each, "index", None) for retriever in retrievers for each in inner(retriever))
     return [index for index in found if isinstance(index, Index)]
 
 
 def passages_of(*retrievers: Retriever | None) -> Sequence[Passage] | None:
-    """What the first index holds as retrievers return it: its passages, or the parent sections of segments; None without an index."""
+    """What the first index holds as retrievers return it: its passages, or the parent sections of segments.
+
+    None without an index.
+    """
     for each in (each for retriever in retrievers for each in inner(retriever)):
         if isinstance(passages := getattr(each, "passages", None), Sequence):
             return passages
@@ -80,7 +86,9 @@ def check_gold_in_index(searching: object, gold: Set[str]) -> None:
 
 
 def with_gold_in_index(retriever: Retriever, questions: Sequence[Question]) -> list[Question]:
-    """The questions that have a gold passage in an index of the retriever; without an index folder, all with a gold passage.
+    """The questions that have a gold passage in an index of the retriever.
+
+    Without an index folder, all with a gold passage.
 
     Raises:
         ArtifactError: If no gold passage is in the index: it is of another corpus.
@@ -94,7 +102,10 @@ def _gold_of(questions: Sequence[Question]) -> set[str]:
 
 
 def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[str] | None:
-    """Ids of the gold passages that are in no index, or an incomplete set of them; None and errors as `gold_not_in_index`."""
+    """Ids of the gold passages that are in no index, or an incomplete set of them.
+
+    None and errors as `gold_not_in_index`.
+    """
     indexes = indexes_of(searching)
     if not indexes or not gold:
         return None

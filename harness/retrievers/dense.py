@@ -48,9 +48,10 @@ def build_dense(
         nlist: Number of clusters of `ivf` and `ivfpq`; None: 4 times the square root of the number of passages.
         hnsw_links: Links per vector of `hnsw`.
         overwrite: Whether another index, or another unfinished build, may be replaced.
-        documents: The documents that the passages come from, if they do.  Vectors of texts that an earlier index of theirs at `out`
-            has are taken from it.
-        pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most 64.
+        documents: The documents that the passages come from, if they do. Vectors of texts that an earlier index of
+            theirs at `out` has are taken from it.
+        pq_bytes: Bytes of a compressed vector of `ivfpq`; None: the greatest divisor of its dimensions that is at most
+            64.
 
     Raises:
         UserError: If a parameter is out of range, `out` holds something else, or another process is writing it.
@@ -176,15 +177,18 @@ class DenseRetriever:
     Args:
         index: Folder that `infer.py index --kind dense` wrote.
         device: Of the encoder: `auto`, `cpu`, `cuda` or `cuda:N`.
-        encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same files.
-        index_device: Of FAISS: `auto` (a GPU if the index fits its free memory), `cpu`, `cuda` or `all` (split over all GPUs).
+        encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same
+            files.
+        index_device: Of FAISS: `auto` (a GPU if the index fits its free memory), `cpu`, `cuda` or `all` (split over all
+            GPUs).
         precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         nprobe: Number of clusters searched of `ivf` and `ivfpq`: more clusters give higher recall and take longer.
         ef_search: efSearch of an `hnsw` index: greater values give higher recall and take longer.
         verify: How the index files are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
-        k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher recall.
+        k_factor: Candidates of `ivfpq` for each passage asked for, whose scores are computed exactly: more give higher
+            recall.
 
     Raises:
         MissingInputError: If the index or its encoder is not found.

@@ -27,8 +27,8 @@ def weighted_score_fusion(
     Args:
         lists: One ranked list per retriever, best first.
         weights: One per list.
-        scaling: `min_max` scales each list's scores to [0, 1] (all to 1 if they are equal); `raw` does not scale.  One for all lists, or
-            one per list.
+        scaling: `min_max` scales each list's scores to [0, 1] (all to 1 if they are equal); `raw` does not scale. One
+            for all lists, or one per list.
 
     Returns:
         As `reciprocal_rank_fusion`.
@@ -55,9 +55,9 @@ class FusedRetriever:
         method: `reciprocal_rank` or `weighted_score`.
         candidates: Passages retrieved by each retriever; at least k.
         rank_constant: For `reciprocal_rank`, at least 0.
-        scaling: For `weighted_score`: `min_max` or `raw`, or a list with one per retriever.  `min_max` makes the last passage of a list
-            count nothing, so that a retriever whose lists are short and whose scores have a fixed scale, such as `LinkRetriever`, should
-            be `raw`.
+        scaling: For `weighted_score`: `min_max` or `raw`, or a list with one per retriever. `min_max` makes the last
+            passage of a list count nothing, so that a retriever whose lists are short and whose scores have a fixed
+            scale, such as `LinkRetriever`, should be `raw`.
 
     Raises:
         UserError: If an argument is out of range.

@@ -1,4 +1,7 @@
-"""What a retriever says of the retrievers that it searches through: facts for reports, and searches that failed.  Standard library only."""
+"""What a retriever says of the retrievers that it searches through: facts for reports, and searches that failed.
+
+Standard library only.
+"""
 
 from collections.abc import Iterator
 

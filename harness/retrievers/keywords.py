@@ -1,4 +1,7 @@
-"""Keyword matching, the third route of HiQA: passages by the number of the query's critical keywords that they contain."""
+"""Keyword matching, the third route of HiQA.
+
+Passages by the number of the query's critical keywords that they contain.
+"""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,14 +1,17 @@
 """Title links: passages whose title the query names, and passages whose title those passages mention.  No model.
 
-    score(d) = max over the forms f of d's title of  reach(f) * weight(f) * (1, or 1/2 for a title without its final parenthesis)
+    score(d) = max over the forms f of d's title of  reach(f) * weight(f)
+               * (1, or 1/2 for a title without its final parenthesis)
     reach(f) = 1 for a form that the query names,
                1 - product over the passages p of the hop before that mention f of (1 - 0.8 score(p))  for others
     weight(f) = (1 - ln(1 + mentions(f)) / ln(1 + N)) / (1 + ln passages(f))
 
-with N passages in all, mentions(f) of other titles whose text mentions f, and passages(f) whose title it is: a common title ("It", a year) or
-an ambiguous one counts little.  A passage that one passage leads to comes after it, a passage that several lead to comes before one that
-only one of them leads to.  Passages with equal scores, such as those of one article, come in the order of the distinct words that they share
-with the query, then in that of the corpus.  What is a form, and named: `harness.indexing.titles`."""
+with N passages in all, mentions(f) of other titles whose text mentions f, and passages(f) whose title it is: a common
+title ("It", a year) or an ambiguous one counts little. A passage that one passage leads to comes after it, a passage
+that several lead to comes before one that only one of them leads to. Passages with equal scores, such as those of one
+article, come in the order of the distinct words that they share with the query, then in that of the corpus. What is a
+form, and named: `harness.indexing.titles`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -73,7 +76,8 @@ class LinkRetriever:
         index: Folder that `infer.py index --kind links` wrote.
         hops: How often mentions are followed; 0: only passages whose title the query names.
         least_score: A passage with a lower score is not returned, nor are its mentions followed; 0 to 1.
-        verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or `off`.
+        verify: How the files of the index are verified: `sampled` (sizes, and parts of large files), `full`, `size` or
+            `off`.
         expect_corpus: Required corpus fingerprint; None accepts any.
 
     Raises:
@@ -117,7 +121,9 @@ class LinkRetriever:
         return Memory((Need(f"passages of {folder}", RAM, index=(folder / OFFSETS).stat().st_size, mapped=mapped),))
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
-        """The k best passages of each query, best first; fewer where fewer are reached, none for a query that names no title.
+        """The k best passages of each query, best first.
+
+        Fewer where fewer are reached, none for a query that names no title.
 
         Raises:
             UserError: If k is below 1.

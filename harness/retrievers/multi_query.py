@@ -111,9 +111,10 @@ def judges(questions: Sequence[Question], rewrites: Sequence[Rewrites | None], j
 class MultiQueryRetriever:
     """Searches with each question and its rewrites, around any retriever, in one batched search.
 
-    A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and their
-    rewrites in a second batched search.  Its passages may come from another retriever (`feedback`), so that its queries bring to a
-    dense search what words find, as RM3 does.  Scores are relevance logits with `rerank`, sums of reciprocal ranks with `rrf`.
+    A rewriter that reads what the question finds (`FeedbackRewriter`) is given it: the questions then search first, and
+    their rewrites in a second batched search. Its passages may come from another retriever (`feedback`), so that its
+    queries bring to a dense search what words find, as RM3 does. Scores are relevance logits with `rerank`, sums of
+    reciprocal ranks with `rrf`.
 
     Args:
         retriever: Searches with all queries of all questions together.
@@ -121,9 +122,10 @@ class MultiQueryRetriever:
         strategies: Of the rewriter.
         per_query: Passages retrieved per query; as a retriever, at least k.
         fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
-        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, or folder or hub id of a cross-encoder.
-        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the strategies: a
-            scorer that was trained on clean questions is misled by noise in them.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, or folder or hub id of a
+            cross-encoder.
+        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the
+            strategies: a scorer that was trained on clean questions is misled by noise in them.
         original: Whether the question itself searches, too; if not, and with a rewriter, only its rewrites do.
         rank_constant: Of `rrf`.
         scorer: A loaded scorer, instead of `serving`.
@@ -133,9 +135,11 @@ class MultiQueryRetriever:
         feedback: Finds the passages that a `FeedbackRewriter` reads; `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no passage.
+        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no
+            passage.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search different corpora.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
+            different corpora.
     """
 
     def __init__(
@@ -236,10 +240,13 @@ class MultiQueryRetriever:
         return [list(ranked.get(text, ())) for text in texts]
 
     def find(self, questions: Sequence[Question], k: int, per_query: int | None = None) -> MultiQueryBatch:
-        """The k best passages of each question, with what each of its queries found: one batched search for all of them.
+        """The k best passages of each question, with what each of its queries found.
+
+        One batched search for all of them.
 
         Args:
-            questions: Their texts, with earlier turns for the rewriter; `harness.rewriters.dialogue` says what of such a question is searched.
+            questions: Their texts, with earlier turns for the rewriter; `harness.rewriters.dialogue` says what of such
+                a question is searched.
             k: Passages of the fused list.
             per_query: Passages per query; the option's when None.
         """

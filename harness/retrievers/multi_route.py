@@ -1,9 +1,11 @@
-"""HiQA's multi-route retrieval (Eq. 2): vector similarity, BM25 and critical keywords, each over the whole index, in one score.
+"""HiQA's multi-route retrieval (Eq. 2).
+
+Vector similarity, BM25 and critical keywords, each over the whole index, in one score.
 
     score(d) = alpha * s_v(d) + (1 - alpha) * s_r(d) + beta * log(1 + |C|)
 
-with s_v the cosine or inner product of query and passage, s_r the BM25 score, both scaled to [0, 1] over the candidates of the query
-(`scaling`), and |C| the number of the query's critical keywords in d.
+with s_v the cosine or inner product of query and passage, s_r the BM25 score, both scaled to [0, 1] over the candidates
+of the query (`scaling`), and |C| the number of the query's critical keywords in d.
 
 Shape legend: Q queries, N passages of the index, C candidates, P parent sections, F parents with a candidate, K found.
 """
@@ -75,15 +77,17 @@ def best_of_parents(
 class MultiRouteRetriever:
     """Retrieves by three routes over indexes of the same corpus (HiQA, Eq. 2).
 
-    Segments of documents are scored, and the parent section of the best one is returned (`parent_sections`): a small segment with its path is
-    found precisely, a section is worth reading.
+    Segments of documents are scored, and the parent section of the best one is returned (`parent_sections`): a small
+    segment with its path is found precisely, a section is worth reading.
 
     Args:
         dense: The vectors' route.
         words: BM25's route.
         keywords: The keywords' route; None: without it.
-        alpha: Weight of the vectors against BM25, 0 to 1; None: from `weights`, or by the collection's structure (`route_weights`).
-        beta: Weight of the keywords, at least 0; None: from `weights`, or by the number of documents and their pages (`route_weights`).
+        alpha: Weight of the vectors against BM25, 0 to 1; None: from `weights`, or by the collection's structure
+            (`route_weights`).
+        beta: Weight of the keywords, at least 0; None: from `weights`, or by the number of documents and their pages
+            (`route_weights`).
         candidates: Best segments of each route that are candidates; None: all of the index.
         scaling: `min_max` over a query's candidates, or `raw`.
         section_words: Most words of a parent section; 0: the segments themselves are returned.
@@ -144,7 +148,9 @@ class MultiRouteRetriever:
     def with_options(
         self, alpha: float | None = None, beta: float | None = None, section_words: int | None = None
     ) -> "MultiRouteRetriever":
-        """The same retriever with other options, for a study: the indexes and the scores that are kept are shared.  None leaves an option.
+        """The same retriever with other options, for a study: the indexes and the scores that are kept are shared.
+
+        None leaves an option.
 
         Raises:
             UserError: If a value is out of range.

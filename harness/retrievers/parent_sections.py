@@ -1,7 +1,7 @@
 """Parent sections: neighbouring segments of a document that are found by the best of them and read together.
 
-A small segment with its whole path is found precisely, but says little; what is read is the section around it.  Only segments under one chapter are
-joined, so that a parent section keeps at least one heading.
+A small segment with its whole path is found precisely, but says little; what is read is the section around it. Only
+segments under one chapter are joined, so that a parent section keeps at least one heading.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ class ParentSections(Sequence[Passage]):
 
     Args:
         passages: Of the index, by position; segments of a document stand together, in reading order.
-        most_words: Sections are joined while they have at most so many words together; the segments of a longer section likewise.
+        most_words: Sections are joined while they have at most so many words together; the segments of a longer section
+            likewise.
     """
 
     def __init__(self, passages: Sequence[Passage], most_words: int) -> None:
@@ -74,7 +75,9 @@ def sizes(places: Sequence[_Place], most_words: int) -> Iterator[int]:
 
 
 def as_one(segments: Sequence[Passage]) -> Passage:
-    """Segments as one passage: their texts, below headings where these change; what a table or an image repeats of the text is left out.
+    """Segments as one passage: their texts, below headings where these change.
+
+    What a table or an image repeats of the text is left out.
 
     Its metadata say where it stands, and name the ids of its tables (`tables`) and the files of its images (`images`).
 

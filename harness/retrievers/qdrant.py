@@ -28,7 +28,8 @@ class QdrantRetriever:
         path: In the place of `url`: folder of the client's local mode, for tests and small corpora.
         key_variable: Environment variable that holds the server's API key, if it needs one.
         device: Of the encoder: `auto`, `cpu`, `cuda` or `cuda:N`.
-        encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same files.
+        encoder: Folder or hub id of the encoder, if it has moved since the index was built; it must have the same
+            files.
         precision: Of the encoder: `auto`, `fp32` or `bf16`.
         batch_tokens: Tokens per forward pass of the encoder; None: chosen by device.
         exact: Whether the server compares all vectors, instead of searching its HNSW graph.

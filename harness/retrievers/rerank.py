@@ -1,4 +1,4 @@
-"""Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and any strategy."""
+"""Reranking with RE-RAG's relevance estimator (Section 2.2) or any cross-encoder, for any retriever and strategy."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -39,8 +39,9 @@ def relevance(
 def shortened(estimator: "RelevanceEstimator", query: str) -> str:
     """The query, cut to half of the estimator's maximum input length, so that there is room for a passage.
 
-    It is cut for short passages too: the scores of a query's passages are compared, so all of them are judged by the same text.  Nor does
-    the cut depend on the longest of them: a score is that of a query and a passage, whatever else was found with it.
+    It is cut for short passages too: the scores of a query's passages are compared, so all of them are judged by the
+    same text. Nor does the cut depend on the longest of them: a score is that of a query and a passage, whatever else
+    was found with it.
     """
     query, max_tokens = clean(query), estimator.encode.max_tokens // 2
     if len(query.encode()) <= max_tokens:  # a token has at least one byte
@@ -74,12 +75,13 @@ def rerank(
 class RerankedRetriever:
     """Reranks another retriever's candidates by relevance; scores are relevance logits, in nats.
 
-    The estimator reads at most half of its input length of a query: DR-RAG's second-stage queries contain whole documents.
+    The estimator reads at most half of its input length of a query: DR-RAG's second-stage queries contain whole
+    documents.
 
     Args:
         retriever: Retrieves the candidates.
-        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder or hub id of
-            a cross-encoder of transformers, e.g. BAAI/bge-reranker-base.
+        serving: Folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder
+            or hub id of a cross-encoder of transformers, e.g. BAAI/bge-reranker-base.
         candidates: Passages retrieved and scored per query; at least k.
         device: Of the estimator: auto, cpu or cuda.
         precision: Of the estimator: auto (bf16 where the device has it in hardware), fp32 or bf16.

@@ -1,9 +1,11 @@
 """Query expansion by pseudo-relevance feedback, RM3 (Lavrenko and Croft 2001, Abdul-Jaleel et al. 2004): no model.
 
-The first passages of a search are taken as relevant.  With f(w, d) the frequency of word w in passage d, and |d| its number of words:
+The first passages of a search are taken as relevant. With f(w, d) the frequency of word w in passage d, and |d| its
+number of words:
 
     P(w | R) = sum over the feedback passages d of  P(d) * f(w, d) / |d|,     P(d) = score(d) / sum of the scores
-    P'(w)    = lambda * f(w, q) / |q| + (1 - lambda) * P(w | R)               over the most probable words of R, renormalized
+    P'(w)    = lambda * f(w, q) / |q| + (1 - lambda) * P(w | R)
+               over the most probable words of R, renormalized
 
 The second search weighs words by P' (BM25), or has the new words appended to the question (any other retriever).
 """
@@ -66,9 +68,10 @@ class Rm3Retriever:
     A passage's score is the second search's.  Two batched searches; a query that finds nothing is not expanded.
 
     Args:
-        retriever: Makes the second search: with weighted words if it is a BM25 retriever, else with the new words after the
-            question.
-        feedback: A BM25 retriever that finds the feedback passages; `retriever` itself when None, which then must be one.
+        retriever: Makes the second search: with weighted words if it is a BM25 retriever, else with the new words after
+            the question.
+        feedback: A BM25 retriever that finds the feedback passages; `retriever` itself when None, which then must be
+            one.
         passages: Number of feedback passages.
         terms: Number of words of the relevance model.
         original_weight: lambda, the weight of the question's own words.

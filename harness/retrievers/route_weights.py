@@ -1,5 +1,7 @@
-"""Default weights of HiQA's multi-route retrieval, by the paper's rule: more weight for the vectors, which hold the headings, in a
-collection with a clear structure; more for the keywords the more documents there are for their number of pages.
+"""Default weights of HiQA's multi-route retrieval, by the paper's rule.
+
+More weight for the vectors, which hold the headings, in a collection with a clear structure; more for the keywords the
+more documents there are for their number of pages.
 
 The paper gives the directions, not the numbers.  Ours:
 

@@ -1,4 +1,7 @@
-"""Rankings of the passages that questions ship: by the scores that their file gives, else by a sentence encoder's cosine."""
+"""Rankings of the passages that questions ship.
+
+By the scores that their file gives, else by a sentence encoder's cosine.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def given_ranking(question: Question) -> list[Ranked]:
-    """Each shipped passage once, best first by the given scores; in file order with score 0 unless every passage has one."""
+    """Each shipped passage once, best first by the given scores.
+
+    In file order with score 0 unless every passage has one.
+    """
     scores = question.given_scores or (0.0,) * len(question.passages)
     ranked: dict[str, Ranked] = {}
     for passage, score in sorted(zip(question.passages, scores, strict=True), key=lambda pair: -pair[1]):
@@ -22,7 +28,10 @@ def given_ranking(question: Question) -> list[Ranked]:
 
 
 def cosines(questions: Sequence[Question], encoder: "SentenceEncoder") -> "list[NDArray[np.float64]]":
-    """The cosine of each question with each of its shipped passages, in file order; every distinct passage is encoded once."""
+    """The cosine of each question with each of its shipped passages, in file order.
+
+    Every distinct passage is encoded once.
+    """
     import numpy as np
 
     from harness.indexing.passage_store import indexed_text

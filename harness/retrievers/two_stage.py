@@ -51,7 +51,7 @@ def concatenate(question: str, passage: Passage, question_weight: int = 1) -> st
     Args:
         question: Its text.
         passage: d_i.
-        question_weight: How often the question stands before d_i; 1 in the paper.  More keep the second search nearer to
+        question_weight: How often the question stands before d_i; 1 in the paper. More keep the second search nearer to
             the question, which a long d_i would outweigh.
     """
     return " ".join([*[question] * question_weight, indexed_text(passage)])

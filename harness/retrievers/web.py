@@ -1,4 +1,6 @@
-"""Web search as a retriever: a search service finds links, pages are read, and their best pieces by BM25 are the passages.
+"""Web search as a retriever.
+
+A search service finds links, pages are read, and their best pieces by BM25 are the passages.
 
 query -> search service -> links -> pages -> texts -> pieces -> BM25 among the pieces -> k passages
 """
@@ -38,30 +40,32 @@ Found = tuple[list[Result], float]  # results of a search and their time, second
 class WebRetriever:
     """Searches the web and reads the pages that it finds.
 
-    Passages have the source `web`, and in `metadata` the `link`, the time at which it was `retrieved` (UTC), and `snippet` if the text is
-    the search service's.  A page that cannot be read is replaced by that snippet.  `totals` and `lost_pages` count what happened;
-    `failures` has, by query, why the last search with it failed.
+    Passages have the source `web`, and in `metadata` the `link`, the time at which it was `retrieved` (UTC), and
+    `snippet` if the text is the search service's. A page that cannot be read is replaced by that snippet. `totals` and
+    `lost_pages` count what happened; `failures` has, by query, why the last search with it failed.
 
     Args:
         service: searxng (your own), brave or tavily.
         base_url: Address of the service; SearXNG needs one, such as http://localhost:8888.
-        key_variable: Name of the environment variable that holds the key of Brave or Tavily.  The key itself is no option, so that it is never
-            written to a file.
+        key_variable: Name of the environment variable that holds the key of Brave or Tavily. The key itself is no
+            option, so that it is never written to a file.
         parameters: Further fields of each search, such as {"language": "en"}.
         results: Results of each search that are used, the first ones; at most 20.
         read_pages: Whether their pages are read; else the passages are the snippets.
         passage_words: Words of a passage, at most.
         timeout_seconds: Deadline of each attempt to search, and of each page with its redirects.
-        max_retries: Further attempts to search after 408, 409, 425, 429, 5xx, no connection, no response in time or a malformed one.
+        max_retries: Further attempts to search after 408, 409, 425, 429, 5xx, no connection, no response in time or a
+            malformed one.
         concurrency: Searches, and then pages, at the same time.
         cache: Folder of the cache of searches and pages; None stores nothing.
         max_age_days: What is older is requested again; None never.
         allow_networks: Networks in CIDR notation from which pages are read although they are not public.
-        environment_proxies: Whether the proxies of the environment are used.  A proxy resolves names itself, so that it, and not this
-            program, must keep pages from private addresses.
+        environment_proxies: Whether the proxies of the environment are used. A proxy resolves names itself, so that it,
+            and not this program, must keep pages from private addresses.
 
     Raises:
-        UserError: If an option is missing, out of range or holds a secret, the key is missing, or trafilatura is not installed.
+        UserError: If an option is missing, out of range or holds a secret, the key is missing, or trafilatura is not
+            installed.
     """
 
     def __init__(

@@ -1,5 +1,8 @@
-"""Adaptive choice for any rewriter (DMQR-RAG, Section 2.2.2, which asks an LLM): a trained encoder predicts for each question which
-strategies' rewrites will add relevant passages, and only these are made."""
+"""Adaptive choice for any rewriter (DMQR-RAG, Section 2.2.2, which asks an LLM).
+
+A trained encoder predicts for each question which strategies' rewrites will add relevant passages, and only these are
+made.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,15 +23,16 @@ from harness.runtime.provenance import computed_in
 class AdaptiveRewriter:
     """Asks a rewriter for those strategies alone that a model of `trainers.dmqr_choice` chooses for each question.
 
-    It makes no rewrite of a question for which no strategy is chosen: the question then searches alone.  A question that is too long
-    for the model gets all strategies.  Questions with the same choice are rewritten in one call.  The costs of a question are those of the rewriter,
-    one call of the model (choice_calls), and the tokens of both.
+    It makes no rewrite of a question for which no strategy is chosen: the question then searches alone. A question that
+    is too long for the model gets all strategies. Questions with the same choice are rewritten in one call. The costs
+    of a question are those of the rewriter, one call of the model (choice_calls), and the tokens of both.
 
     Args:
         rewriter: Makes the rewrites; any rewriter, also one that reads what a first search found.
         serving: Folder that training exported, e.g. checkpoints/dmqr-choice-world/serving.
         threshold: Least probability of a strategy that is chosen; as training chose it when null.
-        always: Strategies that are asked for every question, such as the one that `judged_by` names; the model need not know them.
+        always: Strategies that are asked for every question, such as the one that `judged_by` names; the model need not
+            know them.
         device: Of the model: auto, cpu or cuda.
         precision: Of the model: auto (bf16 where the device has it in hardware), fp32 or bf16.
 
@@ -67,8 +71,10 @@ class AdaptiveRewriter:
 
     @staticmethod
     def check_strategies(strategies: Sequence[str], rewriter: Any, serving: Path, always: Sequence[str] = ()) -> None:
-        """Raise UserError if the model or the rewriter does not know a strategy, or `always` names another one; called before anything is
-        loaded."""
+        """Raise UserError if the model or the rewriter does not know a strategy, or `always` names another one.
+
+        Called before anything is loaded.
+        """
         if other := [name for name in always if name not in strategies]:
             raise UserError(f"always names {other[0]!r}, which is not among the strategies: {', '.join(strategies)}.")
         from models.dmqr.choice import read_choice_manifest
@@ -120,7 +126,9 @@ class AdaptiveRewriter:
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()
     ) -> list[Rewrites]:
-        """The queries of every question by the strategies that are chosen for it, in order; the reason names all probabilities.
+        """The queries of every question by the strategies that are chosen for it, in order.
+
+        The reason names all probabilities.
 
         Args:
             questions: The questions.

@@ -7,7 +7,7 @@ from common.errors import UserError
 
 
 def check_strategies(rewriter: object, strategies: Sequence[str]) -> None:
-    """Raise UserError if no strategy is named, one is named twice, or a rewriter that is not built yet does not know one.
+    """Raise UserError if no strategy is named, one is named twice, or a rewriter not yet built does not know one.
 
     A rewriter that is built refuses an unknown strategy when it is asked.
     """

@@ -11,8 +11,8 @@ from models.dmqr.strategies import GQR
 def stand_alone(question: Question, rewrites: Rewrites | None) -> tuple[Question, Rewrites | None]:
     """A question with earlier turns as one that can be searched, reranked and read without them, with its rewrites.
 
-    Its text becomes the rewriter's general query (gqr), which names what the turns are about; where there is none, the turns are put
-    before the text.  Strategies that fell back to the question as it was asked fall back to this text.
+    Its text becomes the rewriter's general query (gqr), which names what the turns are about; where there is none, the
+    turns are put before the text. Strategies that fell back to the question as it was asked fall back to this text.
     """
     if not question.history:
         return question, rewrites

@@ -1,8 +1,11 @@
-"""Extractive rewriting: queries of the question's own words, and of words of what a first search found, chosen by a trained encoder.
+"""Extractive rewriting: queries of the question's own words, and of words of what a first search found.
+
+A trained encoder chooses them.
 
 kwr   the question's words that stay: without them retrieval is worse
 cce   the most important of these
-par   the question with words of the first search's best passages, as RM3 does it, but each word is chosen in its context
+par   the question with words of the first search's best passages, as RM3 does it, but each word is chosen in its
+      context
 hop   the words that stay with the words that join: what is still to be found, by the names that were found.  Ours
 """
 
@@ -30,9 +33,9 @@ NOTHING_FOUND = "the first search found nothing"
 class ExtractiveRewriter:
     """Chooses words with an encoder that `trainers.dmqr_words` has exported; needs no language model.
 
-    It reads the question with each of the first passages that the question alone finds.  A word of the question is judged by the mean
-    of its log-odds over the passages, a word of the passages by its maximum.  The costs of a question are its pairs (model_calls),
-    their tokens, and its fallbacks.
+    It reads the question with each of the first passages that the question alone finds. A word of the question is
+    judged by the mean of its log-odds over the passages, a word of the passages by its maximum. The costs of a question
+    are its pairs (model_calls), their tokens, and its fallbacks.
 
     Args:
         serving: Folder that training exported, e.g. checkpoints/dmqr-words-hotpotqa/serving.

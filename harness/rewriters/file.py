@@ -1,4 +1,7 @@
-"""Rewrites that are given in a file: those of another program, of `infer.py distill`, or of the generated world as an upper bound."""
+"""Rewrites that are given in a file.
+
+Those of another program, of `infer.py distill`, or of the generated world as an upper bound.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +22,8 @@ MISSING = "the file has no rewrite of it"
 class FileRewriter:
     """Looks rewrites up by question, history and strategy.
 
-    A strategy of this project's pool that makes several queries separates them by semicolons.  A question that the file has
-    several rewrites of by one strategy gets all of them.
+    A strategy of this project's pool that makes several queries separates them by semicolons. A question that the file
+    has several rewrites of by one strategy gets all of them.
 
     Args:
         rewrites: File in the layout `rewrites`: JSON Lines of {question, strategy, rewrite, history}, gzip'd or not.

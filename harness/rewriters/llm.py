@@ -1,4 +1,7 @@
-"""A language model as query rewriter: all strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Table 1)."""
+"""A language model as query rewriter.
+
+All strategies by one prompt (DMQR-RAG, Table 5), or those that it selects (Table 1).
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,12 +25,13 @@ from models.dmqr.strategies import Pool, Strategy
 class LlmRewriter:
     """Rewrites questions with a language model, by prompts that are generated from the pool of strategies.
 
-    One call per question makes the queries of all strategies.  A reply without a line for every strategy is shown to the model
-    again with the reason; what is missing after that falls back to the question.
+    One call per question makes the queries of all strategies. A reply without a line for every strategy is shown to the
+    model again with the reason; what is missing after that falls back to the question.
 
     Args:
         llm: The language model.
-        pool: YAML file with strategies and demonstrations of your own, in the form of `models.dmqr.strategies.Pool.load`.
+        pool: YAML file with strategies and demonstrations of your own, in the form of
+            `models.dmqr.strategies.Pool.load`.
         adaptive: Select strategies for each question (Table 1) instead of using all (Table 5).
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply.
@@ -103,7 +107,9 @@ class LlmRewriter:
         return rewriter
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
-        """The queries of every question by every strategy, or by those that the model selects; one line counts the fallbacks.
+        """The queries of every question by every strategy, or by those that the model selects.
+
+        One line counts the fallbacks.
 
         Raises:
             UserError: If the pool lacks a strategy, or no call can succeed (from the model).

@@ -1,4 +1,7 @@
-"""Rewriting baselines by one prompt each: LLM Rewrite, HyDE, the similar queries of RAG-Fusion, or a prompt of your own."""
+"""Rewriting baselines by one prompt each.
+
+LLM Rewrite, HyDE, the similar queries of RAG-Fusion, or a prompt of your own.
+"""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,8 +25,9 @@ class PromptRewriter:
 
     Args:
         llm: The language model.
-        prompt: `rewrite_query` (Rewrite-Retrieve-Read, zero-shot: one search query), `hyde` (a passage that answers the question,
-            Gao et al. 2023), `similar_queries` (RAG-Fusion), or a .yaml file in their form with the place ${question}.
+        prompt: `rewrite_query` (Rewrite-Retrieve-Read, zero-shot: one search query), `hyde` (a passage that answers the
+            question, Gao et al. 2023), `similar_queries` (RAG-Fusion), or a .yaml file in their form with the place
+            ${question}.
         queries: Number of queries, one a line of the reply (place ${count}); with 1 the whole reply is the query.
         repairs: Further calls for a reply that cannot be used, at most.
         max_tokens: Most tokens of a reply; the prompt's when omitted.

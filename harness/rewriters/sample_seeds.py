@@ -1,4 +1,7 @@
-"""Seeds of samples: one for each question, so that samples do not depend on batches or on an interruption.  Standard library only."""
+"""Seeds of samples: one for each question, so that samples do not depend on batches or on an interruption.
+
+Standard library only.
+"""
 
 import hashlib
 

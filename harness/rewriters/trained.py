@@ -31,7 +31,8 @@ class SampledRewrite:
 class TrainedRewriter:
     """A generative rewriter.  Rewrites are greedy and do not depend on what else is in the call.
 
-    The costs of a question are its calls of the model, its share of the tokens read, and its fallbacks if there are any.
+    The costs of a question are its calls of the model, its share of the tokens read, and its fallbacks if there are
+    any.
 
     Args:
         serving: Folder that training exported, e.g. checkpoints/dmqr-rrr-hotpot/serving.
@@ -110,7 +111,8 @@ class TrainedRewriter:
     ) -> list[dict[str, tuple[SampledRewrite, ...] | str]]:
         """The greedy rewrite and samples of every question by every strategy: each text once, the greedy one first.
 
-        Samples of a question do not depend on the other questions of the call, but for rounding.  Empty samples are left out.
+        Samples of a question do not depend on the other questions of the call, but for rounding. Empty samples are left
+        out.
 
         Args:
             questions: The questions.

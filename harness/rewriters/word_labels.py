@@ -1,8 +1,12 @@
-"""Labels of the extractive rewriter: how much the retrieval of a question's gold passages changes with and without each word.
+"""Labels of the extractive rewriter.
 
-f(query) = mean over the gold passages of  C² / (C² + rank²),  rank from 1 in the retriever's list of `depth` passages, 0 if not in it
+How much the retrieval of a question's gold passages changes with and without each word.
 
-f is a smooth recall@C: a passage that moves from rank 30 to rank 5 changes it much, one that moves from rank 2 to rank 1 hardly.
+f(query) = mean over the gold passages of C² / (C² + rank²), rank from 1 in the retriever's list of `depth` passages, 0
+if not in it
+
+f is a smooth recall@C: a passage that moves from rank 30 to rank 5 changes it much, one that moves from rank 2 to rank
+1 hardly.
 
     change with word w      f(q + " " + w) - f(q)     each distinct word w of the feedback passages that q lacks
     change without word w   f(q without w) - f(q)     each distinct word w of q; f is 0 if no word is left
@@ -61,7 +65,8 @@ class WordLabeler:
     def label(self, questions: Sequence[Question]) -> list[WordLabels]:
         """The labels of every question, in order; each must have a gold passage.
 
-        All variants of all questions are one search: as many queries as the questions and their passages have distinct words.
+        All variants of all questions are one search: as many queries as the questions and their passages have distinct
+        words.
         """
         texts = [question.text for question in questions]
         found = [retriever.search(texts, self.passages) for retriever in self.feedback]

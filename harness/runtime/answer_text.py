@@ -2,20 +2,25 @@
 
 What any strategy can put into an answer so that it is shown:
 
-    notes    Every list of dictionaries that have the `id` of a passage, whatever its key, explains the passages of the evidence:
-             `stage` (first, second, web, ...), `rank` (in the retriever's list for the question, from 1), `partner` (id of another
-             passage) and `probability` (that both are relevant together), `probability` without `partner` (that the passage is
-             relevant), `share` (of the answer's probability, 0 to 1), `alone` (the answer from this passage alone) or `error` (why
-             there is none).  Other texts and numbers are shown by their names; None is not.
+    notes    Every list of dictionaries that have the `id` of a passage, whatever its key, explains the passages of the
+             evidence: `stage` (first, second, web, ...), `rank` (in the retriever's list for the question, from 1),
+             `partner` (id of another passage) and `probability` (that both are relevant together), `probability`
+             without `partner` (that the passage is relevant), `share` (of the answer's probability, 0 to 1), `alone`
+             (the answer from this passage alone) or `error` (why there is none). Other texts and numbers are shown by
+             their names; None is not.
              `error`: why there is no answer.
-             `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that P(relevant).
-             `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found` (ids of
-             passages), `alone` (`id` and `title` of those that no other query found) and `error` (why the search failed), shown unless it is the question alone without a `reason`;
-             `fallbacks`: why by the name of what should have made a query; `reason`: for the choice of the queries.
-             `sources`: dictionaries with a `source` that was asked, its `answer` and `logprob`, `passages` (`title`, `link` or `links`) or
-             why it has none (`missing`, `error`), and the selector's `score`; with `chosen`, the name of the one whose answer is given,
-             `selector` and `why`; `lost`: why by the name of a source that failed.
-    costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural: retriever_calls, model_calls, tokens.
+             `candidates`: probability by answer; `answerable` and `threshold`: whether a passage reaches that
+             P(relevant).
+             `queries`: dictionaries with a `query` that was searched with, `made_by` (names of what made it), `found`
+             (ids of passages), `alone` (`id` and `title` of those that no other query found) and `error` (why the
+             search failed), shown unless it is the question alone without a `reason`; `fallbacks`: why by the name of
+             what should have made a query; `reason`: for the choice of the queries.
+             `sources`: dictionaries with a `source` that was asked, its `answer` and `logprob`, `passages` (`title`,
+             `link` or `links`) or why it has none (`missing`, `error`), and the selector's `score`; with `chosen`, the
+             name of the one whose answer is given, `selector` and `why`; `lost`: why by the name of a source that
+             failed.
+    costs    `seconds/<stage>` are times, `usd` is in US dollars; all others are counts, named in the plural:
+             retriever_calls, model_calls, tokens.
 """
 
 import math
@@ -171,8 +176,8 @@ def _notes_by_id(notes: Mapping[str, object]) -> dict[str, list[dict[str, Any]]]
 def _scores_shown(answer: Answer, notes: Mapping[str, list[dict[str, Any]]]) -> bool:
     """Whether the passages are in the order of their scores, which then say why.
 
-    They are not if a model's probabilities chose them, if several stages found them, whose scores do not compare, or if all scores
-    are equal, as for shipped passages without scores.
+    They are not if a model's probabilities chose them, if several stages found them, whose scores do not compare, or if
+    all scores are equal, as for shipped passages without scores.
     """
     every = [note for hit in answer.evidence for note in notes.get(hit.passage.id, ())]
     scores = [hit.score for hit in answer.evidence]
@@ -209,7 +214,7 @@ def _facts(note: Mapping[str, Any], places: Mapping[str, int]) -> Iterator[str]:
 
 
 def _answer_lines(question: Question, answer: Answer) -> Iterator[str]:
-    """The answer with its probability, other candidates, a warning if it is likely unanswerable, and the gold answers."""
+    """The answer with its probability, other candidates, a warning if it is likely unanswerable, gold answers."""
     if answer.logprob is not None:
         yield f"Answer: {answer.text or '(empty)'}  (P {math.exp(answer.logprob):.3f})"
     elif answer.text:

@@ -1,4 +1,6 @@
-"""Calls that run at the same time in threads, as far as they share no object that computes; results do not depend on the order.
+"""Calls that run at the same time in threads, as far as they share no object that computes.
+
+Results do not depend on the order.
 
 Threads are daemons: Ctrl-C ends the command while an endpoint keeps one waiting.  Standard library only.
 """
@@ -30,8 +32,8 @@ def run_together(
 ) -> dict[str, Done]:
     """Run calls, those that share no part at the same time.
 
-    A part that has `concurrent_calls = True` may be shared: it takes calls from several threads.  `UnavailableError` is a result;
-    any other error is raised when all calls have ended, that of the first name.
+    A part that has `concurrent_calls = True` may be shared: it takes calls from several threads. `UnavailableError` is
+    a result; any other error is raised when all calls have ended, that of the first name.
 
     Args:
         calls: By name, a function and its arguments.
@@ -80,7 +82,7 @@ def _groups(parts: Mapping[str, object]) -> list[list[str]]:
 
 
 def _walk(part: object, depth: int) -> list[int]:
-    """Identities of an object of this project and of those that it holds, but for objects that several threads may call."""
+    """Identities of a project object and of those that it holds, but for objects that several threads may call."""
     if isinstance(part, list | tuple):
         return [each for inner in part for each in _walk(inner, depth)]
     if not type(part).__module__.startswith(_OURS) or getattr(part, "concurrent_calls", False):

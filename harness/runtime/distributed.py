@@ -1,4 +1,7 @@
-"""Process groups started by torchrun: ranks, barrier and broadcast.  A single process never imports torch.distributed."""
+"""Process groups started by torchrun: ranks, barrier and broadcast.
+
+A single process never imports torch.distributed.
+"""
 
 import atexit
 import os

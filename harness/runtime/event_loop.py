@@ -1,4 +1,7 @@
-"""Runs coroutines from synchronous code, also inside a notebook, whose event loop is running already; and many at a time."""
+"""Runs coroutines from synchronous code, also inside a notebook, whose event loop is running already.
+
+Many can run at a time.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable

@@ -1,4 +1,7 @@
-"""Processes that answer requests within limits on time and memory: what a hostile file does to a parser hurts one request only."""
+"""Processes that answer requests within limits on time and memory.
+
+What a hostile file does to a parser hurts one request only.
+"""
 
 import asyncio
 import json
@@ -77,7 +80,8 @@ class IsolatedProcesses:
         Args:
             about: The request, JSON types only.
             data: Further bytes of it.
-            seconds: How long to wait for the answer, which may take longer than its CPU time; None: as long as it takes.
+            seconds: How long to wait for the answer, which may take longer than its CPU time; None: as long as it
+                takes.
 
         Raises:
             ProcessEndedError: If the process takes too much time or memory, or crashes.

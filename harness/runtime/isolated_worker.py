@@ -1,10 +1,12 @@
-"""The process side of `harness.runtime.isolated_process`: answers requests from standard input within limits on time and memory.
+"""The process side of `harness.runtime.isolated_process`.
+
+Answers requests from standard input within limits on time and memory.
 
     in:   4 bytes length and a JSON object, 4 bytes length and bytes
     out:  4 bytes length and a JSON object
 
-A hostile file may make a parser take minutes or gigabytes: SIGPROF ends this process when one request takes too much CPU time, and
-memory is limited.  Standard library only.
+A hostile file may make a parser take minutes or gigabytes: SIGPROF ends this process when one request takes too much
+CPU time, and memory is limited. Standard library only.
 """
 
 import json

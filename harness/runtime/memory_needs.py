@@ -3,8 +3,8 @@
     @staticmethod
     def memory(machine: Machine, load: Load, index: Path, device: str) -> Memory
 
-is a method of a class that takes memory, beside `check_options`, with the constructor's names for the options that it needs.
-It reads manifests and `config.json` files, never weights or an index.
+is a method of a class that takes memory, beside `check_options`, with the constructor's names for the options that it
+needs. It reads manifests and `config.json` files, never weights or an index.
 """
 
 import os

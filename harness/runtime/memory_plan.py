@@ -1,8 +1,8 @@
 """Memory plan of a configured system: what each part will take, in bytes, before anything is loaded.
 
-The command line passes the parsed configuration as `StandIn` objects: classes with their arguments, not built.  What a class
-takes, its static method `memory` says (`harness.runtime.memory_needs`).  A class without one is unknown: of the folders and
-models that it names, the files are counted.
+The command line passes the parsed configuration as `StandIn` objects: classes with their arguments, not built. What a
+class takes, its static method `memory` says (`harness.runtime.memory_needs`). A class without one is unknown: of the
+folders and models that it names, the files are counted.
 """
 
 import inspect
@@ -78,8 +78,8 @@ class Plan:
     def remedy(self) -> tuple["Plan", list[Change]]:
         """The plan after changes of options that lower the memory of short places, and the changes.
 
-        The greatest saving comes first; after it everything is planned again, until it fits or nothing lowers it further.  No
-        option is changed twice.
+        The greatest saving comes first; after it everything is planned again, until it fits or nothing lowers it
+        further. No option is changed twice.
         """
         plan, made = self, list[Change]()
         while plan.short:
@@ -93,7 +93,10 @@ class Plan:
         return plan, made
 
     def _changes(self) -> Iterator[tuple[Change, "Plan"]]:
-        """Changes with the plan after each: it saves at least a hundredth of what the parts need, and makes no place short."""
+        """Changes with the plan after each.
+
+        It saves at least a hundredth of what the parts need, and makes no place short.
+        """
         for number, entry in enumerate(self.entries):
             for option, value in entry.memory.changes:
                 if entry.part.init_args.get(option) == value or (value == "cpu" and self.short == [RAM]):
@@ -131,7 +134,8 @@ def plan_memory(
         process: Memory of the process; measured when None.
 
     Raises:
-        UserError: What building the object would refuse: a missing folder, a corrupt manifest, a device that is not there.
+        UserError: What building the object would refuse: a missing folder, a corrupt manifest, a device that is not
+            there.
     """
     entries = tuple(_walk(machine, Load(questions, questions), key, part))
     networks = any(need.weights for entry in entries for need in entry.memory.needs)
@@ -167,7 +171,7 @@ def _memory(machine: Machine, load: Load, part: StandIn) -> Memory:
 
 
 def _files(machine: Machine, named: str | Path, options: Mapping[str, Any]) -> Iterator[Need]:
-    """The files of an index, of a serving folder or of a model, if an option's value names one that is on this machine."""
+    """The files of an index, serving folder or model, if an option's value names one that is on this machine."""
     folder = Path(named)
     if not folder.is_dir() and isinstance(named, str) and "/" in named:
         from models.pretrained import resolve

@@ -18,7 +18,9 @@ _CELL_BORDER = re.compile(r"(?<!\\)\|")
 def passage_lines(
     number: str, passage: Passage, reasons: Sequence[str], width: int, characters: int | None
 ) -> Iterator[str]:
-    """Title with the corpus's own id or the place in a document, reasons, text, image and metadata of a passage, then an empty line.
+    """A passage in lines: title, reasons, text, image and metadata, then an empty line.
+
+    The title is followed by the corpus's own id or the place in a document.
 
     Args:
         number: Stands before the title.

@@ -1,5 +1,8 @@
-"""Provenance: records the arguments that the command line built an object from, so that saved results are reused only for
-the same configuration.  Folders are identified by their content, not by their names."""
+"""Provenance: records the arguments that the command line built an object from.
+
+So saved results are reused only for the same configuration. Folders are identified by their content, not by their
+names.
+"""
 
 import inspect
 import os
@@ -65,11 +68,13 @@ def shared_models() -> Iterator[None]:
 
 
 def configuration(instance: object) -> dict[str, Any] | None:
-    """The class and the arguments that an object was built from, JSON types only; of an outside class also its file's sha256.
+    """The class and the arguments that an object was built from, JSON types only.
+
+    Of an outside class also its file's sha256.
 
     Serving folders and indexes are represented by the sha256 of their manifest, other files and folders by sizes and
-    modification times.  An object with an attribute `identity` is represented by it instead: some arguments of a client,
-    such as a timeout or the folder of its cache, change no result.  None if the object, or one of its arguments, was not
+    modification times. An object with an attribute `identity` is represented by it instead: some arguments of a client,
+    such as a timeout or the folder of its cache, change no result. None if the object, or one of its arguments, was not
     built by the command line.
     """
     try:
@@ -89,7 +94,7 @@ def _describe(instance: object) -> dict[str, Any]:
 
 
 def _class_record(kind: type) -> dict[str, Any]:
-    """The class by name; one from outside this package also by its file, which its author may be changing between runs."""
+    """The class by name; one from outside this package also by its file, which may be changed between runs."""
     record: dict[str, Any] = {"class": f"{kind.__module__}.{kind.__qualname__}"}
     if kind.__module__.partition(".")[0] != __name__.partition(".")[0]:
         with suppress(OSError, TypeError):  # defined in no file
@@ -124,7 +129,9 @@ def _describe_path(path: Path) -> object:
 
 
 def models_of(strategy: object) -> dict[str, Any]:
-    """What writes in a system, by name: its reader, its rewriter, and the rewriters of the retrievers that it searches through.
+    """What writes in a system, by name.
+
+    Its reader, its rewriter, and the rewriters of the retrievers that it searches through.
 
     Each may have `facts`, lines for a report, and a `recipe`, what its results depend on besides its options.
     """

@@ -33,7 +33,9 @@ class ResumableBatches:
     def run(
         self, batches: Sequence[_Batch], work: Callable[[_Batch], Any], what: str | None
     ) -> Generator[Any, None, None]:
-        """The result of every batch, in order: reused from an earlier run, or `work(batch)`, saved before it is yielded.
+        """The result of every batch, in order.
+
+        Reused from an earlier run, or `work(batch)`, saved before it is yielded.
 
         Args:
             batches: All batches.

@@ -1,4 +1,4 @@
-"""Retries: how long to wait before the next attempt, and when so many requests have failed that the service counts as down."""
+"""Retries: how long to wait before the next attempt, and after how many failures the service counts as down."""
 
 import math
 from collections.abc import Mapping
@@ -15,7 +15,9 @@ _RANDOM = Random()  # not the global generator, whose seed belongs to the experi
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """What a response's headers ask to wait: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date (RFC 9110, 10.2.3).
+    """What a response's headers ask to wait.
+
+    `retry-after-ms`, or `retry-after` in seconds or as an HTTP date (RFC 9110, 10.2.3).
 
     Args:
         headers: With names in lower case, or a mapping that ignores case.
@@ -38,7 +40,9 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None)
 
 
 def backoff_seconds(attempt: int, asked_seconds: float | None = None, random: Random = _RANDOM) -> float:
-    """How long to wait after a failed attempt: exponential with jitter, or up to a tenth longer than the server asks for.
+    """How long to wait after a failed attempt.
+
+    Exponential with jitter, or up to a tenth longer than the server asks for.
 
     The jitter keeps requests that failed together from coming back together.
 

@@ -22,7 +22,7 @@ def looks_like_key(text: str) -> bool:
 
 
 def check_key_variable(key_variable: str | None, example: str) -> None:
-    """Raise UserError if it cannot be the name of an environment variable, or is the key itself, which is not repeated."""
+    """Raise UserError if it cannot name an environment variable, or is the key itself, which is not repeated."""
     if key_variable is not None and (
         not re.fullmatch(r"[A-Z_][A-Z0-9_]*", key_variable) or (len(key_variable) >= 16 and "_" not in key_variable)
     ):
@@ -33,7 +33,10 @@ def check_key_variable(key_variable: str | None, example: str) -> None:
 
 
 def check_url(name: str, url: str | None, examples: str) -> None:
-    """Raise UserError if an address is malformed, or holds a user, a password or a query; a secret in it is not repeated."""
+    """Raise UserError if an address is malformed, or holds a user, a password or a query.
+
+    A secret in it is not repeated.
+    """
     if url is None:
         return
     try:

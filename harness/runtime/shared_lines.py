@@ -1,9 +1,11 @@
 """Work whose result is one file of lines: computed batch by batch in bounded memory, resumed, and shared by ranks.
 
 <out>.partial/work.json              what the lines depend on; those of other work are not reused
-<out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the missing ones
+<out>.partial/lines-000012.jsonl     the lines of batch 12, complete or absent; rank r of W writes every W-th of the
+                                     missing ones
 
-The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their batch alone.
+The file has the same bytes whatever was interrupted, and however many ranks shared the work, if lines depend on their
+batch alone.
 """
 
 import importlib.metadata
@@ -53,8 +55,8 @@ class SharedLines:
         """Compute the lines of all items and write the file.
 
         Args:
-            survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of the same
-                work are reused; None: no other run's are.  Called by the first rank, before `items`.
+            survey: Number of items, and what their lines depend on, JSON types only: of another run only the lines of
+                the same work are reused; None: no other run's are. Called by the first rank, before `items`.
             items: All items, in order; read lazily.
             at_once: Items of a batch: what is saved at once.
             lines: The lines of a batch, without line breaks.

@@ -1,7 +1,8 @@
 """Worker processes of this project: requests and replies as JSON lines, replies in the order of the requests.
 
-A worker is `python -m MODULE ARGUMENTS`, which calls `serve`.  Unlike multiprocessing it needs no guard in the caller's script, copies
-no threads, and ends with the process that started it.  Standard library only."""
+A worker is `python -m MODULE ARGUMENTS`, which calls `serve`. Unlike multiprocessing it needs no guard in the caller's
+script, copies no threads, and ends with the process that started it. Standard library only.
+"""
 
 import json
 import os

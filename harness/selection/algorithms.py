@@ -1,5 +1,7 @@
-"""DR-RAG's selections as pure functions of passage ids and pair scores: QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2)
-and two that the paper does not have, ranked selection and the oracle.  No retriever, no model; standard library only.
+"""DR-RAG's selections as pure functions of passage ids and pair scores.
+
+QDC, CIS, CFS (Sections 2.2.1-2.2.2, Appendix A.2) and two that the paper does not have, ranked selection and the
+oracle. No retriever, no model; standard library only.
 
 Terms: k is the document budget; `first` are the k1 documents of the first stage, best first; `pools[i]` are the second
 stage's candidates of d_i = first[i], best first, without first-stage documents; Cnt are the documents chosen so far.
@@ -22,7 +24,8 @@ Source = Literal["qdc", "ranking", "both"]
 class Rankings:
     """Both stages' ranked lists for one question, as passage ids, best first.
 
-    `concatenated[i]` is Retriever(q*_i) with q*_i = Concat(q, ranking[i]), unfiltered: it may hold first-stage documents.
+    `concatenated[i]` is Retriever(q*_i) with q*_i = Concat(q, ranking[i]), unfiltered: it may hold first-stage
+    documents.
     """
 
     ranking: tuple[str, ...]  # Retriever(q)
@@ -57,7 +60,10 @@ def second_stage(rankings: Rankings, k1: int, depth: int, source: Source = "qdc"
 
 
 def qdc(first: Sequence[str], pools: Sequence[Sequence[str]], k: int) -> list[str]:
-    """Query Documents Concatenation (Eq. 1): round robin over d_i, each adding its first candidate not in Cnt, until k."""
+    """Query Documents Concatenation (Eq. 1).
+
+    Round robin over d_i, each adding its first candidate not in Cnt, until k.
+    """
     chosen = list(first[:k])
     queue = [iter(pool) for pool in pools]
     while queue and len(chosen) < k:
@@ -101,8 +107,9 @@ def cis(chosen: Sequence[str], first: Collection[str], positive: PairTest, scope
         chosen: QDC's documents, first-stage documents first.
         first: The first stage's documents among them.
         positive: C(q, later, earlier): the second-stage document is d1 and the first-stage one d2, as in Eq. 3.
-        scope: `second` drops a second-stage document that is negative with every first-stage one (Eq. 3); `all` drops any
-            document that is negative with every other (text of Section 2.2.2: each of the C(k, 2) pairs is scored once).
+        scope: `second` drops a second-stage document that is negative with every first-stage one (Eq. 3); `all` drops
+            any document that is negative with every other (text of Section 2.2.2: each of the C(k, 2) pairs is scored
+            once).
     """
     if scope == "second":
         return [d for d in chosen if d in first or any(positive(d, d_i) for d_i in chosen if d_i in first)]
@@ -138,9 +145,9 @@ def ranked(
 ) -> list[str]:
     """Ranked selection (not in the paper): fill the budget in the order of pair scores.
 
-    Every pair of two first-stage documents and every (d_i, d') is taken in order of its score and adds its documents that
-    are not chosen yet, until k.  So a document ranks by its best pair, and a first-stage document without a high-scoring
-    pair may be dropped.  Remaining places are filled from the first-stage ranking.
+    Every pair of two first-stage documents and every (d_i, d') is taken in order of its score and adds its documents
+    that are not chosen yet, until k. So a document ranks by its best pair, and a first-stage document without a
+    high-scoring pair may be dropped. Remaining places are filled from the first-stage ranking.
 
     Args:
         ranking: Retriever(q), best first; begins with `first`.
@@ -167,9 +174,9 @@ def retrieval_prior(
 ) -> Prior:
     """What the retrieval says of the pair (d_i, d'), in nats.
 
-    Rank weight times the reciprocal ranks of both in Retriever(q), plus score weight times the sum of the scores of both in
-    Retriever(q) and of d' in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search.  A document that a search did not
-    find counts 0.
+    Rank weight times the reciprocal ranks of both in Retriever(q), plus score weight times the sum of the scores of
+    both in Retriever(q) and of d' in Retriever(q*_i), each scaled to 0 to 1 (min-max) within its search. A document
+    that a search did not find counts 0.
 
     Args:
         rankings: Both stages' ranked lists, with scores if these are weighed.

@@ -1,9 +1,12 @@
-"""Beam search over chains of documents: each hop retrieves with the question and a chain, and a classifier scores the chain with
-each candidate (Beam Retrieval, arXiv 2308.08973, on an open corpus).  No retriever, no model; standard library only.
+"""Beam search over chains of documents.
 
-A chain is a question's documents in the order in which they were found.  It competes for the beam's places as it is, extended by
-a candidate, and as complete: "no further document is needed" is scored like a candidate, so that chains of different length
-compete by a learned score.  Two chains of the same documents in another order are one; the better order is kept.
+Each hop retrieves with the question and a chain, and a classifier scores the chain with each candidate (Beam Retrieval,
+arXiv 2308.08973, on an open corpus). No retriever, no model; standard library only.
+
+A chain is a question's documents in the order in which they were found. It competes for the beam's places as it is,
+extended by a candidate, and as complete: "no further document is needed" is scored like a candidate, so that chains of
+different length compete by a learned score. Two chains of the same documents in another order are one; the better order
+is kept.
 """
 
 import math
@@ -42,14 +45,14 @@ class BeamOptions:
         depth: Candidates of each chain.
         again: The question's own first candidates that every hop considers besides, 0 for none.
         question_weight: How often the question stands in Concat(q, chain).
-        scoring: A chain's score: `last`, the classifier's log-odds of the whole chain, as binary cross-entropy trains it;
-            `softmax`, the sum over hops of the log-probability of the step among all of its chain's candidates, the end and
-            "none of these", as the listwise loss trains it; or `sum`, the sum over hops of log P(chain so far).
-        score_weight: Weight of the retriever's scores, nats: of each document in Retriever(q) and in the search that its chain was
-            extended by, each scaled to 0 to 1 within its search.  With `last` their mean over the chain's documents is added to
-            the log-odds, else the step's own to those of the step.
-        fill: Fill the budget with documents of other chains and of Retriever(q); if false, only the best chain is chosen, so that the
-            classifier says how many documents a question needs.
+        scoring: A chain's score: `last`, the classifier's log-odds of the whole chain, as binary cross-entropy trains
+            it; `softmax`, the sum over hops of the log-probability of the step among all of its chain's candidates, the
+            end and "none of these", as the listwise loss trains it; or `sum`, the sum over hops of log P(chain so far).
+        score_weight: Weight of the retriever's scores, nats: of each document in Retriever(q) and in the search that
+            its chain was extended by, each scaled to 0 to 1 within its search. With `last` their mean over the chain's
+            documents is added to the log-odds, else the step's own to those of the step.
+        fill: Fill the budget with documents of other chains and of Retriever(q); if false, only the best chain is
+            chosen, so that the classifier says how many documents a question needs.
 
     Raises:
         UserError: If a value is not allowed.
@@ -96,7 +99,10 @@ class BeamOptions:
 
 @dataclass(frozen=True, slots=True)
 class ScoredChain:
-    """A chain with its score, nats, and the classifier's log-odds of every step: one per document, and that of its end."""
+    """A chain with its score, nats, and the classifier's log-odds of every step.
+
+    One per document, and that of its end.
+    """
 
     documents: Ids = ()
     score: float = 0.0
@@ -122,8 +128,11 @@ class BeamResult:
     scored: int = 0
 
     def documents(self, k: int, fill: bool = True) -> dict[str, ScoredChain | None]:
-        """At most k documents, best first, each with its best chain: those of the beam's chains, of the chains that found no
-        place in it, and of Retriever(q), with None.  Without `fill` those of the best chain alone."""
+        """At most k documents, best first, each with its best chain.
+
+        Those of the beam's chains, of the chains that found no place in it, and of Retriever(q), with None. Without
+        `fill` those of the best chain alone.
+        """
         if not fill:
             return {document: chain for chain in self.chains[:1] for document in chain.documents[:k]}
         others = sorted(self.passed_over.values(), key=lambda chain: -chain.score)
@@ -142,8 +151,8 @@ def beam_search(questions: int, options: BeamOptions, retrieve: Retrieve, score:
     Args:
         questions: Their number.
         options: Width, depth, hops, scoring.
-        retrieve: Candidates of several chains, best first; of the empty chain those of the question.  They may hold documents of
-            the chain.
+        retrieve: Candidates of several chains, best first; of the empty chain those of the question. They may hold
+            documents of the chain.
         score: Log-odds of several chains, of each question distinct ones.
 
     Returns:

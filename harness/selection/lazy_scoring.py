@@ -1,9 +1,9 @@
 """Lazy batched pair scoring: scores only the pairs that selections need, batched over all questions.
 
-Selections request one pair score at a time; one forward pass per pair would be slow.  So they run in rounds: a pair without
-a score gets a provisional one and is recorded; after each round the recorded pairs of all questions are scored in one batch
-and the selections run again, until no new pair is requested.  The last round uses real scores only, so the result is that
-of scoring one by one.
+Selections request one pair score at a time; one forward pass per pair would be slow. So they run in rounds: a pair
+without a score gets a provisional one and is recorded; after each round the recorded pairs of all questions are scored
+in one batch and the selections run again, until no new pair is requested. The last round uses real scores only, so the
+result is that of scoring one by one.
 """
 
 from collections import Counter
@@ -59,8 +59,8 @@ class _ScoreLookup:
     """Returns known scores and records the missing pairs.
 
     A missing pair gets a provisional 0 (negative), so that the selection goes on to the next candidate; from the
-    `lookahead`-th missing pair of the same d1 on it gets 1 (positive), so that the selection stops there.  The other order of
-    a missing pair gets what the first one got.
+    `lookahead`-th missing pair of the same d1 on it gets 1 (positive), so that the selection stops there. The other
+    order of a missing pair gets what the first one got.
     """
 
     def __init__(self, known: dict[Pair, float], lookahead: int) -> None:

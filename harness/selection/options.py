@@ -28,16 +28,17 @@ class SelectionOptions:
         scope: For `cis`: `second` (Eq. 3) or `all` (the paper's text).
         fill: For `cis` and `cfs`: fill up to k documents from the first stage's ranking.
         second_stage: Source of candidates for `cis` and `cfs`: `qdc`, or `ranking` (Table 4's "w/o QDC").
-        question_weight: How often the question stands before d_i in q*_i = Concat(q, d_i); 1 when None, as in the paper.
+        question_weight: How often the question stands before d_i in q*_i = Concat(q, d_i); 1 when None, as in the
+            paper.
         anchors: For `ranked`: number of first-stage documents used as d_i; max(3, ceil(k / 2)) when None.
         anchor_depth: For `ranked`: candidates per d_i and source.
         pool: For `ranked`: source of candidates: `qdc`, `ranking` or `both`.
         keep_first: For `ranked`: number of top first-stage documents that are always chosen.
         prior_weight: For `ranked`: weight of the first stage's reciprocal ranks, nats.
-        score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in Retriever(q*_i), each
-            scaled to 0 to 1 within its search; nats.
-        symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored pairs;
-            off when None.
+        score_weight: For `ranked`: weight of the retriever's scores, of both documents in Retriever(q) and of d' in
+            Retriever(q*_i), each scaled to 0 to 1 within its search; nats.
+        symmetric: For `cfs` and `ranked`: average the log-odds of both orders of a pair, which doubles the scored
+            pairs; off when None.
 
     Raises:
         UserError: If a value is not allowed.
@@ -140,7 +141,8 @@ class SelectionOptions:
         """The chosen documents, never more than k.
 
         Args:
-            rankings: Ranked lists of at least `ranking_size` and `concatenated_size` documents, if the corpus has as many.
+            rankings: Ranked lists of at least `ranking_size` and `concatenated_size` documents, if the corpus has as
+                many.
             score: P(positive | q, d1, d2); called only for the pairs that the selection needs.
         """
         threshold = 0.5 if self.threshold is None else self.threshold

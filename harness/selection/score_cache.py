@@ -1,7 +1,7 @@
 """Cache of pair scores: each pair is scored once; finished chunks are saved in a journal and reused.
 
-Each line of the journal is {"seconds": 1.2, "pairs": [[question, d1, d2, probability], ...]}.  Several processes may use one
-file at the same time: each appends its chunks under a lock, and reads those of the others before.
+Each line of the journal is {"seconds": 1.2, "pairs": [[question, d1, d2, probability], ...]}. Several processes may use
+one file at the same time: each appends its chunks under a lock, and reads those of the others before.
 """
 
 import hashlib
@@ -27,7 +27,10 @@ _WAIT_SECONDS = 60.0  # for another process that is appending, which takes it a 
 
 
 def scores_file(folder: Path, serving: Path, scorer: PairScorer) -> Path:
-    """The file in a folder for the scores of a served classifier: another one for other weights, and for another precision."""
+    """The file in a folder for the scores of a served classifier.
+
+    Another one for other weights, and for another precision.
+    """
     half = "-bf16" if "bfloat16" in str(getattr(scorer, "inference_dtype", "")) else ""
     return folder / f"scores-{sha256(serving / MANIFEST)[:16]}{half}.jsonl"
 

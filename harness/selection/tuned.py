@@ -1,7 +1,9 @@
-"""The file of CFS options chosen on validation questions (k1, depth, threshold, question weight, orders), one set per budget k.
+"""The file of CFS options chosen on validation questions, one set per budget k.
 
-`infer.py evaluate --study.tune FILE` writes it, and the strategy reads it.  It belongs to the classifier whose pair scores it was
-chosen with.
+The options are k1, depth, threshold, question weight and orders.
+
+`infer.py evaluate --study.tune FILE` writes it, and the strategy reads it. It belongs to the classifier whose pair
+scores it was chosen with.
 """
 
 from collections.abc import Mapping
@@ -87,8 +89,8 @@ def read_selection(path: Path, classifier: str | None) -> dict[int, Tuned]:
 def completed(options: SelectionOptions, by_k: Mapping[int, Tuned], path: Path) -> SelectionOptions:
     """The options with what the file chose for their k in the place of those that are None.
 
-    CFS takes all of them; QDC and CIS, which choose from the same candidates, all but threshold and orders.  Other methods
-    stay as they are.
+    CFS takes all of them; QDC and CIS, which choose from the same candidates, all but threshold and orders. Other
+    methods stay as they are.
 
     Raises:
         UserError: If the file has nothing for this k.

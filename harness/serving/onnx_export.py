@@ -43,7 +43,9 @@ class _LogOdds(nn.Module):
 
 
 def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float:
-    """Write `model.onnx` (inputs input_ids and attention_mask, int64 (P, T); output log_odds (P,)), tokenizer, manifest.
+    """Write `model.onnx`, tokenizer and manifest.
+
+    Its inputs are input_ids and attention_mask, int64 (P, T), its output log_odds (P,).
 
     Args:
         serving: Folder that training exported.

@@ -1,4 +1,7 @@
-"""An index of facts in the place of a language model's knowledge: the stand-in for Information-GPT where no language model is configured."""
+"""An index of facts in the place of a language model's knowledge.
+
+The stand-in for Information-GPT where no language model is configured.
+"""
 
 import time
 from collections.abc import Sequence

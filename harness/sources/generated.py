@@ -23,9 +23,10 @@ _SHORTEST_TEXT = 30  # words; a longer text says something besides the sentence
 class GeneratedContext:
     """Asks a language model for what it knows (Figure 3's prompt), strictly parsed.
 
-    The reply is a JSON object with the text `content`; one that is not, or whose content is shorter than the floor, is shown to the
-    model again with the reason.  A text that stays short is used, counted as `short_contexts` and noted.  A model that says that
-    the information could not be retrieved gives no context (`not_retrieved`); a failed call loses the source for that question.
+    The reply is a JSON object with the text `content`; one that is not, or whose content is shorter than the floor, is
+    shown to the model again with the reason. A text that stays short is used, counted as `short_contexts` and noted. A
+    model that says that the information could not be retrieved gives no context (`not_retrieved`); a failed call loses
+    the source for that question.
 
     Args:
         llm: The language model.

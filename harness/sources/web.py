@@ -1,7 +1,7 @@
 """Information-Web (MSRAG, Section II): sub-questions, one search each, what they found merged and summarized.
 
-q -> sub-questions (at most three) -> one search each -> merged by rank, without duplicates -> summary by a language model, or the
-passages themselves under a budget of words
+q -> sub-questions (at most three) -> one search each -> merged by rank, without duplicates -> summary by a language
+model, or the passages themselves under a budget of words
 """
 
 import time
@@ -28,13 +28,14 @@ DECOMPOSITION = ("decomposition",)
 class WebContext:
     """Searches with the sub-questions of each question and merges what they find.
 
-    The lists of the sub-questions are merged by reciprocal ranks, each passage once.  Without a summarizer the merged passages
-    are the context; with one, its summary is, as one passage whose metadata has the links; a failed call leaves the passages.
+    The lists of the sub-questions are merged by reciprocal ranks, each passage once. Without a summarizer the merged
+    passages are the context; with one, its summary is, as one passage whose metadata has the links; a failed call
+    leaves the passages.
 
     Args:
         retriever: Searches: a web search, or an index over a corpus that stands for the web.
-        rewriter: Makes the sub-questions: harness.rewriters.prompted.PromptRewriter with the prompt sub_questions, or a trained
-            rewriter; None searches with the question alone.
+        rewriter: Makes the sub-questions: harness.rewriters.prompted.PromptRewriter with the prompt sub_questions, or a
+            trained rewriter; None searches with the question alone.
         strategies: Of the rewriter; [sub_questions] for that prompt.
         sub_questions: At most this many of them, the first ones.
         per_query: Passages per search.
@@ -141,11 +142,14 @@ class WebContext:
         )  # fmt: skip
 
     def contexts(self, questions: Sequence[Question]) -> list[SourceContext]:
-        """The merged passages, or their summary, of every question; notes as `harness.strategies.dmqr.Dmqr`'s on the queries.
+        """The merged passages, or their summary, of every question.
+
+        Notes as `harness.strategies.dmqr.Dmqr`'s on the queries.
 
         A question whose searches failed, and of which no other search found anything, has lost the source.
 
-        Costs: searches, those that failed, calls of the rewriter and their fallbacks, calls of the summarizer as `summary_calls`.
+        Costs: searches, those that failed, calls of the rewriter and their fallbacks, calls of the summarizer as
+        `summary_calls`.
 
         Raises:
             UnavailableError: If the search, or a language model, cannot be reached.

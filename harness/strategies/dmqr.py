@@ -1,9 +1,9 @@
-"""DMQR-RAG at inference: rewrite the question, search with it and its rewrites, rerank the union, read the best passages.
+"""DMQR-RAG at inference: rewrite the question, search with it and the rewrites, rerank the union, read the best.
 
 q -> q' = {q, RS_1(q), ..., RS_n(q)} -> D = Retriever(q') -> D' = Reranker(q, D) -> LLM(q, TopK(D'))  (Eq. 1-3)
 
-Its baselines (Table 2) are options: without a rewriter it is retrieval with the original query (OQR), with `original` false a
-rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
+Its baselines (Table 2) are options: without a rewriter it is retrieval with the original query (OQR), with `original`
+false a rewrite replaces the question (LLM Rewrite, HyDE), with `fusion` rrf and similar queries it is RAG-Fusion.
 """
 
 from collections.abc import Sequence
@@ -30,35 +30,42 @@ if TYPE_CHECKING:
 
 
 class Dmqr:
-    """Searches with each question and its rewrites, fuses what they found, and generates an answer from the best k passages.
+    """Searches with each question and its rewrites, fuses what they found, and answers from the best k passages.
 
-    The evidence is best first, with the scores of the fusion.  Notes: `queries`, each with what made it, the ids it `found`, and
-    the passages that it `alone` found; `passages`, by which queries each passage of the evidence was found, at which rank;
-    `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's; `standalone`, of a question with earlier turns
-    (`Question.history`), as what it was searched, reranked and read: `harness.rewriters.dialogue.stand_alone`.
+    The evidence is best first, with the scores of the fusion. Notes: `queries`, each with what made it, the ids it
+    `found`, and the passages that it `alone` found; `passages`, by which queries each passage of the evidence was
+    found, at which rank; `fallbacks`, why a strategy has no query of its own; `reason`, an adaptive rewriter's;
+    `standalone`, of a question with earlier turns (`Question.history`), as what it was searched, reranked and read:
+    `harness.rewriters.dialogue.stand_alone`.
 
     Args:
         retriever: Searches with all queries of all questions together.
-        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone (OQR).
+        rewriter: Makes the rewrites, such as harness.rewriters.llm.LlmRewriter; None searches with the question alone
+            (OQR).
         strategies: Of the rewriter.
         per_query: Passages retrieved per query.
         k: Number of passages after fusion.
         fusion: `rerank`: by a scorer of (question, passage).  `rrf`: reciprocal rank fusion, as RAG-Fusion.
-        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g. checkpoints/rerag-nq/serving, or folder
-            or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
-        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the strategies.
+        serving: For `rerank`: folder with an estimator that RE-RAG's training exported, e.g.
+            checkpoints/rerag-nq/serving, or folder or hub id of a cross-encoder, e.g. BAAI/bge-reranker-base.
+        judged_by: For `rerank`: what passages are judged by, the `question` (Eq. 3), or the rewrite by one of the
+            strategies.
         original: Whether the question itself searches, too; if not, only its rewrites do.
         rank_constant: Of `rrf`.
         scorer: A loaded scorer, instead of `serving`.
-        reader: Generates the answer from the question and the k passages; without a reader only the evidence is returned.
+        reader: Generates the answer from the question and the k passages; without a reader only the evidence is
+            returned.
         device: Of the scorer: auto, cpu or cuda.
         precision: Of the scorer: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        feedback: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`; `retriever` itself when None.
+        feedback: Finds the passages that a rewriter of words reads, such as BM25 beside a dense `retriever`;
+            `retriever` itself when None.
 
     Raises:
-        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no passage.
+        UserError: If a value is not allowed, `rerank` has no scorer, or `feedback` is given to a rewriter that reads no
+            passage.
         MissingInputError: If the serving folder is missing.
-        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search different corpora.
+        ArtifactError: If it is corrupt, of another kind or text format, or has no estimator, or the two search
+            different corpora.
     """
 
     def __init__(

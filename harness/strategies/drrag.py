@@ -27,9 +27,9 @@ from models.token_count import tokens_read
 class DrRag:
     """Retrieves in two stages, selects at most k documents, and generates an answer from them.
 
-    The evidence is in the order of selection, with the retriever's scores, which do not compare between the stages.  The
-    answer's notes say of each document (`documents`) which stage found it, its `rank` in Retriever(q) (None if only a second
-    search found it), and its best pair among the chosen ones: the `partner` and the classifier's `probability`.
+    The evidence is in the order of selection, with the retriever's scores, which do not compare between the stages. The
+    answer's notes say of each document (`documents`) which stage found it, its `rank` in Retriever(q) (None if only a
+    second search found it), and its best pair among the chosen ones: the `partner` and the classifier's `probability`.
 
     Args:
         retriever: Used for both stages, or for the first.
@@ -40,15 +40,16 @@ class DrRag:
         reader: Generates the answer; without a reader only the evidence is returned.
         device: Device of the classifier: auto, cpu or cuda.
         precision: Of the classifier: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        selection_file: File of options for CFS (QDC and CIS) that the study chose on validation questions, `--study.tune`;
-            those given in `selection` win.
+        selection_file: File of options for CFS (QDC and CIS) that the study chose on validation questions,
+            `--study.tune`; those given in `selection` win.
         second_retriever: Searches the same corpus with q*_i = Concat(q, d_i); `retriever` when None.
 
     Raises:
-        UserError: If a value is not allowed, the selection needs a classifier and none is given, or the retrievers search different corpora.
+        UserError: If a value is not allowed, the selection needs a classifier and none is given, or the retrievers
+            search different corpora.
         MissingInputError: If the serving folder or the file is missing.
-        ArtifactError: If the serving folder is corrupt or of another text format, or the file is corrupt or belongs to another
-            classifier.
+        ArtifactError: If the serving folder is corrupt or of another text format, or the file is corrupt or belongs to
+            another classifier.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class DrRag:
         scorer: PairScorer | None,
         selection_file: Path | None,
     ) -> None:
-        """Raise UserError if a value is not allowed, the classifier is given twice or missing, or the file is not its file."""
+        """Raise UserError if a value is not allowed, the classifier is given twice or not at all, or not its file."""
         check_at_least(1, lookahead=lookahead)
         if serving is not None and scorer is not None:
             raise UserError("Both serving and scorer are given: give only one of them.")
@@ -248,7 +249,10 @@ def selected_answer(
 
 
 def best_partner(document: str, chosen: Sequence[str], scores: dict[Pair, float]) -> tuple[str | None, float | None]:
-    """The chosen document with the highest pair probability with this one, and that probability; None if none was scored."""
+    """The chosen document with the highest pair probability with this one, and that probability.
+
+    None if none was scored.
+    """
     pairs = [
         (probability, d2 if document == d1 else d1)
         for (d1, d2), probability in scores.items()

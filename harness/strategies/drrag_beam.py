@@ -1,6 +1,7 @@
 """DR-RAG over more than two hops: a beam search over chains of documents, one reader call (not in the paper).
 
-q -> d_1 -> Concat(q, d_1) -> d_2 -> ... ; C(q, d_1 .. d_h) scores each chain and its end -> at most k documents -> answer
+q -> d_1 -> Concat(q, d_1) -> d_2 -> ... ; C(q, d_1 .. d_h) scores each chain and its end -> at most k documents
+    -> answer
 """
 
 import math
@@ -29,16 +30,17 @@ if TYPE_CHECKING:
 
 
 class DrRagBeam:
-    """Searches chains of documents with a classifier trained on chains, and generates an answer from at most k documents.
+    """Searches chains of documents with a classifier trained on chains, and answers from at most k documents.
 
-    The evidence comes by its best chains, best first, with the scores of the search that found each document first, which do not
-    compare between hops.  The answer's notes say of each document (`documents`) its `rank` in Retriever(q) (None if only a later
-    search found it), and of its best chain: the titles (`chain`), the document's place in it (`hop`), the chain's `score` (nats),
-    the `probability` that all of it up to the document belongs to the answer, and where it was asked, that it is `complete`.
+    The evidence comes by its best chains, best first, with the scores of the search that found each document first,
+    which do not compare between hops. The answer's notes say of each document (`documents`) its `rank` in Retriever(q)
+    (None if only a later search found it), and of its best chain: the titles (`chain`), the document's place in it
+    (`hop`), the chain's `score` (nats), the `probability` that all of it up to the document belongs to the answer, and
+    where it was asked, that it is `complete`.
 
     Args:
-        retriever: Used for every hop.  None: every hop considers all passages that a question ships, the distractor setting of
-            HotpotQA and MuSiQue.
+        retriever: Used for every hop. None: every hop considers all passages that a question ships, the distractor
+            setting of HotpotQA and MuSiQue.
         serving: Folder that training on chains exported, e.g. checkpoints/drrag-beam-multihop/serving.
         beam: The budget k, width and depth of the search, and how chains are scored.
         scorer: A loaded classifier, instead of `serving`.

@@ -20,15 +20,17 @@ from harness.strategies.retrieve_read import RetrieveRead
 class HiQa:
     """Retrieves segments of documents, keeps those that fit the context, and generates an answer from them.
 
-    The evidence is in the retriever's order, with its scores.  The notes name what is returned with the answer beside its text
-    (appendix A.3): `tables`, the ids of the tables in the evidence, and `images`, the image files; and `left_out`, the number of segments
-    that did not fit.
+    The evidence is in the retriever's order, with its scores. The notes name what is returned with the answer beside
+    its text (appendix A.3): `tables`, the ids of the tables in the evidence, and `images`, the image files; and
+    `left_out`, the number of segments that did not fit.
 
     Args:
-        retriever: Normally `harness.retrievers.multi_route.MultiRouteRetriever` over an index of documents (`infer.py index --documents`).
+        retriever: Normally `harness.retrievers.multi_route.MultiRouteRetriever` over an index of documents (`infer.py
+            index --documents`).
         k: Most segments.
-        most_words: Most words of all segments together, metadata included; 1,500 words are about the paper's 2,000 tokens.  The first
-            segment is always kept; one that does not fit is left out, and a shorter one behind it may still be kept.
+        most_words: Most words of all segments together, metadata included; 1,500 words are about the paper's 2,000
+            tokens. The first segment is always kept; one that does not fit is left out, and a shorter one behind it may
+            still be kept.
         reader: Generates the answer; without a reader only the evidence is returned.
 
     Raises:
@@ -76,7 +78,9 @@ def within_budget(hits: Sequence[Ranked], most_words: int) -> list[Ranked]:
 
 
 def fitting(words: Sequence[int], most_words: int) -> list[int]:
-    """Places of the passages that fit together, in order: each that the ones before leave room for, the first one always.
+    """Places of the passages that fit together, in order.
+
+    Each that the ones before leave room for, the first one always.
 
     Args:
         words: Of each passage, best first.

@@ -1,10 +1,13 @@
-"""MSRAG at inference: three answers, from the web, from a language model's own knowledge and from no context, of which one is chosen.
+"""MSRAG at inference: three answers, of which one is chosen.
+
+From the web, from a language model's own knowledge and from no context.
 
 q -> sub-questions -> one search each -> merged and summarized -> Information-Web -> answer-Web
-q -> context that a language model writes                      -> Information-GPT -> answer-GPT     -> selection -> answer
+q -> context that a language model writes                      -> Information-GPT -> answer-GPT -> selection -> answer
 q                                                                                 -> answer-not
 
-The paper selects by the gold answer (Eq. 1-4), which is `harness.choice.oracle.Oracle` here; the default needs no gold answer.
+The paper selects by the gold answer (Eq. 1-4), which is `harness.choice.oracle.Oracle` here; the default needs no gold
+answer.
 """
 
 import time
@@ -27,13 +30,13 @@ NO_SOURCE = "the source is not configured"
 class Msrag:
     """Answers each question from every source with one reader, and gives the answer that the selector chooses.
 
-    The sources work at the same time, as far as they share no model; what they find is read in one call.  A source that fails or
-    has nothing leaves the others, and the answer's notes say so.
+    The sources work at the same time, as far as they share no model; what they find is read in one call. A source that
+    fails or has nothing leaves the others, and the answer's notes say so.
 
-    The evidence is that of the chosen source.  Notes: `sources`, for each one its answer, log-probability and passages (id, title,
-    link), or why it has none (`missing`, `error`), and the selector's score; `chosen`; `selector`; `why`; `uses_gold` where the selector
-    reads the gold answer; `lost`, why by the source that failed; the web's `queries`, `fallbacks` and `reason`; the reader's notes on the
-    chosen answer.
+    The evidence is that of the chosen source. Notes: `sources`, for each one its answer, log-probability and passages
+    (id, title, link), or why it has none (`missing`, `error`), and the selector's score; `chosen`; `selector`; `why`;
+    `uses_gold` where the selector reads the gold answer; `lost`, why by the source that failed; the web's `queries`,
+    `fallbacks` and `reason`; the reader's notes on the chosen answer.
 
     Args:
         reader: Reads each context, and answers without one.
@@ -41,11 +44,12 @@ class Msrag:
         web: Information-Web, such as harness.sources.web.WebContext; None omits it.
         knowledge: Information-GPT: harness.sources.generated.GeneratedContext, a language model that writes, or
             harness.sources.facts.IndexedFacts, an index in its place; None omits it.
-        sources: Those that answer, in the order that decides ties: web, generated, none.  [web, none] is the paper's w/o GPT,
-            [generated, none] w/o Web, [generated] GPT-Retrieval, [none] No-RAG.
+        sources: Those that answer, in the order that decides ties: web, generated, none. [web, none] is the paper's w/o
+            GPT, [generated, none] w/o Web, [generated] GPT-Retrieval, [none] No-RAG.
 
     Raises:
-        UserError: If a source is unknown, stands twice or is not configured, or the reader cannot answer without a context.
+        UserError: If a source is unknown, stands twice or is not configured, or the reader cannot answer without a
+            context.
     """
 
     def __init__(
@@ -125,8 +129,8 @@ class Msrag:
 
         Args:
             questions: Without earlier turns.
-            together: Whether sources that share no model work at the same time; else one after the other, for times that can be
-                compared.
+            together: Whether sources that share no model work at the same time; else one after the other, for times
+                that can be compared.
         """
         work: dict[str, Any] = {name: source.contexts for name, source in self.sources.items()}
         parts: dict[str, object] = dict(self.sources)
@@ -153,8 +157,8 @@ class Msrag:
     ) -> list[dict[str, Answer]]:
         """The answer of every source to every question, in the order of the sources: all contexts are read in one call.
 
-        The costs of an answer are those of its context and of reading; its notes are the reader's, with the source's under
-        `context`.
+        The costs of an answer are those of its context and of reading; its notes are the reader's, with the source's
+        under `context`.
 
         Args:
             questions: The questions.
@@ -183,7 +187,10 @@ class Msrag:
 
 
 def contexts_of(done: Done, questions: Sequence[Question]) -> list[SourceContext]:
-    """What the call of a source has returned; if its service could not be reached, the source is lost for each question."""
+    """What the call of a source has returned.
+
+    If its service could not be reached, the source is lost for each question.
+    """
     costs = {"seconds/search": done.seconds / len(questions)}
     return done.value or [SourceContext((), done.unavailable, lost=True, costs=costs)] * len(questions)
 

@@ -31,12 +31,12 @@ UNANSWERABLE = "unanswerable"
 class ReRag:
     """Retrieves candidates, reranks them by relevance and answers from the best.
 
-    Without a generator only the evidence is returned (a reranker); without an estimator contexts stay in the retriever's
-    order with weights softmax(score / temperature), which is plain RAG (Eq. 1-2), or with equal weights for a generator that
-    was trained with them.
+    Without a generator only the evidence is returned (a reranker); without an estimator contexts stay in the
+    retriever's order with weights softmax(score / temperature), which is plain RAG (Eq. 1-2), or with equal weights for
+    a generator that was trained with them.
 
-    The evidence is the selected contexts, best first, with the logits of their weights: relevance logits, or retriever scores
-    / temperature without an estimator.
+    The evidence is the selected contexts, best first, with the logits of their weights: relevance logits, or retriever
+    scores / temperature without an estimator.
     Notes: `contexts` and `candidates` as in `harness.readers.t5.explanation`; `answerable`: whether a context reaches
     `threshold`; None without a threshold or an estimator.
 
@@ -50,15 +50,15 @@ class ReRag:
         marginal: `thorough` scores every candidate answer under every context; `fast` sums the relevance of the
             contexts that generate the same answer.
         refuse: Answer "unanswerable", without reading, if no context reaches the threshold.
-        threshold: Calibrated P(relevant) that a context must reach; the exported one when None.  That one was chosen for a
-            number of contexts (`refusal_contexts` in training); with another number, `refuse` says so in one line.
-        temperature: Divides the retriever's scores; used only without an estimator.  None: the weights that the generator
-            was trained with; temperature 1 where its folder does not record them.
+        threshold: Calibrated P(relevant) that a context must reach; the exported one when None. That one was chosen for
+            a number of contexts (`refusal_contexts` in training); with another number, `refuse` says so in one line.
+        temperature: Divides the retriever's scores; used only without an estimator. None: the weights that the
+            generator was trained with; temperature 1 where its folder does not record them.
         device: Device of both models: auto, cpu or cuda.
         model: A loaded model, instead of `serving`.
         precision: Of both models: auto (bf16 where the device has it in hardware), fp32 or bf16.
-        reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such as
-            harness.readers.llm.LlmReader.
+        reader: Reads the contexts instead of the generator, which is then not loaded, and has its own `marginal`: such
+            as harness.readers.llm.LlmReader.
 
     Raises:
         UserError: If a value is not allowed, or `refuse` lacks an estimator or a threshold.
@@ -134,7 +134,7 @@ class ReRag:
         model: RelevanceModel | None,
         reader: Reader | None,
     ) -> None:
-        """Raise UserError if a value is not allowed, the model is given twice or not at all, or the reader reads all at once."""
+        """Raise UserError if a value is not allowed, not one model is given, or the reader reads all at once."""
         check_at_least(1, candidates=candidates, contexts=contexts)
         if retriever is not None and candidates < contexts:
             raise UserError(f"candidates is {candidates}, fewer than the {contexts} contexts to select from them.")
@@ -214,10 +214,12 @@ class ReRag:
     def find(self, questions: Sequence[Question]) -> list[list[Ranked]]:
         """Every question's candidates in the retriever's order.
 
-        Shipped passages, each once, have the scores that the file gives; all 0 unless every passage of a question has one.
+        Shipped passages, each once, have the scores that the file gives; all 0 unless every passage of a question has
+        one.
 
         Raises:
-            UserError: If retriever scores weight the contexts, as in training, and a question's file does not give them.
+            UserError: If retriever scores weight the contexts, as in training, and a question's file does not give
+                them.
         """
         if self.retriever is not None:
             return self.retriever.search([question.text for question in questions], self.candidates)
@@ -232,7 +234,10 @@ class ReRag:
         return [given_ranking(question) for question in questions]
 
     def rank(self, questions: Sequence[Question], found: Sequence[Sequence[Ranked]]) -> list[list[Ranked]]:
-        """The candidates by relevance logit, best first; without an estimator in the retriever's order with its weights."""
+        """The candidates by relevance logit, best first.
+
+        Without an estimator in the retriever's order with its weights.
+        """
         if self.model.estimator is None:
             scale = self._retriever_scale()
             return [[Ranked(hit.passage, hit.score * scale) for hit in hits] for hits in found]

@@ -1,4 +1,6 @@
-"""Retrieve-then-read (plain RAG): the retriever's first k passages, one reader call.  The baseline of every other system.
+"""Retrieve-then-read (plain RAG): the retriever's first k passages, one reader call.
+
+The baseline of every other system.
 
 q -> d_1..d_k -> answer
 """
@@ -20,8 +22,8 @@ class RetrieveRead:
     The evidence is in the retriever's order, with its scores.
 
     Args:
-        retriever: Retrieves the evidence; None: the passages that each question ships, best first by the scores that their
-            file gives, in file order where it does not give one for every passage.
+        retriever: Retrieves the evidence; None: the passages that each question ships, best first by the scores that
+            their file gives, in file order where it does not give one for every passage.
         k: Number of passages.
         reader: Generates the answer; without a reader only the evidence is returned.
 

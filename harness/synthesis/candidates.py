@@ -1,12 +1,14 @@
 """Answer candidates of a passage, by rule: titles of other passages, names, dates and numbers.
 
     titles     titles of other passages that the text mentions
-    names      runs of capitalized words, joined by `of`, `de`, `van` or `von`; a function word that begins a sentence is left out,
-               and a single word that begins a sentence counts only if it is capitalized within a sentence too
+    names      runs of capitalized words, joined by `of`, `de`, `van` or `von`; a function word that begins a sentence
+               is left out, and a single word that begins a sentence counts only if it is capitalized within a sentence
+               too
     dates      `July 5, 2018`, `5 July 2018`, `July 2018`
     numbers    all others, such as 1986 or 3,500
 
-Of candidates that overlap, titles count first, then the longest; of more than eight words none counts.  Words of the passage's own title are none.
+Of candidates that overlap, titles count first, then the longest; of more than eight words none counts. Words of the
+passage's own title are none.
 """
 
 import re

@@ -86,7 +86,10 @@ class RoundTrip:
         return found
 
     def _read(self, drafts: Sequence[Draft], passages: Sequence[Sequence[Passage]]) -> list[str]:
-        """Empty where the reader gives the drafted answer from the passages, else `wrong_answer`, or `failed` without a reply."""
+        """Empty where the reader gives the drafted answer from the passages; else `wrong_answer`, or `failed`.
+
+        It is `failed` without a reply.
+        """
         if not drafts:
             return []
         questions = [Question(str(number), draft.question) for number, draft in enumerate(drafts)]

@@ -11,7 +11,8 @@ from common.records import Passage
 class Task:
     """Passages to write a question about: one, or two of which the first mentions the second.
 
-    `answer` is a candidate, which stands in the last passage; `number` counts the tasks about the same passages, from 0.
+    `answer` is a candidate, which stands in the last passage; `number` counts the tasks about the same passages, from
+    0.
     """
 
     passages: tuple[Passage, ...]
@@ -30,7 +31,9 @@ class Draft:
 
 @runtime_checkable
 class QuestionWriter(Protocol):
-    """Writes questions.  Optional attributes: `costs` of the last call, by name; `fact`, a line for the report; `chooses_answers`, true if it
+    """Writes questions.
+
+    Optional attributes: `costs` of the last call, by name; `fact`, a line for the report; `chooses_answers`, true if it
     also takes tasks without a candidate.
     """
 

@@ -18,7 +18,9 @@ def sentences(text: str) -> list[str]:
 
 
 def context_of(task: Task, found: Sequence[Ranked], size: int, unique_titles: bool) -> list[Ranked | Passage]:
-    """The passages of a row, at most `size`: those that were found, best first, and the task's, at the end if they were not found.
+    """The passages of a row, at most `size`.
+
+    Those that were found, best first, and the task's, at the end if they were not found.
 
     Args:
         task: Its passages are always among them.
@@ -44,8 +46,8 @@ def context_of(task: Task, found: Sequence[Ranked], size: int, unique_titles: bo
 def hotpotqa_row(id_: str, task: Task, draft: Draft, context: Sequence[Ranked | Passage]) -> dict[str, Any]:
     """A row as in HotpotQA's files, `type` bridge for two passages and single for one.
 
-    The supporting sentence of the last passage is the first that holds the answer; of the first passage, the first that names the
-    title of the last.
+    The supporting sentence of the last passage is the first that holds the answer; of the first passage, the first that
+    names the title of the last.
     """
     *first, last = task.passages
     facts = [[passage.title, _sentence(passage.text, last.title)] for passage in first]

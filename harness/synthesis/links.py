@@ -18,9 +18,9 @@ Links = list[dict[int, str]]  # per passage: the passages that it mentions, by p
 def find_links(passages: Sequence[Passage]) -> Links:
     """The links of all passages.
 
-    A title is found as whole words, in upper and lower case as written, if it begins with a capital letter or a digit.  Of
-    overlapping titles the longest counts.  A title that ends in parentheses is also found without them if no other passage has
-    that shorter title.
+    A title is found as whole words, in upper and lower case as written, if it begins with a capital letter or a digit.
+    Of overlapping titles the longest counts. A title that ends in parentheses is also found without them if no other
+    passage has that shorter title.
     """
     positions = _positions_by_title(passages)
     by_begin: dict[tuple[str, ...], list[tuple[tuple[str, ...], str]]] = {}  # by the first two words, or the only one
@@ -74,7 +74,8 @@ def _positions_by_title(passages: Sequence[Passage]) -> dict[str, list[int]]:
 def split_passages(passages: Sequence[Passage], links: Links, shares: Mapping[str, float], seed: int) -> list[str]:
     """The split of every passage, so that linked passages, and passages of one title, mostly share theirs.
 
-    The passages are ordered by breadth-first search along the links, from random passages, and the order is cut into the shares.
+    The passages are ordered by breadth-first search along the links, from random passages, and the order is cut into
+    the shares.
 
     Args:
         passages: The corpus.

@@ -56,7 +56,10 @@ def counts_text(outcomes: Mapping[str, Outcome]) -> str:
 
 
 def advice(outcomes: Mapping[str, Outcome]) -> str:
-    """What to type if most questions that the reader answered were dropped because one passage is enough; else empty."""
+    """What to type if most questions that the reader answered were dropped because one passage is enough.
+
+    Else empty.
+    """
     enough = sum(outcome.dropped["one_passage_is_enough"] for outcome in outcomes.values())
     if enough <= sum(len(outcome.rows) for outcome in outcomes.values()):
         return ""

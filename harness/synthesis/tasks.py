@@ -29,12 +29,14 @@ def plan_tasks(
     seed: int,
     any_answer: bool,
 ) -> Plan:
-    """The tasks of a corpus: first one about each passage, or pair of linked passages, in random order, then a second, ...
+    """The tasks of a corpus.
+
+    First one about each passage, or pair of linked passages, in random order, then a second, ...
 
     Args:
         passages: The corpus.
-        hops: 1: tasks about single passages.  2: about pairs of passages of one split, of which the first mentions the title of the
-            second; the answer stands in the second alone.
+        hops: 1: tasks about single passages. 2: about pairs of passages of one split, of which the first mentions the
+            title of the second; the answer stands in the second alone.
         per_passage: Maximum tasks about a passage or pair.
         shares: The share of each split in the passages.
         seed: Of the splits, of the order, and of the choice of candidates.

@@ -1,4 +1,7 @@
-"""Which network addresses may be connected to for a page: public ones, and networks that the user allows.  Standard library only."""
+"""Which network addresses may be connected to for a page: public ones, and networks that the user allows.
+
+Standard library only.
+"""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

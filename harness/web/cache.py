@@ -44,7 +44,9 @@ class WebCache:
             yield cls(file, database, max_age_days)
 
     def find(self, key: Mapping[str, object]) -> tuple[Any, float] | None:
-        """The stored value of a key (JSON types) and its time, in seconds since 1970; None without one that is young enough.
+        """The stored value of a key (JSON types) and its time, in seconds since 1970.
+
+        None without one that is young enough.
 
         Raises:
             ArtifactError: If the file is corrupt.

@@ -1,5 +1,8 @@
-"""HTTP client for what strangers send: it limits addresses (checked where they are connected to), size after decompression, total time,
-redirects and content types.  No cookies, no credentials, and no proxies of the environment unless they are wanted."""
+"""HTTP client for what strangers send.
+
+It limits addresses (checked where they are connected to), size after decompression, total time, redirects and content
+types. No cookies, no credentials, and no proxies of the environment unless they are wanted.
+"""
 
 import asyncio
 import socket
@@ -63,7 +66,7 @@ def ssl_context() -> ssl.SSLContext:
 
 
 class CheckedBackend(httpcore2.AnyIOBackend):
-    """Resolves a host once, checks the addresses and connects to one of those that passed, so that no later resolution counts.
+    """Resolves a host once, checks the addresses and connects to one that passed, so no later resolution counts.
 
     The request's Host header and TLS's server name stay the host's.
     """
@@ -103,10 +106,11 @@ class HttpClient:
 
     Args:
         concurrency: Connections at the same time.
-        allowed: Networks that may be connected to although they are not public; None allows every address, for a service that the
-            user has configured.
-        environment_proxies: Whether the proxies of the environment (HTTPS_PROXY, NO_PROXY, ...) are used.  A proxy resolves names and
-            connects itself: addresses are then checked only where a link holds a number, and where no proxy is used.
+        allowed: Networks that may be connected to although they are not public; None allows every address, for a
+            service that the user has configured.
+        environment_proxies: Whether the proxies of the environment (HTTPS_PROXY, NO_PROXY, ...) are used. A proxy
+            resolves names and connects itself: addresses are then checked only where a link holds a number, and where
+            no proxy is used.
         resolve: Finds the addresses of hosts.
     """
 
@@ -263,7 +267,10 @@ def environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
 
 
 def _number(host: str) -> str:
-    """The IPv4 address that a host means which is written as a number (127.1, 2130706433, 0x7f.1); other hosts as they are."""
+    """The IPv4 address that a host means which is written as a number (127.1, 2130706433, 0x7f.1).
+
+    Other hosts as they are.
+    """
     try:
         return socket.inet_ntoa(socket.inet_aton(host.rstrip(".")))
     except (OSError, ValueError):

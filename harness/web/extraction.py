@@ -32,7 +32,9 @@ def worker_count(concurrency: int) -> int:
 
 
 class TextExtractor:
-    """Extracts texts of pages; an asynchronous context manager, for one event loop.  Processes start when they are needed.
+    """Extracts texts of pages; an asynchronous context manager, for one event loop.
+
+    Processes start when they are needed.
 
     Args:
         workers: Processes at the same time.

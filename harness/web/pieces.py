@@ -8,7 +8,9 @@ _LONGEST_WORD = 12  # characters on average: bounds pieces of scripts without sp
 
 
 def pieces(text: str, most_words: int) -> list[str]:
-    """Pieces of at most `most_words` words: as many whole paragraphs as fit, or sentences of a longer paragraph, or words of a longer sentence.
+    """Pieces of at most `most_words` words.
+
+    As many whole paragraphs as fit, or sentences of a longer paragraph, or words of a longer sentence.
 
     Args:
         text: With a paragraph a line.

@@ -1,4 +1,4 @@
-"""Search services: what is sent to SearXNG, Brave and Tavily, what their results are, and what to do when they refuse."""
+"""Search services: what is sent to SearXNG, Brave and Tavily, what their results are, what to do when refused."""
 
 import html
 import json
@@ -84,7 +84,8 @@ class SearchService:
         """The first results of a response; what has another form than it should is left out.
 
         Raises:
-            BadResultsError: If it is no JSON object with a list of results, or none of the service's own engines has answered.
+            BadResultsError: If it is no JSON object with a list of results, or none of the service's own engines has
+                answered.
         """
         try:
             body = json.loads(text)
@@ -128,7 +129,7 @@ class SearchService:
 def check_service(
     service: str, base_url: str | None, key_variable: str | None, parameters: Mapping[str, Any] | None
 ) -> None:
-    """Raise UserError if an option is missing, malformed, set by the searches, or holds a secret, which is not repeated."""
+    """Raise UserError if an option is missing, malformed, set by the searches, or holds a secret (not repeated)."""
     examples = "http://localhost:8888"
     if service == "searxng" and base_url is None:
         raise UserError(f"service searxng needs base_url, the address of your own SearXNG, such as {examples}.")

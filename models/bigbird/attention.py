@@ -98,7 +98,7 @@ def fuse(model: BigBirdModel) -> None:
 
 
 class SparseSelfAttention(BigBirdBlockSparseAttention):
-    """BigBird's block-sparse self-attention, which is computed in fp32 where autocast leaves a softmax in bf16: on CPUs.
+    """BigBird's block-sparse self-attention, computed in fp32 where autocast leaves a softmax in bf16: on CPUs.
 
     There transformers' code fails, which mixes it with fp32 masks; on GPUs autocast computes a softmax in fp32.
     """

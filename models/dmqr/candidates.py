@@ -1,4 +1,6 @@
-"""Log-probabilities of several rewrites of each question by a generative rewriter; an encoder-decoder reads every question once.
+"""Log-probabilities of several rewrites of each question by a generative rewriter.
+
+An encoder-decoder reads every question once.
 
 Shape legend: P inputs, T tokens, C candidates, A tokens of a candidate with its end.
 """

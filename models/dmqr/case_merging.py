@@ -1,7 +1,7 @@
 """Case merging: a tokenizer that reads every text in lower case, with the ids of the pieces as they are.
 
-A small T5 spells the names that its corpus writes in capitals letter by letter when a user types them in lower case, and cannot
-copy them.
+A small T5 spells the names that its corpus writes in capitals letter by letter when a user types them in lower case,
+and cannot copy them.
 """
 
 import json
@@ -18,8 +18,9 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 def merge_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerFast:
     """A tokenizer like a given Unigram one that reads and writes lower case; saved and loaded as any other.
 
-    A piece with capitals is renamed to lower case, of several equal ones the most likely, unless there is such a piece.  It keeps
-    its id, and so its embedding.  Those that are not renamed are never read again.  Special tokens stay as they are.
+    A piece with capitals is renamed to lower case, of several equal ones the most likely, unless there is such a piece.
+    It keeps its id, and so its embedding. Those that are not renamed are never read again. Special tokens stay as they
+    are.
 
     Args:
         tokenizer: A fast tokenizer with a Unigram model, such as a T5's.

@@ -1,8 +1,10 @@
-"""The network of the adaptive choice (not in the paper, which asks an LLM): for a question, by which rewriting strategies a rewrite will
-add relevant passages.  An encoder with one logit per strategy: a sequence classifier of transformers whose labels are separate decisions.
+"""The network of the adaptive choice (not in the paper, which asks an LLM).
 
-Its input is `[CLS] turns question [SEP]`: the earlier turns of a dialogue, oldest first, if there are any.  Their oldest tokens are left out
-where they do not fit, the question never.
+For a question, by which rewriting strategies a rewrite will add relevant passages. An encoder with one logit per
+strategy: a sequence classifier of transformers whose labels are separate decisions.
+
+Its input is `[CLS] turns question [SEP]`: the earlier turns of a dialogue, oldest first, if there are any. Their oldest
+tokens are left out where they do not fit, the question never.
 
 Shape legend: P questions, T tokens, S strategies.
 """
@@ -47,7 +49,8 @@ class QuestionEncoder:
         max_tokens: Maximum length, in tokens, special tokens included.
 
     Raises:
-        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is below 16.
+        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is
+            below 16.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
@@ -84,10 +87,13 @@ class QuestionEncoder:
 
 
 class StrategyChooser(CountsTokens, nn.Module):
-    """Log-odds that a question's rewrite by each strategy adds relevant passages.  Create it with `build` (training) or `load` (serving).
+    """Log-odds that a question's rewrite by each strategy adds relevant passages.
+
+    Create it with `build` (training) or `load` (serving).
 
     Args:
-        network: A sequence classifier with one label per strategy, each of which is a decision by itself (sigmoid, not softmax).
+        network: A sequence classifier with one label per strategy, each of which is a decision by itself (sigmoid, not
+            softmax).
         encode: Turns questions into token ids.
         strategies: Names of the labels.
     """

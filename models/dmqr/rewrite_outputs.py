@@ -29,9 +29,9 @@ class Parsed:
 def parse_output(text: str, chosen: "Sequence[Strategy]") -> Parsed:
     """Parse `Title: rewrite` lines and the `reason: ` line.
 
-    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not count.  A
-    title may have a list's mark before it and asterisks around it.  The queries of a strategy that makes several are separated
-    by semicolons, and repeated ones are dropped.
+    A line with another title, without a rewrite, or with a title that stood before is malformed; empty lines do not
+    count. A title may have a list's mark before it and asterisks around it. The queries of a strategy that makes
+    several are separated by semicolons, and repeated ones are dropped.
     """
     titles = {label_of(strategy.title): strategy for strategy in chosen}
     queries: dict[str, tuple[str, ...]] = {}
@@ -58,7 +58,8 @@ def parse_output(text: str, chosen: "Sequence[Strategy]") -> Parsed:
 def queries_of(text: str, several: bool) -> tuple[str, ...]:
     """The distinct queries in a rewrite; one, unless the strategy makes several, which semicolons separate.
 
-    Queries are repeated if they differ only in case and punctuation; the first is kept.  A text without a word is no query.
+    Queries are repeated if they differ only in case and punctuation; the first is kept. A text without a word is no
+    query.
     """
     parts = text.split(SEPARATOR.strip()) if several else [text]
     queries: dict[tuple[str, ...], str] = {}

@@ -1,4 +1,6 @@
-"""Input formats of generative rewriters: tokenizes a question with its dialogue history and the strategy to rewrite it by.
+"""Input formats of generative rewriters.
+
+Tokenizes a question with its dialogue history and the strategy to rewrite it by.
 
     strategy: TITLE history: TURN | TURN question: QUESTION         the history only where there is one
 

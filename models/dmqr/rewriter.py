@@ -1,8 +1,10 @@
-"""A generative query rewriter: a T5 or a causal LM, whole or with LoRA, one adapter for all strategies or one each; its serving folder.
+"""A generative query rewriter: a T5 or a causal LM, whole or with LoRA, one adapter for all strategies or each.
+
+Also its serving folder.
 
 serving/serving.json         kind "dmqr_rewriter", text format, strategies, base model of the adapters
-serving/rewriter/            the model with the adapter merged in: loadable by transformers alone, and by vLLM if it is a causal LM;
-                             with an adapter for each strategy the base model
+serving/rewriter/            the model with the adapter merged in: loadable by transformers alone, and by vLLM if it is
+                             a causal LM; with an adapter for each strategy the base model
 serving/adapter/             the adapter by itself, in peft's files; only if it was trained with LoRA
 serving/adapter/<strategy>/  each strategy's adapter, where each has one; the base model computes with it
 
@@ -46,7 +48,8 @@ MergedType = Literal["float32", "bfloat16"]
 class Rewriter(nn.Module):
     """Writes queries, and scores given ones.
 
-    With an adapter for each strategy (`add_adapters`), rows of different strategies are computed one strategy after the other.
+    With an adapter for each strategy (`add_adapters`), rows of different strategies are computed one strategy after the
+    other.
 
     Args:
         lm: The language model; see `build`.
@@ -56,8 +59,8 @@ class Rewriter(nn.Module):
         no_repeat_ngram: Of an encoder-decoder: no rewrite has a sequence of so many tokens twice; 0 for no such limit.
 
     Raises:
-        UserError: If input and rewrite together exceed what the model reads and writes, max_tokens is below 16, or a causal LM
-            has no_repeat_ngram: its prompt, from which it copies, would count.
+        UserError: If input and rewrite together exceed what the model reads and writes, max_tokens is below 16, or a
+            causal LM has no_repeat_ngram: its prompt, from which it copies, would count.
     """
 
     def __init__(
@@ -151,7 +154,10 @@ class Rewriter(nn.Module):
         self._choose_adapters()
 
     def load_adapters(self, folder: Path, strategies: Sequence[str]) -> None:
-        """Put the adapters of a serving folder's `adapter/` into a base model: one, or one of each of these strategies."""
+        """Put the adapters of a serving folder's `adapter/` into a base model.
+
+        One, or one of each of these strategies.
+        """
         load_adapters(self.network, {name: folder / name for name in strategies} or {SHARED: folder})
         if strategies:
             self._choose_adapters()
@@ -190,7 +196,10 @@ class Rewriter(nn.Module):
         return self.lm.reply_batch(inputs, targets)
 
     def write(self, inputs: Sequence[Sequence[int]], strategies: Sequence[str] = ()) -> list[str]:
-        """The greedy rewrite of every input from `encode`, in order; batched by length.  `strategies` as in `forward`."""
+        """The greedy rewrite of every input from `encode`, in order; batched by length.
+
+        `strategies` as in `forward`.
+        """
         if self.adapters is None:
             return self._write(inputs)
         texts = [""] * len(inputs)
@@ -244,7 +253,8 @@ class Rewriter(nn.Module):
             folder: The folder.
             strategies: Names of those that it was trained on.
             base: Name and sha256 of the files of the model that the adapters belong to, from `base_model`.
-            merged: Data type of the merged weights, to which the update is added in fp32, or of the base model's weights.
+            merged: Data type of the merged weights, to which the update is added in fp32, or of the base model's
+                weights.
             facts: Validation metrics, versions, commit, data digests; JSON types only.
         """
         options: dict[str, Any] = {}

@@ -1,7 +1,10 @@
-"""DMQR-RAG's pool of rewriting strategies, and the prompts that are generated from it; `rewrite_outputs` parses their outputs.
+"""DMQR-RAG's pool of rewriting strategies, and the prompts that are generated from it.
 
-A strategy is one entry of the pool: training, prompts, retrieval and reports take it from there (paper: Section 2.2.1, Tables 1
-and 5).  Information equality: gqr, kwr; expansion: par; reduction: cce; decomposition is ours, for questions that need several facts.
+`rewrite_outputs` parses their outputs.
+
+A strategy is one entry of the pool: training, prompts, retrieval and reports take it from there (paper: Section 2.2.1,
+Tables 1 and 5). Information equality: gqr, kwr; expansion: par; reduction: cce; decomposition is ours, for questions
+that need several facts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Choices of words by scores: which words of a question stay, which words of its passages join; greedy, and sampled by a policy."""
+"""Choices of words by scores: which words of a question stay, which words of its passages join.
+
+Greedy, and sampled by a policy.
+"""
 
 import math
 from collections import Counter
@@ -56,7 +59,10 @@ class BestPlace:
 
 
 def best_places(read: Sequence[WordScores]) -> dict[str, BestPlace]:
-    """The distinct words of the passages, in lower case, each where its log-odds are greatest; of equal ones the first."""
+    """The distinct words of the passages, in lower case, each where its log-odds are greatest.
+
+    Of equal ones the first.
+    """
     best: dict[str, BestPlace] = {}
     for place, scores in enumerate(read):
         for each in scores.joins:
@@ -67,8 +73,9 @@ def best_places(read: Sequence[WordScores]) -> dict[str, BestPlace]:
 
 
 def joining(read: Sequence[WordScores], least: float, most: int) -> list[str]:
-    """The passages' words that join, in lower case: the most probable ones, in the order of the passages and of the places where they are
-    most probable.
+    """The passages' words that join, in lower case.
+
+    The most probable ones, in the order of the passages and of the places where they are most probable.
 
     Args:
         read: The words of each passage, the best passage first.
@@ -133,7 +140,8 @@ def sample_choices(
 ) -> tuple[SampledChoice, ...]:
     """The greedy choice and samples of a policy, each choice once.
 
-    A choice and its log-probability hold all words that join; its queries hold the `join_words` most probable of them, as in use.
+    A choice and its log-probability hold all words that join; its queries hold the `join_words` most probable of them,
+    as in use.
 
     Args:
         read: The scores of a question with each of its passages, the best passage first.

@@ -3,9 +3,9 @@
     P(word of the question stays) = sigmoid((z - z_stay) / temperature)   z: mean of its log-odds over the passages
     P(word of a passage joins)    = sigmoid((z - z_join) / temperature)   z: maximum of its log-odds over the passages
 
-z_stay and z_join are the log-odds of `stay_probability` and `join_probability`, from which the rewriter uses a word: a word's
-probability is at least 1/2 exactly if the rewriter uses it.  Words are decided independently.  The probability is that of the whole
-choice; if more words join than the rewriter writes, the query has the most probable of them.
+z_stay and z_join are the log-odds of `stay_probability` and `join_probability`, from which the rewriter uses a word: a
+word's probability is at least 1/2 exactly if the rewriter uses it. Words are decided independently. The probability is
+that of the whole choice; if more words join than the rewriter writes, the query has the most probable of them.
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins), G questions, D decisions of a question (padded), R places.
 """
@@ -100,7 +100,10 @@ class WordPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The decisions on one question, and where its pairs show their words: the question's words first, then the passages'."""
+    """The decisions on one question, and where its pairs show their words.
+
+    The question's words first, then the passages'.
+    """
 
     question_words: int  # 0 if they are not decided
     joins: tuple[str, ...]  # distinct words of the passages that the question lacks, in the order of first appearance
@@ -152,7 +155,8 @@ def pooled(logits_PTL: Tensor, decisions: Sequence[Decisions], pairs: Sequence[i
         pairs: Number of pairs of every question.
 
     Returns:
-        z (G, D), 0 for padding; whether a decision is on a word of the passages (G, D); whether it is none, but padding (G, D).
+        z (G, D), 0 for padding; whether a decision is on a word of the passages (G, D); whether it is none, but padding
+        (G, D).
     """
     G, D = len(decisions), max(map(len, decisions), default=0)
     device = logits_PTL.device
@@ -174,7 +178,9 @@ def pooled(logits_PTL: Tensor, decisions: Sequence[Decisions], pairs: Sequence[i
 
 
 def choice_logp(logits: Tensor, chosen: Tensor, padding: Tensor | None = None) -> Tensor:
-    """Log-probability (nats) of choices: the sum over the decisions, which are the last dimension; the shapes are broadcast.
+    """Log-probability (nats) of choices: the sum over the decisions, which are the last dimension.
+
+    The shapes are broadcast.
 
     Args:
         logits: From `WordPolicy.logits`.
@@ -191,7 +197,9 @@ def decisions_logp(logits: Tensor, chosen: Tensor, padding: Tensor | None = None
 
 
 def divergence(logits: Tensor, reference: Tensor, padding: Tensor | None = None) -> Tensor:
-    """Kullback-Leibler divergence (nats) of one policy from another, exact: the sum over the decisions, the last dimension.
+    """Kullback-Leibler divergence (nats) of one policy from another, exact.
+
+    The sum over the decisions, the last dimension.
 
     Args:
         logits: Of the policy, from `WordPolicy.logits`.

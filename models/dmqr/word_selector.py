@@ -1,5 +1,7 @@
-"""The network of the extractive rewriter: for a question and a passage of its first search, which of the question's words stay in
-a query, and which of the passage's words join it.  An encoder with two logits per token: a token classifier of transformers.
+"""The network of the extractive rewriter.
+
+For a question and a passage of its first search, which of the question's words stay in a query, and which of the
+passage's words join it. An encoder with two logits per token: a token classifier of transformers.
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 """
@@ -133,7 +135,10 @@ class WordSelector(CountsTokens, nn.Module):
         return selector.to(where).eval()
 
     def save(self, folder: Path) -> None:
-        """Write network and tokenizer to `folder/selector` for transformers' Auto classes: a pair gives this model's input."""
+        """Write network and tokenizer to `folder/selector` for transformers' Auto classes.
+
+        A pair gives this model's input.
+        """
         save_network(self.network, folder / PART)
         tokenizer = pair_tokenizer(
             self.encode.tokenizer, self.encode.max_tokens, token_types=self.segments, separator_inside=not self.segments
@@ -147,7 +152,10 @@ class WordSelector(CountsTokens, nn.Module):
         return logits_PTL.float()
 
     def scores(self, pairs: Sequence[tuple[str, Passage]]) -> list[WordScores | None]:
-        """The words of every pair, in order; None for a question that leaves no room for a passage.  Batched by length."""
+        """The words of every pair, in order; None for a question that leaves no room for a passage.
+
+        Batched by length.
+        """
         inputs = self.encode(pairs)
         fitting = [row for row, each in enumerate(inputs) if each is not None]
         sequences = [inputs[row] for row in fitting]

@@ -2,7 +2,8 @@
 
     [CLS] question [SEP] title. text [SEP]
 
-(class and separator tokens of the tokenizer).  The passage is truncated, never the question.  A word is represented by its first token.
+(class and separator tokens of the tokenizer). The passage is truncated, never the question. A word is represented by
+its first token.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ class WordPairEncoder:
         max_tokens: Maximum length of a pair, in tokens, special tokens included.
 
     Raises:
-        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is below 32.
+        UserError: If the tokenizer is not a fast one or lacks a class, separator or padding token, or max_tokens is
+            below 32.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:

@@ -1,7 +1,7 @@
 """DR-RAG's classifier C(q, d1, d2): whether two documents together answer a question (Section 2.2.2, Eq. 2).
 
-One trained on chains also scores C(q, d1 .. dh): whether 1 to 4 documents all belong to the answer, and with `END` as the last
-one whether those before it are all that it needs.
+One trained on chains also scores C(q, d1 .. dh): whether 1 to 4 documents all belong to the answer, and with `END` as
+the last one whether those before it are all that it needs.
 
 Shape legend: P triples or chains, T tokens.
 """
@@ -244,7 +244,9 @@ class TripleClassifier(CountsTokens, nn.Module):
     def log_odds(
         self, triples: Sequence[Chain], tokens_per_batch: int | None = None
     ) -> Iterator[tuple[list[int], list[float]]]:
-        """Score triples or chains, longest first, in batches of at most `tokens_per_batch` padded tokens (by device when None).
+        """Score triples or chains, longest first, in batches of at most `tokens_per_batch` padded tokens.
+
+        Without it the device decides.
 
         Yields:
             Per batch: positions in `triples` and their log-odds (nats), so that callers can report and save progress.

@@ -1,4 +1,6 @@
-"""Input format of DR-RAG's classifier: tokenizes a question and a chain of passages, in training, evaluation and serving.
+"""Input format of DR-RAG's classifier.
+
+Tokenizes a question and a chain of passages, in training, evaluation and serving.
 
     [CLS] question [SEP] title. text [SEP] title. text [SEP]                 a triple: two passages
     [CLS] question [SEP] title. text [SEP] ... [SEP] title. text [SEP]       a chain: one to `MOST_DOCUMENTS` passages
@@ -161,7 +163,10 @@ class Padding:
     minimum: int = 0  # least length of block-sparse attention
 
     def length(self, tokens: int) -> int:
-        """Length to which a batch is padded whose longest row has `tokens` tokens; without blocks at least that length."""
+        """Length to which a batch is padded whose longest row has `tokens` tokens.
+
+        Without blocks at least that length.
+        """
         if not self.block:
             return tokens
         return -(-max(tokens + 1, self.minimum) // self.block) * self.block + self.block

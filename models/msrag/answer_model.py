@@ -1,4 +1,6 @@
-"""A logistic model of P(answer is right) from features of the answers of several sources: fitted by Newton's method, stored as sealed JSON.
+"""A logistic model of P(answer is right) from features of the answers of several sources.
+
+Fitted by Newton's method, stored as sealed JSON.
 
 Shape legend: N answers, F features.
 """

@@ -1,7 +1,7 @@
 """Platt scaling: maps relevance logits to the probability that a context contains the answer.
 
-RE-RAG's losses do not change when a constant is added to all scores of a question (docs/paper_decisions.md), so one scale
-and one offset are fitted on validation and exported with the model.
+RE-RAG's losses do not change when a constant is added to all scores of a question (docs/paper_decisions.md), so one
+scale and one offset are fitted on validation and exported with the model.
 """
 
 import math

@@ -4,11 +4,11 @@
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
     fid             question: Q title: TITLE context: TEXT  Fusion-in-Decoder
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
-    question_writing  answer: A document 1: TITLE. TEXT document 2: ...    the same with an answer, for a writer of questions
+    question_writing  answer: A document 1: TITLE. TEXT document 2: ...  the same with an answer, for a writer of questions
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
-All but `packed` and `question_writing` take one passage.  Passages are truncated, never the question; those two share the room
-evenly.
+All but `packed` and `question_writing` take one passage. Passages are truncated, never the question; those two share
+the room evenly.
 """
 
 import re
@@ -119,11 +119,12 @@ class ContextEncoder:
     def encode_text(self, text: str) -> list[int]:
         """Token ids of a text that is in the format already: those of its question and passages.
 
-        Its documents may be paragraphs of their own (`packed`).  A text in another form is read as it is: it is not truncated,
-        because it is not known where its question is.
+        Its documents may be paragraphs of their own (`packed`). A text in another form is read as it is: it is not
+        truncated, because it is not known where its question is.
 
         Raises:
-            UserError: If the question leaves no room for its passages, or there are several passages and the format takes one.
+            UserError: If the question leaves no room for its passages, or there are several passages and the format
+                takes one.
         """
         if self.packed:
             question, *documents = self._documents_of(text)

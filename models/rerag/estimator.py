@@ -1,7 +1,8 @@
 """RE-RAG's relevance estimator (Section 2.2): scores how useful a context is for a question.
 
-Two model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, or an encoder-only model with a
-classification head, which is faster but has no L_tok.  Shape legend: P pairs, T tokens, V vocabulary, L labels.
+Two model families: a T5 that generates "true" or "false" (or two other words) in one decoder step, or an encoder-only
+model with a classification head, which is faster but has no L_tok. Shape legend: P pairs, T tokens, V vocabulary, L
+labels.
 """
 
 from collections.abc import Sequence
@@ -110,7 +111,8 @@ class RelevanceEstimator(CountsTokens, nn.Module):
 
         Raises:
             MissingInputError: If the model is not on this machine.
-            UserError: If the tokenizer, `layers`, a label word, the number of labels or max_tokens does not fit the model.
+            UserError: If the tokenizer, `layers`, a label word, the number of labels or max_tokens does not fit the
+                model.
         """
         folder = str(resolve(pretrained))
         config = AutoConfig.from_pretrained(folder)
@@ -203,8 +205,10 @@ class RelevanceEstimator(CountsTokens, nn.Module):
 
 
 def positions(config: PretrainedConfig) -> int:
-    """Maximum input length of an encoder-only model, in tokens; RoBERTa's and Longformer's positions start after the padding
-    id."""
+    """Maximum input length of an encoder-only model, in tokens.
+
+    RoBERTa's and Longformer's positions start after the padding id.
+    """
     shifted = ("roberta", "xlm-roberta", "camembert", "longformer")
     taken = config.pad_token_id + 1 if config.model_type in shifted else 0
     return int(config.max_position_embeddings) - taken

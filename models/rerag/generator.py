@@ -196,7 +196,10 @@ class Generator(CountsTokens, nn.Module):
     def logprobs(
         self, sequences: Sequence[Sequence[int]], answers: Sequence[str], tokens_per_batch: int | None = None
     ) -> list[float]:
-        """log P_G of each answer given its input, nats, in order; equal inputs are encoded once.  Arguments as in `read`."""
+        """log P_G of each answer given its input, nats, in order; equal inputs are encoded once.
+
+        Arguments as in `read`.
+        """
         rows_of: dict[tuple[int, ...], list[int]] = {}
         for row, sequence in enumerate(sequences):
             rows_of.setdefault(tuple(sequence), []).append(row)

@@ -49,20 +49,23 @@ def log_mixture(relevance_BN: Tensor, answer_logp_BN: Tensor, real_BN: Tensor) -
 
 
 def log_joint(relevance_N: Tensor, answer_logp_AN: Tensor, real_N: Tensor) -> Tensor:
-    """log P_RE(c_j | q) P(a | q, c_j) of every answer and context of one question, (A, N); its log-sum-exp over the contexts is
-    log P(a | q) (Eq. 6).
+    """log P_RE(c_j | q) P(a | q, c_j) of every answer and context of one question, (A, N).
+
+    Its log-sum-exp over the contexts is log P(a | q) (Eq. 6).
 
     Args:
         relevance_N: Relevance logits of the contexts.
-        answer_logp_AN: log P(a | q, c_j): of the answer under every context (`thorough`), -inf under contexts that did not
-            generate it (`generated`), or `log_generated` (`fast`).
+        answer_logp_AN: log P(a | q, c_j): of the answer under every context (`thorough`), -inf under contexts that did
+            not generate it (`generated`), or `log_generated` (`fast`).
         real_N: False for contexts that count as absent.
     """
     return (log_prior(relevance_N[None], real_N[None]) + answer_logp_AN).masked_fill(~real_N, -torch.inf)
 
 
 def log_generated(written: Sequence[str], answers: Sequence[str]) -> Tensor:
-    """0 where a context generated the answer, -inf elsewhere, (A, N): `fast` takes each context's own answer as certain.
+    """0 where a context generated the answer, -inf elsewhere, (A, N).
+
+    `fast` takes each context's own answer as certain.
 
     Args:
         written: The answer generated from each context, N.

@@ -64,7 +64,7 @@ class Matrix:
 
     @classmethod
     def of(cls, written: tuple[str, ...], answer_logp_AN: Tensor | None, failed: tuple[str, ...] = ()) -> "Matrix":
-        """A matrix whose candidates are the distinct answers of the contexts that did not fail, in order of appearance."""
+        """A matrix whose candidates are the distinct answers of contexts that did not fail, as they appear."""
         why = failed or ("",) * len(written)
         candidates = tuple(dict.fromkeys(text for text, error in zip(written, why, strict=True) if not error))
         return cls(written, candidates, answer_logp_AN, failed if any(failed) else ())

@@ -1,4 +1,4 @@
-"""Memory of RE-RAG's estimator and generator at inference, from the manifest and the `config.json` files of a serving folder.
+"""Memory of RE-RAG's estimator and generator at inference, from a serving folder's manifest and `config.json` files.
 
 Shape legend: P contexts, T tokens, A answer tokens.
 """

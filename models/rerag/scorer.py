@@ -22,8 +22,8 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
     """A scorer of (question, passage) pairs.
 
     Args:
-        name: Serving folder with an estimator, or folder or hub id of a cross-encoder: a sequence classifier with one label, or
-            two of which the second means relevant, such as BAAI/bge-reranker-base.
+        name: Serving folder with an estimator, or folder or hub id of a cross-encoder: a sequence classifier with one
+            label, or two of which the second means relevant, such as BAAI/bge-reranker-base.
         device: auto, cpu, cuda or cuda:N.
         precision: auto (bf16 where the device has it in hardware), fp32 or bf16.
 

@@ -1,7 +1,7 @@
 """Temperature fitting for retriever scores as weights of contexts (RE-RAG Eq. 1).
 
-P_R(c_j | q) = softmax(S_j / T).  At T = 1, scores of a retriever not trained with the generator (cosines above all) give a
-nearly uniform P_R.  T maximizes the likelihood, on training questions, that a context drawn from P_R has an answer.
+P_R(c_j | q) = softmax(S_j / T). At T = 1, scores of a retriever not trained with the generator (cosines above all) give
+a nearly uniform P_R. T maximizes the likelihood, on training questions, that a context drawn from P_R has an answer.
 """
 
 from collections.abc import Sequence

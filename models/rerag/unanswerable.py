@@ -1,7 +1,8 @@
 """Unanswerable questions (RE-RAG, Section 5.3): detection by a confidence threshold, and risk-coverage curves.
 
 A question is predicted unanswerable if all its kept contexts score below the threshold, which training chooses on
-validation: by the paper's best F1, or by a stated cost of refusing.  "Unanswerable" is the positive class, as in the paper's Table 4.  Shape legend: N questions.
+validation: by the paper's best F1, or by a stated cost of refusing. "Unanswerable" is the positive class, as in the
+paper's Table 4. Shape legend: N questions.
 """
 
 import itertools

@@ -39,7 +39,8 @@ def test_scores_of_one_question() -> None:
 def test_seeds_and_differences(report: Path) -> None:
     text = table([report], "imitation", (2,))
     assert "2 questions" in text
-    # H@2: both seeds of imitation find a passage of the first question only; dpo finds one of each.  P@2: 25; 75 and 50; recall@2: 25; 100 and 75.
+    # H@2: both seeds of imitation find a passage of the first question only; dpo finds one of each. P@2: 25; 75 and 50;
+    # recall@2: 25; 100 and 75.
     assert "| imitation | 2 | 50.00 (50.0 to 50.0) | 25.00 (25.0 to 25.0) | 25.00 (25.0 to 25.0) |" in text
     assert "| dpo | 2 | 100.00 (100.0 to 100.0) | 62.50 (50.0 to 75.0) | 87.50 (75.0 to 100.0) |" in text
     # Per question, P@2: dpo - imitation is 25 (mean of 50 and 0) and 50 (of 50 and 50).

@@ -1,4 +1,7 @@
-"""Options within options: those of a dict, `--study.grid.k1`, keep each other; `null` reaches a class within a class."""
+"""Options within options: those of a dict, `--study.grid.k1`, keep each other.
+
+`null` reaches a class within a class.
+"""
 
 from pathlib import Path
 from typing import Any

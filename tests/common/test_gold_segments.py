@@ -1,4 +1,7 @@
-"""Relevance judgement of passages by the evidence of gold segments: hand-worked cases, and what must not change the verdict."""
+"""Relevance judgement of passages by the evidence of gold segments.
+
+Hand-worked cases, and what must not change the verdict.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -165,8 +165,10 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_infer_starts_without_the_modules_that_windows_lacks() -> None:
-    """The modules are hidden from this project's own files only: installed packages, an environment inside the project's
-    folder among them, know what to do on Windows."""
+    """The modules are hidden from this project's own files only.
+
+    Installed packages, an environment inside the project's folder among them, know what to do on Windows.
+    """
     code = f"""
 import builtins, sys
 missing, root, real = {POSIX_ONLY}, {str(ROOT)!r}, builtins.__import__

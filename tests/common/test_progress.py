@@ -1,4 +1,7 @@
-"""Progress: shown after five seconds, with the time left; a rewritten line on a terminal, lines in a log; rank 0 only."""
+"""Progress: shown after five seconds, with the time left; a rewritten line on a terminal, lines in a log.
+
+Only on rank 0.
+"""
 
 import gzip
 import io

@@ -1,4 +1,7 @@
-"""Batched searches with several queries per question: what is searched, what is known already, and the fused lists by hand."""
+"""Batched searches with several queries per question.
+
+What is searched, what is known already, and the fused lists by hand.
+"""
 
 from collections.abc import Sequence
 

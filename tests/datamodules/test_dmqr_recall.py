@@ -1,4 +1,7 @@
-"""Retrieval recall on validation: gold passages matched by question, recall of fused lists by hand, indexes of other corpora."""
+"""Retrieval recall on validation.
+
+Gold passages matched by question, recall of fused lists by hand, indexes of other corpora.
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The documentation as data: pages, the commands they print, their links and headings, and the parsers of the commands."""
+"""The documentation as data.
+
+Pages, the commands they print, their links and headings, and the parsers of the commands.
+"""
 
 import argparse
 import importlib
@@ -90,7 +93,8 @@ def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str
     """The commands that a script runs, each as its arguments to Python.
 
     Args:
-        script: File of `scripts/`, which runs with a stand-in for Python that writes down its arguments and does nothing else.
+        script: File of `scripts/`, which runs with a stand-in for Python that writes down its arguments and does
+            nothing else.
         arguments: Of the script.
         place: An empty folder in which it runs.
     """
@@ -185,7 +189,7 @@ def parse(program: str, arguments: list[str]) -> None:
 
 
 def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
-    """Check that a study of one of the systems of a parsed `infer.py evaluate` has the options `--study.*` that are given."""
+    """Check that a study of one of the systems of a parsed `infer.py evaluate` has the given options `--study.*`."""
     known: set[str] = set()
     for options in evaluated:
         module, _, name = options.strategy.class_path.rpartition(".")

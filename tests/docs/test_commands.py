@@ -1,4 +1,4 @@
-"""Every command that README, docs, configs and scripts print is resolved and parsed by the program it names, without running it."""
+"""Every printed command of README, docs, configs and scripts is resolved and parsed by its program, without a run."""
 
 import subprocess
 from pathlib import Path

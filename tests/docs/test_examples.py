@@ -1,4 +1,7 @@
-"""What README and docs print runs: their commands and snippets, word for word, on a tiny generated world and with little training."""
+"""What README and docs print runs.
+
+Their commands and snippets, word for word, on a tiny generated world and with little training.
+"""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""The pages are true: links, anchors, names of files, classes and options, the import graph, and what configs promise."""
+"""The pages are true: links, anchors, names of files, classes, options, the import graph, what configs promise."""
 
 import ast
 import importlib

@@ -1,4 +1,7 @@
-"""A choosing model that is not trained: it chooses each strategy for about half of the questions, by chance, but always alike."""
+"""A choosing model that is not trained.
+
+It chooses each strategy for about half of the questions, by chance, but always alike.
+"""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tests that run on the CPU in the fast suite and on a GPU in `make test-gpu`, so that their bodies are always executed."""
+"""Tests that run on the CPU in the fast suite and on a GPU in `make test-gpu`, so that all bodies are executed."""
 
 import pytest
 import torch

@@ -1,7 +1,8 @@
 """A chat endpoint that replies from a file and injects faults, as a process: `python fault_server.py FILE`.
 
-Standard library only.  The file says, per last message of a chat, the reply and which faults come before it.  GET /counts says
-what was requested.  The key that requests must carry is in the environment variable FAULT_SERVER_KEY; none is needed without it.
+Standard library only. The file says, per last message of a chat, the reply and which faults come before it. GET /counts
+says what was requested. The key that requests must carry is in the environment variable FAULT_SERVER_KEY; none is
+needed without it.
 """
 
 import json

@@ -24,7 +24,10 @@ def words(
 
 
 def cells(rows: Sequence[Sequence[str]], lefts: Sequence[float], top: float, pitch: float = 14.0) -> list[Word]:
-    """Words of cells, each row `pitch` points under the one before; "|" divides the lines of a cell, 11 points apart."""
+    """Words of cells, each row `pitch` points under the one before.
+
+    "|" divides the lines of a cell, 11 points apart.
+    """
     found: list[Word] = []
     for row in rows:
         for text, left in zip(row, lefts, strict=True):

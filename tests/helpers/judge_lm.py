@@ -1,8 +1,10 @@
-"""A tiny causal LM trained to judge: its verdict depends on the value that it is asked about, as in `tests.helpers.tiny_lm`.
+"""A tiny causal LM trained to judge.
 
-With the values in their order: every fifth is correct, the next incorrect, partly correct, correct, and judged by no valid JSON.
-Passages are relevant by turns; all criteria are the value's number modulo 6; of two answers the first is the better if its value
-has an even number.
+Its verdict depends on the value that it is asked about, as in `tests.helpers.tiny_lm`.
+
+With the values in their order: every fifth is correct, the next incorrect, partly correct, correct, and judged by no
+valid JSON. Passages are relevant by turns; all criteria are the value's number modulo 6; of two answers the first is
+the better if its value has an even number.
 """
 
 import json

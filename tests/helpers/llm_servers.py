@@ -1,4 +1,7 @@
-"""Chat endpoints as processes on loopback: the fault server with exact replies of a tiny causal LM, and `transformers serve`."""
+"""Chat endpoints as processes on loopback.
+
+The fault server with exact replies of a tiny causal LM, and `transformers serve`.
+"""
 
 import json
 import os
@@ -43,7 +46,8 @@ def exact_replies(
         given: Further messages with the replies that the model is made to give, followed by its end token.
 
     Returns:
-        By message: text, finish, tokens of the prompt, and the log-probabilities (nats) of the reply's tokens, its end included.
+        By message: text, finish, tokens of the prompt, and the log-probabilities (nats) of the reply's tokens, its end
+        included.
     """
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
     network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

@@ -1,4 +1,4 @@
-"""A small question-answering task that the tiny causal LM of `tests.helpers.tiny_lm` has learned, as questions and prompts."""
+"""A small question-answering task that `tests.helpers.tiny_lm`'s causal LM has learned, as questions and prompts."""
 
 import json
 import random

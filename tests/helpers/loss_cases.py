@@ -13,7 +13,8 @@ from trainers.rerag_losses import estimator_loss, generation_loss, label_loss, t
 
 LN2, LN3 = math.log(2), math.log(3)
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-# Every loss as a function of (scores, answer log-probabilities, mask); the labels are "the answer is likelier than not".
+# Every loss as a function of (scores, answer log-probabilities, mask); the labels are "the answer is likelier than
+# not".
 LOSSES: dict[str, Loss] = {
     "gen marginal": lambda r, a, m: generation_loss(r, a, m, "marginal"),
     "gen per_context": lambda r, a, m: generation_loss(r, a, m, "per_context"),

@@ -1,4 +1,4 @@
-"""A tiny mT5: its class of tokenizer (SentencePiece Unigram, "▁" before words, "false" in two pieces) and an untied head."""
+"""A tiny mT5: its class of tokenizer (SentencePiece Unigram, "▁" before words, "false" in two pieces), untied head."""
 
 from pathlib import Path
 
@@ -12,7 +12,10 @@ SENTINEL_PIECES = [f"▁<extra_id_{number}>" for number in range(9, -1, -1)]  # 
 
 
 def mt5_tokenizer() -> T5Tokenizer:
-    """Words of the tests as single pieces, and characters for all other texts; no special tokens besides <pad>, </s>, <unk>."""
+    """Words of the tests as single pieces, and characters for all other texts.
+
+    No special tokens besides <pad>, </s>, <unk>.
+    """
     words = dict.fromkeys([*READING_WORDS, *WORDS, *NAMES, "true", "yes", "no", "fal"])
     characters = dict.fromkeys(
         sorted({letter for word in words for letter in word} | set("abcdefghijklmnopqrstuvwxyz<>_"))
@@ -23,7 +26,10 @@ def mt5_tokenizer() -> T5Tokenizer:
 
 
 def save_mt5(folder: Path, seed: int = 0) -> Path:
-    """A random mT5 of two layers, whose output layer is not its embedding; as mT5's, it has more embeddings than tokens."""
+    """A random mT5 of two layers, whose output layer is not its embedding.
+
+    As mT5's, it has more embeddings than tokens.
+    """
     tokenizer = mt5_tokenizer()
     torch.manual_seed(seed)
     config = MT5Config(vocab_size=len(tokenizer) + 12, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)

@@ -1,4 +1,7 @@
-"""Pages of reports for tests: texts that try to become markup, and a small page whose filters can be worked out by hand."""
+"""Pages of reports for tests.
+
+Texts that try to become markup, and a small page whose filters can be worked out by hand.
+"""
 
 import math
 

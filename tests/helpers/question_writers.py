@@ -1,4 +1,6 @@
-"""A corpus about people and towns, with tiny T5s that learn by heart what they write about it: questions, answers, an LLM's replies.
+"""A corpus about people and towns, with tiny T5s that learn by heart what they write about it.
+
+Questions, answers, an LLM's replies.
 
 What each model says of each passage is in the tables below, planted mistakes too; the models are real ones.
 """

@@ -1,4 +1,4 @@
-"""A Lightning callback that keeps weights, gradients and learning rates of every optimizer step, and what to compare them with."""
+"""A Lightning callback that keeps weights, gradients and learning rates of every optimizer step, to be compared."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ RECORDED = ("--trainer.callbacks+=tests.helpers.recorder.StepRecorder",)
 
 
 class StepRecorder(pl.Callback):
-    """Writes `steps.pt` to the run's folder: what the optimizer was given at every step, after ranks and batches were summed.
+    """Writes `steps.pt` to the run's folder.
+
+    What the optimizer was given at every step, after ranks and batches were summed.
 
     Give it to a run by the arguments RECORDED.
     """
@@ -54,9 +56,9 @@ def recorded(folder: Path) -> list[dict[str, Any]]:
 def assert_same_steps(here: Path, there: Path, rows: int) -> None:
     """Two runs that cut the same steps differently gave their optimizers the same gradients, at the same rates.
 
-    Trained weights would not tell: AdamW divides a gradient by its own size, so a gradient that is nothing but rounding moves
-    a weight by a whole learning rate, and one that is wrong by a factor moves it as the right one does.  Gradients can be
-    compared closely, as long as both runs have the same weights: let them train at HARDLY.
+    Trained weights would not tell: AdamW divides a gradient by its own size, so a gradient that is nothing but rounding
+    moves a weight by a whole learning rate, and one that is wrong by a factor moves it as the right one does. Gradients
+    can be compared closely, as long as both runs have the same weights: let them train at HARDLY.
 
     Args:
         here: A run's folder.

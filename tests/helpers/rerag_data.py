@@ -34,7 +34,7 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
 
 
 def context_data(file: Path, module: ReRagTrainer, ranks: int = 1, rank: int = 0, **options: object) -> ReRagData:
-    """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside Lightning's trainer."""
+    """RE-RAG's data of a file in FiD's layout, set up for a module and one of some ranks, outside the trainer."""
     data = ReRagData(
         [QuestionSource("fid", str(file))],
         **{"contexts": 5, "pick": "sampled", "labels": "gold", "questions_per_step": 6, "tokens_per_bucket": 250,

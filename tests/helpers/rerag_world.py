@@ -1,4 +1,4 @@
-"""Passages about invented names, questions on them, and RE-RAG serving folders with random T5s, for the harness's tests."""
+"""Passages about invented names, questions on them, and RE-RAG folders with random T5s, for the harness's tests."""
 
 import random
 from pathlib import Path

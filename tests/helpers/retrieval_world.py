@@ -1,4 +1,4 @@
-"""A corpus of invented passages and a sentence encoder of some three thousand random parameters, for the retrieval tests."""
+"""A corpus of invented passages and a sentence encoder of some 3,000 random parameters, for the retrieval tests."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Feedback for generative rewriters whose rewards follow a simple rule, and a tiny T5 that writes every candidate equally often."""
+"""Feedback for generative rewriters with rewards by a simple rule, and a tiny T5 that writes all equally often."""
 
 import json
 import random

@@ -1,7 +1,9 @@
-"""A tiny causal LM that has learned rewrites of a few questions of `tests.helpers.tiny_lm`: by two strategies, and by its own choice.
+"""A tiny causal LM that has learned rewrites of a few questions of `tests.helpers.tiny_lm`.
 
-Where it chooses, it takes both strategies for the first place and keywords alone for the others.  For one place it replies in no form
-that can be used.
+By two strategies, and by its own choice.
+
+Where it chooses, it takes both strategies for the first place and keywords alone for the others. For one place it
+replies in no form that can be used.
 """
 
 from pathlib import Path

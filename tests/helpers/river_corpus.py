@@ -1,4 +1,7 @@
-"""A corpus small enough to work out by hand: BM25 finds the first passage of a question, and the second only through it."""
+"""A corpus small enough to work out by hand.
+
+BM25 finds the first passage of a question, and the second only through it.
+"""
 
 import json
 from pathlib import Path

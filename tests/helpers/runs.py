@@ -99,7 +99,7 @@ def largest_difference(one: dict[str, torch.Tensor], other: dict[str, torch.Tens
 def assert_repeated(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> None:
     """Two runs, or a run and its resumption, ended with the same weights: to the last bit on one thread.
 
-    With several threads a library may divide a sum differently in another process, and AdamW turns a rounding error of a
-    gradient near zero into a step of up to the learning rate: at most 2e-3 in each of at most 50 steps of these runs.
+    With several threads a library may divide a sum differently in another process, and AdamW turns a rounding error of
+    a gradient near zero into a step of up to the learning rate: at most 2e-3 in each of at most 50 steps of these runs.
     """
     assert largest_difference(one, other) <= (0.0 if torch.get_num_threads() == 1 else 50 * 2e-3)

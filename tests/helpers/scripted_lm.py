@@ -1,4 +1,7 @@
-"""A language model whose replies are written down: what a program makes of replies that a trained model gives only by chance."""
+"""A language model whose replies are written down.
+
+What a program makes of replies that a trained model gives only by chance.
+"""
 
 from collections.abc import Mapping, Sequence
 

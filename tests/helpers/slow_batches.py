@@ -1,4 +1,7 @@
-"""A training that takes batches from worker processes, as a program of its own: it says what it gets, and ignores signals."""
+"""A training that takes batches from worker processes, as a program of its own.
+
+It says what it gets, and ignores signals.
+"""
 
 import os
 import signal

@@ -1,4 +1,6 @@
-"""Tiny causal LMs, trained in a few seconds to answer from the document in the prompt: with a chat template, and without.
+"""Tiny causal LMs, trained in a few seconds to answer from the document in the prompt.
+
+With a chat template, and without.
 
 The task, as the text of a chat's user message, and the reply: the value in the last document, or "unknown" without one.
 

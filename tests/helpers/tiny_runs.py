@@ -1,4 +1,6 @@
-"""Tiny runs of train.py in the test's own process, and what the tests of several trainers check: ranks, resuming, refusals, model cards.
+"""Tiny runs of train.py in the test's own process, and what the tests of several trainers check.
+
+Ranks, resuming, refusals, model cards.
 
 A run reads `config.yaml` in the present folder.
 """
@@ -85,7 +87,7 @@ def set_up(data: Data, module: pl.LightningModule, rank: int = 0, ranks: int = 1
 def divided_steps(
     load: Callable[[int, int, int], StepData], ranks: int, accumulate: int
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """The batch of every optimizer step of an epoch on one rank, and the batches that several ranks and accumulation make of it.
+    """The batch of every optimizer step of an epoch on one rank, and those that ranks and accumulation make of it.
 
     Args:
         load: Rank, ranks, accumulated batches -> data module.
@@ -150,7 +152,10 @@ def assert_accumulation_trains_as_one(one: Path, rows: int, options: Sequence[st
 
 
 def three_hardly_moving_steps(*heads: str) -> list[str]:
-    """Options of a run whose gradients can be compared: the learning rates, those of `heads` too, leave the weights where they are."""
+    """Options of a run whose gradients can be compared.
+
+    The learning rates, those of `heads` too, leave the weights where they are.
+    """
     rates = [part for name in ("learning_rate", *heads) for part in (f"--model.{name}", HARDLY)]
     return [*rates, "--trainer.max_steps", "3"]
 

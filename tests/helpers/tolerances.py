@@ -1,8 +1,10 @@
-"""Tolerances of numeric comparisons: they follow from precision and number of operations, not from what one machine gave.
+"""Tolerances of numeric comparisons.
 
-Processors differ in vector width, fused multiply-add and the order of sums, and threads cut a sum into parts.  So two fp32
-computations of one number agree to the last bit only where the same kernels run on the same shapes: in a resumed run, or in
-the same call made twice.  Everything else is compared with a tolerance from here.
+They follow from precision and number of operations, not from what one machine gave.
+
+Processors differ in vector width, fused multiply-add and the order of sums, and threads cut a sum into parts. So two
+fp32 computations of one number agree to the last bit only where the same kernels run on the same shapes: in a resumed
+run, or in the same call made twice. Everything else is compared with a tolerance from here.
 """
 
 import math
@@ -15,19 +17,19 @@ from torch import Tensor, nn
 
 FP32_ROUNDING = 2.0**-24  # largest relative error of one fp32 rounding
 DEVIATIONS = 10  # standard deviations of the accumulated error that a tolerance allows
-# Longest chain of dependent roundings in the models of tests/conftest.py (width 32, heads of 8 or 16, feed-forward 64, up to
-# 128 tokens).  Attention: projection 32, scores 16, softmax 128, weighted sum 128, output 32, norm and residual 40, together
-# below 400; feed-forward: 32 + 64 + 40, below 150.  Two encoder layers, two decoder layers with two attentions: below 2,900.
-# Output logits and a softmax over about 110 words: below 250.
+# Longest chain of dependent roundings in the models of tests/conftest.py (width 32, heads of 8 or 16, feed-forward 64,
+# up to 128 tokens). Attention: projection 32, scores 16, softmax 128, weighted sum 128, output 32, norm and residual
+# 40, together below 400; feed-forward: 32 + 64 + 40, below 150. Two encoder layers, two decoder layers with two
+# attentions: below 2,900. Output logits and a softmax over about 110 words: below 250.
 MODEL_OPERATIONS = 3200
 
 
 def fp32_tolerance(operations: int, magnitude: float = 1.0) -> float:
     """How far two fp32 computations of one number may lie apart.
 
-    A rounding errs by at most 2^-24 of the number, evenly spread: a standard deviation of 2^-24 / sqrt(3).  Errors of
-    different operations are independent, so their standard deviations add as squares: sqrt(operations) times as much for a
-    chain, sqrt(2) times that for the difference of two chains.
+    A rounding errs by at most 2^-24 of the number, evenly spread: a standard deviation of 2^-24 / sqrt(3). Errors of
+    different operations are independent, so their standard deviations add as squares: sqrt(operations) times as much
+    for a chain, sqrt(2) times that for the difference of two chains.
 
     Args:
         operations: Length of the longest chain of dependent operations.
@@ -57,7 +59,10 @@ def model_close(expected: Any, magnitude: float = 1.0) -> Any:
 
 
 def decide(network: nn.Module) -> None:
-    """Make a BERT with initial weights tell texts apart: its scores of different texts differ less than any tolerance."""
+    """Make a BERT with initial weights tell texts apart.
+
+    Its scores of different texts differ less than any tolerance.
+    """
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.ndim > 1:
@@ -69,7 +74,7 @@ def assert_gradients_close(
 ) -> None:
     """Gradients of one loss at the same weights, computed in another order.
 
-    The backward pass doubles the chain of operations, and a weight's gradient sums over all tokens of all rows.  What is
+    The backward pass doubles the chain of operations, and a weight's gradient sums over all tokens of all rows. What is
     rounded on the way is as large as the largest entry of any gradient, not of this one.
 
     Args:

@@ -1,4 +1,7 @@
-"""Reads the file in which W&B keeps a run: a log of LevelDB's format, behind a header of 7 bytes, of protobuf records."""
+"""Reads the file in which W&B keeps a run.
+
+A log of LevelDB's format, behind a header of 7 bytes, of protobuf records.
+"""
 
 import json
 import struct

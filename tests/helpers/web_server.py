@@ -1,4 +1,7 @@
-"""A web server in this process that answers by functions and writes down what it was asked; and a search service made of them."""
+"""A web server in this process that answers by functions and writes down what it was asked.
+
+Also a search service made of them.
+"""
 
 import gzip
 import json

@@ -36,7 +36,10 @@ def questions(count: int, seed: int = 5) -> list[tuple[str, tuple[Passage, ...]]
 
 
 def reward(question: str, passages: Sequence[Passage], left_out: Sequence[str], joins: Sequence[str]) -> float:
-    """The director's name must join, "born" and the other name must not; "who" must be left out, the film's name must not."""
+    """The director's name must join, "born" and the other name must not.
+
+    "who" must be left out, the film's name must not.
+    """
     director = passages[0].text.split()[-2]
     return (
         0.4 * (director in joins) - 0.3 * ("born" in joins) - 0.2 * (passages[1].title.lower() in joins)
@@ -48,7 +51,10 @@ BEST_REWARD = 0.6
 
 
 def sampled(selector: WordSelector, count: int, samples: int, seed: int = 0, names: int = 5) -> list[WordFeedback]:
-    """The greedy choice, then the distinct sampled ones, with their rewards; `names` is the seed of the questions' names."""
+    """The greedy choice, then the distinct sampled ones, with their rewards.
+
+    `names` is the seed of the questions' names.
+    """
     generator, rows = torch.Generator().manual_seed(seed), []
     for number, (question, passages) in enumerate(questions(count, names)):
         pairs = [pair for pair in selector.encode([(question, passage) for passage in passages]) if pair]

@@ -44,8 +44,10 @@ def data_of(module: WordFeedbackTrainer, folder: Path, *place: int, **options: A
 
 
 def write_gold(folder: Path) -> list[str]:
-    """Question files with gold passages, an index with more passages, and the options that search it; the lowest reward is kept, so that
-    it is not the starting model's."""
+    """Question files with gold passages, an index with more passages, and the options that search it.
+
+    The lowest reward is kept, so that it is not the starting model's.
+    """
     asked = word_feedback.questions(60)
     rows = [
         {

@@ -1,4 +1,7 @@
-"""Mistakes in what `infer.py ask` is asked: one line each, before an index or a model is loaded; Ctrl-C at the prompt."""
+"""Mistakes in what `infer.py ask` is asked: one line each, before an index or a model is loaded.
+
+Ctrl-C at the prompt.
+"""
 
 import io
 import json

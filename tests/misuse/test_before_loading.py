@@ -1,6 +1,8 @@
-"""What `evaluate`, `mine`, `expand` and `index` find wrong in files, numbers and folders before an index or a model is loaded.
+"""What `evaluate`, `mine`, `expand` and `index` find wrong in files, numbers and folders before they load anything.
 
-No index, serving folder or encoder that these commands name exists: a check that came after loading would name it instead."""
+No index, serving folder or encoder that these commands name exists: a check that came after loading would name it
+instead.
+"""
 
 import json
 from pathlib import Path

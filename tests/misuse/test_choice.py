@@ -67,7 +67,10 @@ def test_strategies_folders_and_thresholds_are_checked(place: Path, name: str) -
 
 
 def test_a_choice_around_a_file_s_rewrites(place: Path) -> None:
-    """The same options without a mistake work: the strategy is chosen, and the reason is shown, also where nothing is chosen."""
+    """The same options without a mistake work.
+
+    The strategy is chosen, and the reason is shown, also where nothing is chosen.
+    """
     chosen = run(place, "ask", "--width", "200")
     assert chosen.code == 0, chosen.err
     assert "kwr: kwr alba" in chosen.out

@@ -91,7 +91,7 @@ def test_the_environment_s_address_and_key_are_checked_too(place: Path, monkeypa
 
 
 def test_a_plan_needs_no_key_and_still_checks_the_options(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent: neither the reader's model nor the rewriter's needs its key, nor the address of the environment."""
+    """Nothing is sent: neither the reader's model nor the rewriter's needs its key, or the environment's address."""
     rewriter = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": {"llm": {
         "class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": {"model": "m", "key_variable": "NO_SUCH_KEY"}}}}  # fmt: skip
     strategy = yaml.safe_load((place / "plain.yaml").read_text())["strategy"]

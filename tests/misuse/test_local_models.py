@@ -1,4 +1,7 @@
-"""Local language models on the command line: what is refused, in one line, before anything is loaded, and their memory plan."""
+"""Local language models on the command line.
+
+What is refused, in one line, before anything is loaded, and their memory plan.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Loggers of train.py that cannot work as asked: W&B without a key or a server, missing packages, refused and stopped runs."""
+"""Loggers of train.py that cannot work as asked.
+
+W&B without a key or a server, missing packages, refused and stopped runs.
+"""
 
 import json
 import os

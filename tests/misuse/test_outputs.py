@@ -257,7 +257,10 @@ raise SystemExit(exit_code("infer.py", lambda: index(Path(out), corpus, kind="bm
 
 
 def test_two_builds_of_different_corpora_into_one_folder(tmp_path: Path) -> None:
-    """One is refused while the other reads its corpus, or finds the other's index; the survivor is whole and of one corpus."""
+    """One is refused while the other reads its corpus, or finds the other's index.
+
+    The survivor is whole and of one corpus.
+    """
     corpora = {name: corpus(3000, seed) for seed, name in enumerate(("one.jsonl", "other.jsonl"))}
     for name, passages in corpora.items():
         write_jsonl(tmp_path / name, passages)

@@ -1,4 +1,7 @@
-"""Web search on the command line: options are checked before anything is requested, secrets are not repeated, and what fails is one line."""
+"""Web search on the command line.
+
+Options are checked before anything is requested, secrets are not repeated, and what fails is one line.
+"""
 
 import json
 from pathlib import Path

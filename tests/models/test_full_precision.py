@@ -1,4 +1,7 @@
-"""Heads under bf16 autocast: their logits are fp32's, gradients flow, and weights, names and fp32 results stay the same."""
+"""Heads under bf16 autocast.
+
+Their logits are fp32's, gradients flow, and weights, names and fp32 results stay the same.
+"""
 
 import copy
 from collections.abc import Callable
@@ -26,7 +29,10 @@ def bf16() -> torch.autocast:
 
 
 def assert_fp32(scores: Tensor, expected: Tensor) -> None:
-    """Scores have the resolution of fp32: they differ from double precision by rounding, and bf16 could not tell them apart."""
+    """Scores have the resolution of fp32.
+
+    They differ from double precision by rounding, and bf16 could not tell them apart.
+    """
     assert scores.dtype == torch.float32
     magnitude = expected.abs().max().item()
     torch.testing.assert_close(scores.double(), expected, rtol=0, atol=fp32_tolerance(128, magnitude))

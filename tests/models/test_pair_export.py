@@ -1,4 +1,7 @@
-"""Exported pair classifiers in the tools they are made for: AutoTokenizer's pair call and CrossEncoder give our scores."""
+"""Exported pair classifiers in the tools they are made for.
+
+AutoTokenizer's pair call and CrossEncoder give our scores.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A system outside this project is asked, evaluated and compared without a change to its files: a strategy, a study and a YAML."""
+"""A system outside this project is asked, evaluated and compared without a change to its files.
+
+A strategy, a study and a YAML.
+"""
 
 import csv
 import json

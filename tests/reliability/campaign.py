@@ -2,10 +2,10 @@
 
     python -m tests.reliability.campaign --kills 60 --work /tmp/campaign
 
-Three trainers with one and two processes, an index build and a mining run, each stopped by SIGKILL, SIGTERM or SIGINT (the
-last as Ctrl-C sends it: to every process).  A job is started again until it ends, and may be stopped twice.  Its weights
-and optimizer states, its exported models, its index or its mined file must equal the unbroken run's bit for bit, and
-metrics.jsonl must hold every logged step once, with the same values.
+Three trainers with one and two processes, an index build and a mining run, each stopped by SIGKILL, SIGTERM or SIGINT
+(the last as Ctrl-C sends it: to every process). A job is started again until it ends, and may be stopped twice. Its
+weights and optimizer states, its exported models, its index or its mined file must equal the unbroken run's bit for
+bit, and metrics.jsonl must hold every logged step once, with the same values.
 """
 
 import argparse
@@ -35,7 +35,8 @@ from tests.trainers import test_drrag, test_rerag_training, test_t5
 ROOT = Path(__file__).parents[2]
 SIGNALS = ("SIGKILL", "SIGTERM", "SIGINT")
 GRACE_S = 120  # within which a stopped job must have ended
-# What a job may exit with: a training stops after its step (75, 130), or dies at once while it still imports its libraries.
+# What a job may exit with: a training stops after its step (75, 130), or dies at once while it still imports its
+# libraries.
 CODES = {"SIGKILL": {-9}, "SIGTERM": {75, -15}, "SIGINT": {130, -2}}
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",

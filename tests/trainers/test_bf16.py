@@ -1,5 +1,7 @@
-"""bf16 training on the CPU and on a GPU, from checkpoints saved in bf16: every trainer learns, keeps fp32 weights, and exports what it
-trained."""
+"""bf16 training on the CPU and on a GPU, from checkpoints saved in bf16.
+
+Every trainer learns, keeps fp32 weights, and exports what it trained.
+"""
 
 import math
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Validation of rewriters that learn from rewards: measures by hand, rewards as the command gives them, and runs that collapse."""
+"""Validation of rewriters that learn from rewards.
+
+Measures by hand, rewards as the command gives them, and runs that collapse.
+"""
 
 import json
 from dataclasses import replace

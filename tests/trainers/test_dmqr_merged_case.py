@@ -1,4 +1,7 @@
-"""A run with merged case and without repetitions: what is served reads both cases alike, and the model card writes the same."""
+"""A run with merged case and without repetitions.
+
+What is served reads both cases alike, and the model card writes the same.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""The configs of pretrained rewriters: a random model of each architecture trains with LoRA, merges, exports and reloads."""
+"""The configs of pretrained rewriters.
+
+A random model of each architecture trains with LoRA, merges, exports and reloads.
+"""
 
 import json
 from pathlib import Path

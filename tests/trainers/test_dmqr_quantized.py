@@ -1,4 +1,7 @@
-"""Rewriters on a base of 4 or 8 bits: what is quantized and trained, memory, checkpoints, and the export on fp32 weights."""
+"""Rewriters on a base of 4 or 8 bits.
+
+What is quantized and trained, memory, checkpoints, and the export on fp32 weights.
+"""
 
 import json
 import re

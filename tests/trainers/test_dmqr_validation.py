@@ -1,4 +1,7 @@
-"""Validation of generative rewriters: its scores by hand, and recall with the rewrites, which chooses the checkpoint."""
+"""Validation of generative rewriters.
+
+Its scores by hand, and recall with the rewrites, which chooses the checkpoint.
+"""
 
 from pathlib import Path
 

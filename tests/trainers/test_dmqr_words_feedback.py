@@ -1,4 +1,7 @@
-"""Training of the extractive rewriter on rewarded choices of words: parts of a step, and real (tiny) runs of the command line."""
+"""Training of the extractive rewriter on rewarded choices of words.
+
+Parts of a step, and real (tiny) runs of the command line.
+"""
 
 import json
 from collections.abc import Sequence
@@ -92,8 +95,11 @@ def test_the_export_says_what_it_learned_from_and_is_sampled_next(workplace: Pat
 
 
 def test_a_round_starts_where_the_candidates_were_sampled(module: WordFeedbackTrainer, word_toy: Path) -> None:
-    """Recorded log-probabilities are the model's; the loss of a policy gradient is 0 but not its gradient, which is the same with one
-    importance weight for a choice and with one for each word."""
+    """Recorded log-probabilities are the model's.
+
+    The loss of a policy gradient is 0 but not its gradient, which is the same with one importance weight for a choice
+    and with one for each word.
+    """
     data = data_of(module, word_toy / "feedback")
     module._score_reference(data.groups)
     for group in data.groups:

@@ -48,7 +48,8 @@ def test_shapes_must_agree() -> None:
 
 
 def test_listwise_loss_by_hand() -> None:
-    # One group: scores ln 2, ln 3, 0 and none's 0: 2 + 3 + 1 + 1 = 7.  The positive has 2/7; both first ones 5/7; none of them 1/7.
+    # One group: scores ln 2, ln 3, 0 and none's 0: 2 + 3 + 1 + 1 = 7. The positive has 2/7; both first ones 5/7; none
+    # of them 1/7.
     scores = torch.tensor([math.log(2), math.log(3), 0.0], dtype=torch.float64)
     one, group = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
     for labels, share in (((1, 0, 0), 2 / 7), ((1, 1, 0), 5 / 7), ((0, 0, 0), 1 / 7)):

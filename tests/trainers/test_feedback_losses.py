@@ -108,8 +108,8 @@ def test_dpo_of_the_reference_itself_is_ln_2() -> None:
 
 
 def test_ranking_by_hand() -> None:
-    # Per token -1.25, -2/3 and -1.  Margins: 2 places between the 2nd and the 1st, 1 for the other pairs.
-    # 2nd over 1st: -1.25 + 2/3 + 2 m; 2nd over 3rd: -1 + 2/3 + m; 3rd over 1st: -1.25 + 1 + m.  With m = 0.3: 1/60, 0, 1/20.
+    # Per token -1.25, -2/3 and -1. Margins: 2 places between the 2nd and the 1st, 1 for the other pairs. 2nd over 1st:
+    # -1.25 + 2/3 + 2 m; 2nd over 3rd: -1 + 2/3 + m; 3rd over 1st: -1.25 + 1 + m. With m = 0.3: 1/60, 0, 1/20.
     ranked = FeedbackObjective("ranking", margin=0.3, imitation_weight=0.0)
     assert loss_of(ranked, LOGP, HAND).item() == pytest.approx((1 / 60 + 1 / 20) / 3, rel=1e-5)
     both = FeedbackObjective("ranking", margin=0.3, imitation_weight=0.5)
@@ -117,7 +117,8 @@ def test_ranking_by_hand() -> None:
 
 
 def test_advantages_by_hand() -> None:
-    # The rewards of the four samples are 1, 1, 3, 2.  The others of a 1: (1 + 3 + 2) / 3 = 2; of the 3: 4 / 3; of the 2: 5 / 3.
+    # The rewards of the four samples are 1, 1, 3, 2. The others of a 1: (1 + 3 + 2) / 3 = 2; of the 3: 4 / 3; of the 2:
+    # 5 / 3.
     assert HAND.advantages.tolist() == [pytest.approx([-1, 5 / 3, 1 / 3], **CLOSE)]
     alone = groups_of([[5.0, 7.0]], [[-1.0, -1.0]], [[1, 0]], [[1, 1]])
     assert alone.advantages.tolist() == [[0, 0]]
@@ -126,7 +127,8 @@ def test_advantages_by_hand() -> None:
 
 
 def test_policy_gradient_by_hand() -> None:
-    # Weights e^-0.5 = 0.607, e and 1.  With a clip of 0.5 the second is 1.5; a negative advantage takes the smaller product.
+    # Weights e^-0.5 = 0.607, e and 1. With a clip of 0.5 the second is 1.5; a negative advantage takes the smaller
+    # product.
     objective = FeedbackObjective("policy_gradient", clip=0.5, kl_weight=0.0)
     gain = (2 * -1 * math.exp(-0.5) + 5 / 3 * 1.5 + 1 / 3) / 4
     assert loss_of(objective, LOGP, HAND).item() == pytest.approx(-gain, **CLOSE)

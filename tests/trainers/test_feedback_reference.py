@@ -1,4 +1,7 @@
-"""The line that tells whether the starting model is the sampler, by hand; two processes are in the tests of the trainers."""
+"""The line that tells whether the starting model is the sampler, by hand.
+
+Two processes are in the tests of the trainers.
+"""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,7 @@
-"""Model cards of exported folders: their metadata is valid and honest, and their code gives our scores word for word."""
+"""Model cards of exported folders.
+
+Their metadata is valid and honest, and their code gives our scores word for word.
+"""
 
 import re
 from pathlib import Path

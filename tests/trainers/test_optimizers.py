@@ -1,4 +1,7 @@
-"""What the optimizers do to every weight: its learning rate, its decay and the schedule, replayed by AdamW's formula."""
+"""What the optimizers do to every weight.
+
+Its learning rate, its decay and the schedule, replayed by AdamW's formula.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

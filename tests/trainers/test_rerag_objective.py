@@ -1,4 +1,7 @@
-"""What a RE-RAG training step minimizes and on what: the weighted sum of its terms, an answer drawn anew in every epoch."""
+"""What a RE-RAG training step minimizes and on what.
+
+The weighted sum of its terms, an answer drawn anew in every epoch.
+"""
 
 import json
 from collections import Counter

@@ -29,7 +29,10 @@ from trainers.rerag_validation import score_questions
 
 
 def scored_rows(count: int, seed: int = 0) -> list[dict]:
-    """Rows of which the retriever finds the gold passage best in two of three questions, and others' order is not the file's."""
+    """Rows of which the retriever ranks the gold passage best in two of three questions.
+
+    The order of the others is not the file's.
+    """
     rows = fid_rows(count, seed)
     for number, row in enumerate(rows):
         for place, item in enumerate(row["ctxs"]):

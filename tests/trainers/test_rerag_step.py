@@ -1,4 +1,7 @@
-"""A step of RE-RAG's training: the contexts it is given, its loss and gradients against the plain formula, its memory."""
+"""A step of RE-RAG's training.
+
+The contexts it is given, its loss and gradients against the plain formula, its memory.
+"""
 
 import json
 import random

@@ -52,7 +52,8 @@ def test_a_question_is_refused_by_its_best_context() -> None:
     assert metrics["refusal_f1"] == metrics["answerable_auroc"] == 1
     assert metrics["refusal_threshold"] == 0.5  # all of them separate the two kinds: the lowest
 
-    # one more without an answer, whose best context looks better than even: P is about 0.55, that of the others above 0.6
+    # one more without an answer, whose best context looks better than even: P is about 0.55, that of the others above
+    # 0.6
     close = [*scored, QuestionScores(6, (3.5, -9.0), (False, False))]
     summary = summarize(close, ranked=True, draw=False)
     assert summary.fitted["refusal_threshold"] == summary.metrics["refusal_threshold"] == 0.6

@@ -1,4 +1,7 @@
-"""Runs that a scheduler starts again (SLURM, torchrun): resumed from last.ckpt, started over without one, else refused."""
+"""Runs that a scheduler starts again (SLURM, torchrun).
+
+Resumed from last.ckpt, started over without one, else refused.
+"""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Throughput against the clock and torch's own count of FLOPs; rows in metrics.jsonl under accumulation and validation."""
+"""Throughput against the clock and torch's own count of FLOPs.
+
+Rows in metrics.jsonl under accumulation and validation.
+"""
 
 import json
 from pathlib import Path

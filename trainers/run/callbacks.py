@@ -135,7 +135,7 @@ class RandomState(Callback):
 
 
 class ServingExport(Callback):
-    """Exports the best checkpoint to checkpoints/<name>/serving and compares it with the module on validation examples."""
+    """Exports the best checkpoint to checkpoints/<name>/serving and compares it with the module on examples."""
 
     def on_fit_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Export on rank 0, or print why there is no best checkpoint.

@@ -1,4 +1,7 @@
-"""Code on model cards: how transformers and sentence-transformers use the exported folders; tests run it word for word."""
+"""Code on model cards: how transformers and sentence-transformers use the exported folders.
+
+Tests run it word for word.
+"""
 
 from collections.abc import Sequence
 

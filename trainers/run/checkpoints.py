@@ -1,8 +1,8 @@
 """Checkpoints of a run: best.ckpt by a metric, last.ckpt by steps and minutes; stopping after a whole step; divergence.
 
-Lightning writes a step's metrics to the loggers after the callbacks' `on_train_batch_end`.  A checkpoint written there would
-be on disk before its step's metrics, and a kill in between would lose them.  So the state is captured there and written in
-the next hook, before the next step changes the weights.
+Lightning writes a step's metrics to the loggers after the callbacks' `on_train_batch_end`. A checkpoint written there
+would be on disk before its step's metrics, and a kill in between would lose them. So the state is captured there and
+written in the next hook, before the next step changes the weights.
 """
 
 import time
@@ -37,9 +37,9 @@ class DivergedError(UserError):
 class RunCheckpoint(ModelCheckpoint):
     """Writes best.ckpt when a validation improves the monitored metric, and last.ckpt, the newest state.
 
-    last.ckpt is written after every validation, every `every_minutes`, every `every_n_train_steps`, after the last step,
-    and when the run is told to stop (SIGINT, SIGTERM, SIGUSR1), which it does after a whole optimizer step on all ranks.
-    A state that is not finite is never written.
+    last.ckpt is written after every validation, every `every_minutes`, every `every_n_train_steps`, after the last
+    step, and when the run is told to stop (SIGINT, SIGTERM, SIGUSR1), which it does after a whole optimizer step on all
+    ranks. A state that is not finite is never written.
 
     Args:
         monitor: Metric that chooses best.ckpt.
@@ -49,8 +49,8 @@ class RunCheckpoint(ModelCheckpoint):
         every_n_train_steps: Write last.ckpt also after every so many optimizer steps; with a monitored training metric,
             the best checkpoints too.
         save_last: Whether to write last.ckpt.
-        save_on_train_epoch_end: When the best checkpoint is chosen: after a validation by default, since at an epoch's end
-            the metric may be an older validation's.
+        save_on_train_epoch_end: When the best checkpoint is chosen: after a validation by default, since at an epoch's
+            end the metric may be an older validation's.
         enable_version_counter: Whether another best checkpoint of the same name gets a number.
         options: Further options of Lightning's ModelCheckpoint.
 
@@ -110,7 +110,8 @@ class RunCheckpoint(ModelCheckpoint):
         self._resumed = {VALIDATION_DUE: checkpoint.get(VALIDATION_DUE, False)}
         self._saved_step = checkpoint["global_step"]
         if self.dirpath and Path(trainer.ckpt_path or "").resolve().parent == Path(self.dirpath).resolve():
-            # The folder may have been moved.  Lightning would forget the best metric and overwrite best.ckpt with a worse one.
+            # The folder may have been moved. Lightning would forget the best metric and overwrite best.ckpt with a
+            # worse one.
             state = checkpoint["callbacks"].get(self.state_key, {})
             moved = in_folder(state, str(self.dirpath))
             if Path(moved.get("best_model_path", "")).is_file():
@@ -208,7 +209,10 @@ class RunCheckpoint(ModelCheckpoint):
     # Parts
 
     def _save_topk_checkpoint(self, trainer: pl.Trainer, monitor_candidates: dict[str, Tensor]) -> None:
-        """Choose the best checkpoint; before the first validation there is nothing to choose by, and Lightning would warn."""
+        """Choose the best checkpoint.
+
+        Before the first validation there is nothing to choose by, and Lightning would warn.
+        """
         validated = trainer.fit_loop.epoch_loop.val_loop._has_run
         if validated or self.monitor in monitor_candidates or not (self.monitor or "").startswith("val/"):
             super()._save_topk_checkpoint(trainer, monitor_candidates)

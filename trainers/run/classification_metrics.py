@@ -1,7 +1,7 @@
 """Metrics of a binary classifier as pure functions of probabilities and labels, NumPy arrays of shape (P,): P examples.
 
-Average precision, precision-recall curve, calibration error and confusion matrix are torchmetrics'.  It applies a sigmoid to
-scores outside [0, 1], so these four take probabilities.
+Average precision, precision-recall curve, calibration error and confusion matrix are torchmetrics'. It applies a
+sigmoid to scores outside [0, 1], so these four take probabilities.
 """
 
 from typing import Any, Literal
@@ -19,10 +19,10 @@ Criterion = Literal["f1", "f2", "balanced_accuracy"]
 def best_threshold(scores_P: Floats, labels_P: Floats, criterion: Criterion = "f2") -> tuple[float, float]:
     """The threshold that maximizes a criterion on these scores, and the maximum.
 
-    A score of at least the threshold counts as positive.  `f1` weighs precision and recall equally, `f2` weighs recall
-    twice as much; `balanced_accuracy` (the mean of true-positive and true-negative rate) does not depend on the share of
-    positives.  The threshold is the midpoint between the best score and the next lower one, so that it does not depend on
-    a score's last digit.
+    A score of at least the threshold counts as positive. `f1` weighs precision and recall equally, `f2` weighs recall
+    twice as much; `balanced_accuracy` (the mean of true-positive and true-negative rate) does not depend on the share
+    of positives. The threshold is the midpoint between the best score and the next lower one, so that it does not
+    depend on a score's last digit.
     """
     order = np.argsort(-scores_P, kind="stable")
     ranked, hits = scores_P[order], np.cumsum(labels_P[order])
@@ -44,8 +44,10 @@ def _tensors(probabilities_P: Floats, labels_P: Floats) -> tuple[torch.Tensor, t
 
 
 def precision_recall(probabilities_P: Floats, labels_P: Floats) -> tuple[Floats, Floats]:
-    """Precision and recall at every distinct probability p, examples of at least p counting as positive, from the lowest
-    up; then the point (1, 0)."""
+    """Precision and recall at every distinct probability p, from the lowest up; then the point (1, 0).
+
+    Examples of at least p count as positive.
+    """
     with DoublePrecision().forward_context():  # torchmetrics divides counts in torch's default dtype
         precision, recall, _ = classification.binary_precision_recall_curve(*_tensors(probabilities_P, labels_P))
     return precision.numpy(), recall.numpy()
@@ -58,8 +60,10 @@ def average_precision(probabilities_P: Floats, labels_P: Floats) -> float:
 
 
 def reliability(probabilities_P: Floats, labels_P: Floats, bins: int = 10) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Mean probability, share of positives and count of each bin that is not empty: equally wide bins [a, b), the last one
-    [a, 1]."""
+    """Mean probability, share of positives and count of each bin that is not empty.
+
+    Equally wide bins [a, b), the last one [a, 1].
+    """
     counts, sums, hits = (
         np.histogram(probabilities_P, bins, (0, 1), weights=weights)[0] for weights in (None, probabilities_P, labels_P)
     )
@@ -68,7 +72,7 @@ def reliability(probabilities_P: Floats, labels_P: Floats, bins: int = 10) -> tu
 
 
 def expected_calibration_error(probabilities_P: Floats, labels_P: Floats, bins: int = 10) -> float:
-    """Mean distance between probability and share of positives over the bins of `reliability`, weighted by their counts.
+    """Mean distance between probability and share of positives over the bins of `reliability`, weighted by count.
 
     torchmetrics counts probabilities of exactly 1 as one bin more; the next smaller number puts them into the last bin.
     """
@@ -79,15 +83,18 @@ def expected_calibration_error(probabilities_P: Floats, labels_P: Floats, bins: 
 def confusion(probabilities_P: Floats, labels_P: Floats, threshold: float) -> NDArray[np.int64]:
     """(2, 2) counts: row = true class, column = decided class; 0 negative, 1 positive.
 
-    A probability of at least the threshold is decided positive.  torchmetrics would ask for more than the threshold, so it
-    is given the decisions.
+    A probability of at least the threshold is decided positive. torchmetrics would ask for more than the threshold, so
+    it is given the decisions.
     """
     decided_P, true_P = (torch.from_numpy(each_P).long() for each_P in (probabilities_P >= threshold, labels_P > 0.5))
     return classification.binary_confusion_matrix(decided_P, true_P).numpy()
 
 
 def hits_at_1(scores_P: Floats, labels_P: Floats, groups_P: NDArray[np.int64]) -> float:
-    """Share of the groups with a positive in which a positive has the highest score; the first one counts where several have it."""
+    """Share of the groups with a positive in which a positive has the highest score.
+
+    The first one counts where several have it.
+    """
     order = np.lexsort((-scores_P, groups_P))  # stable: group by group, best first
     _, first = np.unique(groups_P[order], return_index=True)
     answerable = np.unique(groups_P[labels_P > 0.5])

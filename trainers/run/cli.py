@@ -1,4 +1,4 @@
-"""Command line of train.py: LightningCLI with run folders, strict keys, a saved config and the callbacks of every run."""
+"""Command line of train.py: LightningCLI with run folders, strict keys, a saved config and every run's callbacks."""
 
 import os
 from contextlib import ExitStack
@@ -36,8 +36,10 @@ RESTARTS = ("SLURM_RESTART_COUNT", "TORCHELASTIC_RESTART_COUNT")  # above 0 when
 
 
 def run_folder(name: str | None) -> str:
-    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep; without a name, which the parser then misses,
-    checkpoints."""
+    """checkpoints/<name>, with a subfolder for every trial of a W&B sweep.
+
+    Without a name, which the parser then misses, checkpoints.
+    """
     trial = os.environ.get("WANDB_RUN_ID") if "WANDB_SWEEP_ID" in os.environ else None
     return str(Path("checkpoints", name or "", *([trial] if trial else [])))
 
@@ -149,8 +151,8 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If a number is out of range, precision or strategy are refused, the name is taken, or another process trains a run
-                of that name.
+            UserError: If a number is out of range, precision or strategy are refused, the name is taken, or another
+                process trains a run of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """

@@ -16,17 +16,20 @@ REWARDS = ("val/reward", "val/expected_reward")
 
 
 class CollapseGuard(Callback):
-    """Ends a run after a validation that a limit forbids; its state is never best.ckpt, which is exported as at any end.
+    """Ends a run after a validation that a limit forbids.
 
-    Validates before the first step: this gives the rewards that later ones are compared with, and the starting model is best.ckpt until a
-    validation is better.  A measure that the run's validation lacks is not checked, nor is a share that is above its limit from the
-    start.  A run that has ended so ends again when it is resumed with the same limits.
+    Its state is never best.ckpt, which is exported as at any end.
+
+    Validates before the first step: this gives the rewards that later ones are compared with, and the starting model is
+    best.ckpt until a validation is better. A measure that the run's validation lacks is not checked, nor is a share
+    that is above its limit from the start. A run that has ended so ends again when it is resumed with the same limits.
 
     Args:
         most_kl_nats: Limit of val/kl, the divergence from the starting model; null for none.
-        most_reward_drop: By how much val/reward and val/expected_reward may fall below those of the starting model, in units of the
-            reward; null for none.
-        most_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null for none.
+        most_reward_drop: By how much val/reward and val/expected_reward may fall below those of the starting model, in
+            units of the reward; null for none.
+        most_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null
+            for none.
         most_empty_share: Limit of val/empty_share, the share of rewrites without a query, in [0, 1]; null for none.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What train.py prints: progress with the time left, a line per validation, and at the end what was written and what to type next."""
+"""What train.py prints: progress with the time left, a line per validation, what was written and what to type next."""
 
 import sys
 import time

@@ -1,7 +1,7 @@
 """Checkpoints written atomically and verified by sha256 when they are loaded.
 
-Lightning writes a checkpoint to $TMPDIR and moves it; a kill while it moves between file systems leaves a truncated file.
-Here it is written beside its destination, fsync'd and renamed; `<name>.sha256` is written before the rename.
+Lightning writes a checkpoint to $TMPDIR and moves it; a kill while it moves between file systems leaves a truncated
+file. Here it is written beside its destination, fsync'd and renamed; `<name>.sha256` is written before the rename.
 """
 
 import json
@@ -82,7 +82,10 @@ def read_checkpoint(path: Path, map_location: Any = "cpu", mmap: bool = False, v
 
 
 def holds_training(checkpoint: Mapping[str, Any]) -> bool:
-    """Whether a run can be resumed from a checkpoint; with checkpoint.save_weights_only the best one holds weights alone."""
+    """Whether a run can be resumed from a checkpoint.
+
+    With checkpoint.save_weights_only the best one holds weights alone.
+    """
     return "optimizer_states" in checkpoint
 
 

@@ -14,8 +14,8 @@ class EarlyStopping(callbacks.EarlyStopping):
     Args:
         monitor: The metric.
         mode: Whether a higher (`max`) or a lower (`min`) metric is better.
-        patience: Validations without improvement; null never stops early: the run makes all its epochs, and best.ckpt is its
-            best validation.  A resumed run uses the given number, not the one in its checkpoint.
+        patience: Validations without improvement; null never stops early: the run makes all its epochs, and best.ckpt
+            is its best validation. A resumed run uses the given number, not the one in its checkpoint.
         strict: Whether a validation without the metric is an error; false, since the first validation of a resumed run
             lacks the metrics of training steps.
         check_on_train_epoch_end: Whether to decide at the end of an epoch instead of after a validation.

@@ -33,8 +33,8 @@ WANDB_STOP_SECONDS = 5.0  # longest wait for wandb's process to end
 class JsonlLogger(Logger):
     """Writes one JSON object per line and flushes every line, so that a killed run loses none.
 
-    Step k is the optimizer step that takes `trainer.global_step` from k to k + 1.  Its training metrics and those of the
-    validation that follows it are logged with k.  So a checkpoint of global step g goes with the lines below g.
+    Step k is the optimizer step that takes `trainer.global_step` from k to k + 1. Its training metrics and those of the
+    validation that follows it are logged with k. So a checkpoint of global step g goes with the lines below g.
 
     Args:
         folder: The run's folder; an existing file is continued, without an incomplete last line.
@@ -69,12 +69,14 @@ class JsonlLogger(Logger):
 
     @rank_zero_only
     def cut(self, step: int, validation_due: bool = False) -> None:
-        """Drop the lines that were logged after a checkpoint, before a run resumes from it.  The file is replaced atomically.
+        """Drop the lines that were logged after a checkpoint, before a run resumes from it.
+
+        The file is replaced atomically.
 
         Args:
             step: `global_step` of the checkpoint: lines with this step or a later one are dropped.
-            validation_due: Whether the checkpoint was written before a validation, which will be repeated: its lines are
-                dropped too.
+            validation_due: Whether the checkpoint was written before a validation, which will be repeated: its lines
+                are dropped too.
 
         Raises:
             ArtifactError: If a complete line is not a JSON object, or the file cannot be written.
@@ -115,7 +117,9 @@ class JsonlLogger(Logger):
 
 
 class RunWandbLogger(WandbLogger):
-    """W&B for a run folder: offline without a key or a server, one run under DDP, the same run on resume; never a prompt.
+    """W&B for a run folder: offline without a key or a server, one run under DDP, the same run on resume.
+
+    Never a prompt.
 
     The W&B run is created when the first thing is logged.
 
@@ -237,7 +241,8 @@ def _brief(error: Exception) -> str:
 class LateLoggers(Callback):
     """Keeps loggers from a trainer until training starts: some create files or a W&B run when they are first touched.
 
-    So a run that is refused, or whose data have an error, leaves nothing behind.  They also receive the module's arguments.
+    So a run that is refused, or whose data have an error, leaves nothing behind. They also receive the module's
+    arguments.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Memory estimate of a training step: weights, gradients, AdamW states and activations; what cannot fit is refused.
 
-Activations are counted: a copy of each network on the `meta` device (shapes without storage) runs one batch forward, and
-the tensors that autograd saves for the backward pass are added up.
+Activations are counted: a copy of each network on the `meta` device (shapes without storage) runs one batch forward,
+and the tensors that autograd saves for the backward pass are added up.
 """
 
 import copy
@@ -101,7 +101,8 @@ def activation_bytes(
 ) -> int:
     """Bytes of one forward pass's activations in one network.
 
-    With gradient checkpointing these are the inputs of the layers and the activations of one layer, which are computed again.
+    With gradient checkpointing these are the inputs of the layers and the activations of one layer, which are computed
+    again.
 
     Args:
         network: A T5-family model or a sequence classifier; only its shapes are used.
@@ -145,8 +146,8 @@ def activation_bytes(
 def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bool, on_gpu: bool) -> int:
     """As `activation_bytes`.  Longformer's attention reads the values of its mask, and meta tensors have none.
 
-    So two rows (of one, fewer tensors are copied) run on the CPU through random copies of one and of two layers; further rows
-    and layers need the same again.
+    So two rows (of one, fewer tensors are copied) run on the CPU through random copies of one and of two layers;
+    further rows and layers need the same again.
     """
     word = network.config.pad_token_id + 1
     ids = torch.full((2, tokens), word)
@@ -175,7 +176,10 @@ def _longformer_bytes(network: PreTrainedModel, rows: int, tokens: int, half: bo
 
 
 def _gathered_bytes(network: PreTrainedModel) -> int:
-    """Bytes of whole weights and gradients that FSDP2 holds at a time: what is in no layer, a layer and the next one."""
+    """Bytes of whole weights and gradients that FSDP2 holds at a time.
+
+    What is in no layer, a layer and the next one.
+    """
     sizes = [sum(p.numel() * p.element_size() for p in layer.parameters()) for layer in transformer_layers(network)]
     outside = sum(p.numel() * p.element_size() for p in network.parameters()) - sum(sizes)
     return 2 * (outside + 2 * max(sizes))
@@ -203,8 +207,8 @@ def memory_plan(
         device: The device that trains.
         ranks: Processes that train together; with several, DDP keeps the gradients a second time, to send them.
         sharded: Whether FSDP2 divides weights, gradients and moments among them.
-        shapes: By name, networks whose activations are counted in the place of those of `networks`: of quantized ones, whose
-            layers do not compute on the meta device.
+        shapes: By name, networks whose activations are counted in the place of those of `networks`: of quantized ones,
+            whose layers do not compute on the meta device.
     """
     weights = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters())
     trained = sum(p.numel() * p.element_size() for n in networks.values() for p in n.parameters() if p.requires_grad)
@@ -241,7 +245,9 @@ def check_memory(
     one_batch: bool = False,
     shapes: Mapping[str, PreTrainedModel] | None = None,
 ) -> None:
-    """Print the memory plan of a run on rank 0, and refuse a step that cannot fit; called before anything is on the device.
+    """Print the memory plan of a run on rank 0, and refuse a step that cannot fit.
+
+    Called before anything is on the device.
 
     Args:
         trainer: With its device and precision.

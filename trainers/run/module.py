@@ -1,4 +1,7 @@
-"""Base class of the trainers: metrics of training and validation, gathered over ranks and accumulated batches and logged."""
+"""Base class of the trainers.
+
+Metrics of training and validation, gathered over ranks and accumulated batches and logged.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,9 +25,9 @@ from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
 class RunModule(pl.LightningModule):
     """Metrics that do not depend on the number of ranks, nor on accumulation.
 
-    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example results by
-    row number in `validated` (in `validation_step`), implements `summarize` and `metric_names`, and ends its constructor with
-    `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
+    A subclass gives `add_shares` its batch's shares of the step's metrics (in `training_step`), stores per-example
+    results by row number in `validated` (in `validation_step`), implements `summarize` and `metric_names`, and ends its
+    constructor with `self.train()`: `from_pretrained` returns modules in eval mode, and Lightning keeps that mode,
     without dropout.
     """
 
@@ -42,7 +45,7 @@ class RunModule(pl.LightningModule):
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
     def setup(self, stage: str) -> None:
-        """Check precision and strategy, also where Lightning's trainer was made without `train.py`, or a plugin sets it."""
+        """Check precision and strategy, also where the trainer was made without `train.py`, or a plugin sets it."""
         refuse_precision(self.trainer.precision)
         refuse_strategy(self.trainer.strategy, type(self))
 
@@ -75,7 +78,10 @@ class RunModule(pl.LightningModule):
 
     @property
     def backward_passes(self) -> int:
-        """Backward passes of one optimizer step, over all ranks; Lightning divides the sum of their gradients by this number."""
+        """Backward passes of one optimizer step, over all ranks.
+
+        Lightning divides the sum of their gradients by this number.
+        """
         return self.trainer.world_size * self.trainer.accumulate_grad_batches
 
     def on_train_start(self) -> None:
@@ -87,14 +93,17 @@ class RunModule(pl.LightningModule):
         """Add a batch's shares of the metrics of its optimizer step.
 
         Args:
-            shares: A scalar per metric, the same metrics for every batch.  Summed over the ranks and the accumulated batches
-                of the step, they are what is logged.
+            shares: A scalar per metric, the same metrics for every batch. Summed over the ranks and the accumulated
+                batches of the step, they are what is logged.
         """
         for name, share in shares.items():
             self.shares[name] = share.detach().float() + self.shares.get(name, 0)
 
     def is_logged(self, step: int) -> bool:
-        """Whether optimizer step `step` (from 0) is logged: the first, every `log_every_n_steps`-th and the last of the run."""
+        """Whether optimizer step `step` (from 0) is logged.
+
+        The first, every `log_every_n_steps`-th and the last of the run.
+        """
         interval = self.trainer.log_every_n_steps
         return interval > 0 and (step == 0 or (step + 1) % interval == 0 or step + 1 == self.last_step)
 

@@ -12,8 +12,10 @@ from common.errors import UserError
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weight_decay: float) -> list[dict[str, Any]]:
-    """Non-empty parameter groups for AdamW: weight decay for matrices, none for biases, norms and other vectors; no frozen
-    parameters."""
+    """Non-empty parameter groups for AdamW: weight decay for matrices, none for biases, norms and other vectors.
+
+    No frozen parameters.
+    """
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     matrices = {"params": [p for p in trained if p.ndim > 1], "lr": learning_rate, "weight_decay": weight_decay}
     vectors = {"params": [p for p in trained if p.ndim <= 1], "lr": learning_rate, "weight_decay": 0.0}
@@ -23,7 +25,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], learning_rate: float, weigh
 def body_and_head_groups(
     model: nn.Module, learning_rate: float, head_learning_rate: float, weight_decay: float
 ) -> list[dict[str, Any]]:
-    """`decay_groups` of a network of transformers with a classification head (`classifier`), which has a learning rate of its own."""
+    """`decay_groups` of a transformers network whose classification head (`classifier`) has its own learning rate."""
     named = [(".classifier." in name, parameter) for name, parameter in model.named_parameters()]
     return [
         group

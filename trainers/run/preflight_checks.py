@@ -54,7 +54,7 @@ def refuse_validation_interval(trainer: pl.Trainer) -> None:
 
 
 def warn_of_small_steps(trainer: pl.Trainer) -> None:
-    """Print one line on rank 0 if an optimizer step gives each of several ranks fewer than `EXAMPLES_PER_RANK` examples."""
+    """Print one line on rank 0 if a step gives each of several ranks fewer than `EXAMPLES_PER_RANK` examples."""
     data, ranks = trainer.datamodule, trainer.world_size
     units, per_unit = data.units_per_step, data.examples_per_unit
     needed = max(ranks, ranks * EXAMPLES_PER_RANK / per_unit)  # a question is not divided among ranks

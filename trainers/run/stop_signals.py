@@ -1,4 +1,4 @@
-"""Signals that stop a run: noted while it trains, so that it ends after a whole optimizer step and can be resumed exactly."""
+"""Signals that stop a run: noted while it trains, so that it ends after a whole step and can be resumed exactly."""
 
 import os
 import signal

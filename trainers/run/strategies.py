@@ -1,4 +1,7 @@
-"""Which of Lightning's strategies are trained with: one device, DDP, and FSDP2 for models of one forward pass per batch."""
+"""Which of Lightning's strategies are trained with.
+
+One device, DDP, and FSDP2 for models of one forward pass per batch.
+"""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -23,7 +26,10 @@ SMALLER = (
 
 
 class Fsdp2Strategy(ModelParallelStrategy):
-    """FSDP2: weights, gradients and AdamW's moments are divided among all ranks; every checkpoint is whole and one file."""
+    """FSDP2: weights, gradients and AdamW's moments are divided among all ranks.
+
+    Every checkpoint is whole and one file.
+    """
 
     def __init__(self) -> None:
         super().__init__(tensor_parallel_size=1, save_distributed_checkpoint=False)

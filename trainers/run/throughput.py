@@ -14,10 +14,10 @@ from models.first_token import FirstTokenLayer
 class Throughput(ThroughputMonitor):
     """Logs examples, tokens and FLOPs per second, and MFU.
 
-    A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`.  Rates `train/device/...` and the
-    counts since this process began (`train/batches`, `train/samples`, `train/lengths`) are those of rank 0.  With several
-    ranks `train/..._per_sec` is rank 0's rate times the number of ranks.  `train/device/mfu` is logged where Lightning knows
-    the device's peak.
+    A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`. Rates `train/device/...` and
+    the counts since this process began (`train/batches`, `train/samples`, `train/lengths`) are those of rank 0. With
+    several ranks `train/..._per_sec` is rank 0's rate times the number of ranks. `train/device/mfu` is logged where
+    Lightning knows the device's peak.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,9 @@ def flops_per_token(network: PreTrainedModel) -> tuple[int, int]:
     """Training FLOPs of one input token and of one target token (0 without a decoder), estimated from the weights.
 
     6 per weight of every matrix that the token is multiplied with (Kaplan et al. 2020, Section 2.1), 4 if it is frozen.
-    Embedding lookups count 0.  Attention scores (quadratic in length) and recomputed activations are left out; padding is
-    counted, since the device computes it.  Weights that only the first token of a sequence is multiplied with count 0.
+    Embedding lookups count 0. Attention scores (quadratic in length) and recomputed activations are left out; padding
+    is counted, since the device computes it. Weights that only the first token of a sequence is multiplied with count
+    0.
     """
     encoder = network.get_encoder() if network.config.is_encoder_decoder else network
     reads_input = {id(parameter) for parameter in encoder.parameters()}

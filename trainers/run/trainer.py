@@ -18,8 +18,8 @@ class RunTrainer(pl.Trainer):
 
     Args:
         args: Lightning's.
-        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed where
-            the hardware has it, else 32-true; null as 32-true.
+        precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed
+            where the hardware has it, else 32-true; null as 32-true.
         kwargs: Lightning's.
     """
 

@@ -1,4 +1,4 @@
-"""The true structure of a document from its HTML edition, as DocBook, Sphinx, Texinfo, LaTeX2HTML and MkDocs write it."""
+"""The true structure of a document from its HTML edition, as DocBook, Sphinx, Texinfo, LaTeX2HTML or MkDocs writes."""
 
 import posixpath
 import re

@@ -1,7 +1,7 @@
 """The true structure of a LaTeX document from its source: sectioning commands, tabular environments, running text.
 
-Not a TeX engine: what macros of packages print (bibliographies, numbers of references, fill text) is not in it; display formulas are left
-out, inline ones keep their letters and digits.
+Not a TeX engine: what macros of packages print (bibliographies, numbers of references, fill text) is not in it; display
+formulas are left out, inline ones keep their letters and digits.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Pieces of LaTeX source: comments removed, arguments taken, macros of the author's own expanded, symbols as Unicode."""
+"""Pieces of LaTeX source: comments removed, arguments taken, the author's macros expanded, symbols as Unicode."""
 
 import re
 import unicodedata
@@ -80,7 +80,10 @@ def argument(source: str, start: int) -> tuple[str, int]:
 
 
 def optional_argument(source: str, start: int) -> tuple[str | None, int]:
-    """An argument in square brackets right here (blanks before it allowed) and the place behind it; None without one."""
+    """An argument in square brackets right here (blanks before it allowed) and the place behind it.
+
+    None without one.
+    """
     match = re.compile(r"[ \t]*\n?[ \t]*\[").match(source, start)
     if not match:
         return None, start

@@ -1,4 +1,7 @@
-"""The true structure of documents from sources that mark headings by plain characters: Info, reStructuredText, AsciiDoc."""
+"""The true structure of documents from sources that mark headings by plain characters.
+
+Info, reStructuredText, AsciiDoc.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +16,10 @@ _INFO_MARKS = "*=-."  # of chapters, sections, subsections, subsubsections
 
 
 def info_document(source: str, name: str) -> Document:
-    """A document in Info format: nodes with headings underlined by `*`, `=`, `-` and `.`; menus and the index left out."""
+    """A document in Info format: nodes with headings underlined by `*`, `=`, `-` and `.`.
+
+    Menus and the index left out.
+    """
     blocks: list[Block] = []
     for node in re.split(r"\n\x1f\n", source)[1:]:
         head, _, text = node.partition("\n")

@@ -13,7 +13,9 @@ SINGLE, SEVERAL = "singleAnswer", "multipleQAs"
 
 
 def question(row: Row) -> Question:
-    """A question without passages; accepted are the answers of all annotations, to all meanings that they find in the question.
+    """A question without passages.
+
+    Accepted are the answers of all annotations, to all meanings that they find in the question.
 
     Its kind is `multipleQAs` if an annotation finds several meanings, else `singleAnswer`.
 

@@ -1,5 +1,8 @@
-"""Layout of questions over a corpus: the gold passages are named by the corpus's own ids and are not in the file.  JSON Lines or a JSON
-list of `{id, question, answer, answer_aliases, hops, gold_doc_ids}`, of which question and gold_doc_ids are needed."""
+"""Layout of questions over a corpus: the gold passages are named by the corpus's own ids and are not in the file.
+
+JSON Lines or a JSON list of `{id, question, answer, answer_aliases, hops, gold_doc_ids}`, of which question and
+gold_doc_ids are needed.
+"""
 
 from common.records import Question
 from datamodules.formats import row_fields as fields

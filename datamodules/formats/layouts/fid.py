@@ -14,8 +14,9 @@ HAS_ANSWER = "hasanswer|has_answer"
 
 
 def question(row: Row) -> Question:
-    """A question with retrieved passages, whose own ids (`id`) and retriever scores (`score`, a number or a numeric string)
-    are kept.
+    """A question with retrieved passages, whose own ids (`id`) and retriever scores (`score`) are kept.
+
+    A score is a number or a numeric string.
 
     Gold passages are those with `isgold`; if there are none, those with `hasanswer`; if no passage has this field,
     those that contain an answer by DPR's rule (`common.answer_metrics.has_answer`).

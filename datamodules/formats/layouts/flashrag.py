@@ -16,10 +16,11 @@ KINDS = get_args(Kind)  # of gold segments
 
 
 def question(row: Row) -> Question:
-    """A question; its kind is the `type` of the metadata, which may also hold what answers it: `gold_passages` of a corpus,
-    `{"title": "Tarn", "text": "A tarn is a mountain lake."}`, or `gold_segments` of documents,
-    `{"document": "a.pdf", "evidence": "a sentence" or ["cell", "cell"], "kind": "text", "headings": ["2 Setup"], "page": 4}`,
-    of which the first two are needed.
+    """A question; its kind is the `type` of the metadata, which may also hold what answers it.
+
+    That is `gold_passages` of a corpus, `{"title": "Tarn", "text": "A tarn is a mountain lake."}`, or `gold_segments`
+    of documents, `{"document": "a.pdf", "evidence": "a sentence" or ["cell", "cell"], "kind": "text", "headings": ["2
+    Setup"], "page": 4}`, of which the first two are needed.
 
     Raises:
         DataError: If a field is missing or of the wrong type.

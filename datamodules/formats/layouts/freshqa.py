@@ -1,5 +1,7 @@
-"""Layout of FreshQA (Vu et al., 2024), the CSV export of its spreadsheet: `answer_0` to `answer_9`, `false_premise`, `fact_type`; no
-passages.  `FILE:TEST` and `FILE:DEV` read one split."""
+"""Layout of FreshQA (Vu et al., 2024), the CSV export of its spreadsheet.
+
+`answer_0` to `answer_9`, `false_premise`, `fact_type`; no passages. `FILE:TEST` and `FILE:DEV` read one split.
+"""
 
 from common.errors import DataError
 from common.records import Question
@@ -16,8 +18,10 @@ _TRUTH = {"true": True, "false": False}
 
 
 def question(row: Row) -> Question:
-    """A question without passages.  Its kind is one of the four of the paper: `false-premise` where its premise is false, else the
-    `fact_type`: `never-changing`, `slow-changing` or `fast-changing`.
+    """A question without passages.
+
+    Its kind is one of the four of the paper: `false-premise` where its premise is false, else the `fact_type`:
+    `never-changing`, `slow-changing` or `fast-changing`.
 
     Raises:
         DataError: If a field is missing or of the wrong type.

@@ -1,6 +1,8 @@
-"""Layout of corpora, one passage per row: BEIR's `{_id, title, text}` (or `id`, or `doc_id`) or FlashRAG's `{id, contents}`, where the first
-line of `contents` is the quoted title.  Further fields (url, metadata, ...) are the passage's metadata.  JSON Lines or a JSON
-list."""
+"""Layout of corpora, one passage per row.
+
+BEIR's `{_id, title, text}` (or `id`, or `doc_id`) or FlashRAG's `{id, contents}`, where the first line of `contents` is
+the quoted title. Further fields (url, metadata, ...) are the passage's metadata. JSON Lines or a JSON list.
+"""
 
 from common.records import Passage
 from datamodules.formats import row_fields as fields

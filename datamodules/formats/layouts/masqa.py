@@ -1,5 +1,7 @@
-"""Layout of MasQA's question banks (HiQA; Chen et al., 2024): CSV files with the columns `Question`, `Answer` and, in some, `Context`; most are
-Chinese.  No passages."""
+"""Layout of MasQA's question banks (HiQA; Chen et al., 2024).
+
+CSV files with the columns `Question`, `Answer` and, in some, `Context`; most are Chinese. No passages.
+"""
 
 import re
 from collections import Counter
@@ -38,11 +40,14 @@ _UNIT = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
 
 
 def question(row: Row) -> Question:
-    """A question without passages.  Its kind is the word before it, in Chinese or English, e.g. `choice` for 单选题; empty without one.
+    """A question without passages.
 
-    Accepted to a choice are the letters, the text of the options where there is one letter, and the answer as it is written; to a question
-    for true or false the usual words and signs.  A `Context` names document and headings of a gold segment
-    (`[desc] document __ heading [desc]`); its evidence is the sentence of the context that shares most words with question and answer.
+    Its kind is the word before it, in Chinese or English, e.g. `choice` for 单选题; empty without one.
+
+    Accepted to a choice are the letters, the text of the options where there is one letter, and the answer as it is
+    written; to a question for true or false the usual words and signs. A `Context` names document and headings of a
+    gold segment (`[desc] document __ heading [desc]`); its evidence is the sentence of the context that shares most
+    words with question and answer.
 
     Raises:
         DataError: If a column is missing, or a context does not name its document.
@@ -85,7 +90,8 @@ def _choices(text: str, answer: str) -> tuple[str, ...]:
     if len(letters) > 1:
         return (letters, ", ".join(letters), answer)
     option = options_of(text).get(letters, "")
-    # an answer whose text is that of another option contradicts itself, as one of the published files does: only its letter counts
+    # an answer whose text is that of another option contradicts itself, as one of the published files does: only its
+    # letter counts
     others = {each for letter, each in options_of(text).items() if letter != letters}
     return (letters, *([] if said in others else [option, answer]))
 

@@ -1,5 +1,8 @@
-"""Layout of StrategyQA (Geva et al., 2021): questions for yes or no.  Its `facts`, `decomposition` and `evidence` are gold annotations and are
-not read: no passages are made of them, so that they cannot be indexed."""
+"""Layout of StrategyQA (Geva et al., 2021): questions for yes or no.
+
+Its `facts`, `decomposition` and `evidence` are gold annotations and are not read: no passages are made of them, so that
+they cannot be indexed.
+"""
 
 from common.errors import DataError
 from common.records import Question

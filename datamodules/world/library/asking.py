@@ -1,4 +1,7 @@
-"""Asks questions about the library's manuals, of the kinds of HiQA's question bank (appendix B.4), with the gold segments of each."""
+"""Asks questions about the library's manuals, of the kinds of HiQA's question bank (appendix B.4).
+
+Each has its gold segments.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

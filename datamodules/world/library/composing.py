@@ -1,9 +1,10 @@
 """Composes a manual's blocks from a template and a product.
 
-A template's lines: `# `, `## `, `### ` headings; `1. ` steps; `! ` a warning; `@table NAME: CAPTION` with the rows below it, cells parted by
-`|`, where `*NAME` stands for rows that are drawn for each product; `@figure NAME: CAPTION`; `@own PLACE` for the family's own sections; any
-other line is a paragraph.  In texts `{n}` is the product's name, `{unit}` and the family's terms what they say, `{table:NAME}` and
-`{figure:NAME}` references, and every other name in braces a parameter: the sentence, or the row, states a fact.
+A template's lines: `# `, `## `, `### ` headings; `1. ` steps; `! ` a warning; `@table NAME: CAPTION` with the rows
+below it, cells parted by `|`, where `*NAME` stands for rows that are drawn for each product; `@figure NAME: CAPTION`;
+`@own PLACE` for the family's own sections; any other line is a paragraph. In texts `{n}` is the product's name,
+`{unit}` and the family's terms what they say, `{table:NAME}` and `{figure:NAME}` references, and every other name in
+braces a parameter: the sentence, or the row, states a fact.
 """
 
 import re

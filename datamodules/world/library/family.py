@@ -7,7 +7,10 @@ from datamodules.world.library.parameters import Parameter
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A maker's product family.  Rows of tables lack what is drawn for each product: codes, numbers, prices, intervals, torques."""
+    """A maker's product family.
+
+    Rows of tables lack what is drawn for each product: codes, numbers, prices, intervals, torques.
+    """
 
     maker: str
     series: str  # a model is "SERIES NUMBER"

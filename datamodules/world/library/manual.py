@@ -62,8 +62,9 @@ class Manual:
         return GoldSegment(self.file, fact.evidence, fact.kind, fact.headings, fact.block.pages[fact.row])
 
     def truth(self) -> dict:
-        """The true structure, for scoring what is read from the PDF: title, number of pages, and blocks in reading order with the page
-        on which each begins.
+        """The true structure, for scoring what is read from the PDF.
+
+        Title, number of pages, and blocks in reading order with the page on which each begins.
         """
         return {"title": self.title, "pages": self.page_count, "blocks": [_truth(block) for block in self.blocks]}
 

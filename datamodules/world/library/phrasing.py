@@ -1,5 +1,8 @@
-"""Phrasings of the library's questions: the first of each pair for test, the second for validation.  {n} is a product's name, {x} the
-entry of a table or a drawing."""
+"""Phrasings of the library's questions.
+
+The first of each pair for test, the second for validation. {n} is a product's name, {x} the entry of a table or a
+drawing.
+"""
 
 Pair = tuple[str, str]
 ENTRIES: dict[str, Pair] = {  # first word of a fact's key -> question about a table's row

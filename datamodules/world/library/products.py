@@ -18,7 +18,10 @@ TORQUES = steps(0.6, 58, 0.7)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """A product.  The rows of its tables are in the order of its family's, but for the errors, which are sorted by code."""
+    """A product.
+
+    The rows of its tables are in the order of its family's, but for the errors, which are sorted by code.
+    """
 
     family: Family
     model: str

@@ -1,4 +1,7 @@
-"""Questions about the library, and what drawing them needs: the products of one split, its phrasings, a source of randomness."""
+"""Questions about the library, and what drawing them needs.
+
+The products of one split, its phrasings, a source of randomness.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

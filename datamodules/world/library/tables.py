@@ -36,7 +36,10 @@ def make_table(cells: list[list[Paragraph]], look: str, widths: Sequence[float])
 
 
 def column_widths(rows: Sequence[Sequence[str]], font: str, size: float, available: float) -> list[float]:
-    """Widths of the columns, points: as wide as their cells need; if that is too much, narrowed down to their longest words."""
+    """Widths of the columns, points: as wide as their cells need.
+
+    If that is too much, narrowed down to their longest words.
+    """
     columns = list(zip(*rows, strict=True))
     least = [max(stringWidth(word, font, size) for cell in each for word in cell.split()) + PADDING for each in columns]
     wanted = [max(stringWidth(cell, font, size) for cell in each) + PADDING for each in columns]

@@ -1,4 +1,7 @@
-"""Wording of manuals, brief: template of a manual that tells its reader what to do.  `composing` says what its marks mean."""
+"""Wording of manuals, brief: template of a manual that tells its reader what to do.
+
+`composing` says what its marks mean.
+"""
 
 KIND = "User Manual"
 TEMPLATE = """

@@ -1,4 +1,7 @@
-"""Wording of manuals, formal: template of a manual in an engineering company's style.  `composing` says what its marks mean."""
+"""Wording of manuals, formal: template of a manual in an engineering company's style.
+
+`composing` says what its marks mean.
+"""
 
 KIND = "Installation and Operating Instructions"
 TEMPLATE = """

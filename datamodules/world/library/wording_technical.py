@@ -1,4 +1,7 @@
-"""Wording of manuals, technical: template of a manual in the style of a data-sheet department.  `composing` says what its marks mean."""
+"""Wording of manuals, technical: template of a manual in the style of a data-sheet department.
+
+`composing` says what its marks mean.
+"""
 
 KIND = "Technical Manual"
 TEMPLATE = """

@@ -55,7 +55,10 @@ class Entry:
 
     @property
     def failure(self) -> str:
-        """Why the document cannot be read, as far as is known; empty if it can, or was not tried within these limits."""
+        """Why the document cannot be read, as far as is known.
+
+        Empty if it can, or was not tried within these limits.
+        """
         known = manifest_or_none(self.folder / _FAILURE) or {}
         return known.get("why", "") if known.get("limits") in (None, self.limits) else ""
 

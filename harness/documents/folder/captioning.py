@@ -1,4 +1,7 @@
-"""Descriptions of images by a captioning model (HiQA, A.5): any image-to-text model of transformers with its processor, such as BLIP."""
+"""Descriptions of images by a captioning model (HiQA, A.5).
+
+Any image-to-text model of transformers with its processor, such as BLIP.
+"""
 
 import io
 from collections.abc import Sequence

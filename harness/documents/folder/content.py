@@ -58,7 +58,10 @@ def digest(file: File, most_mebibytes: int) -> str:
 
 
 def _begins_like_document(beginning: bytes, name: str) -> bool:
-    """Whether a file of another name may be a document: text without a document's suffix, such as a program, is none."""
+    """Whether a file of another name may be a document.
+
+    Text without a document's suffix, such as a program, is none.
+    """
     if beginning.startswith(_ZIP):
         return True  # only the whole file shows what it holds
     try:

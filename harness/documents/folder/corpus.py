@@ -1,4 +1,7 @@
-"""A folder of documents as a corpus: what has changed is read, several documents at a time, and all segments are passages."""
+"""A folder of documents as a corpus.
+
+What has changed is read, several documents at a time, and all segments are passages.
+"""
 
 import shutil
 from collections.abc import Iterator, Sequence

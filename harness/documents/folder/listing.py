@@ -34,7 +34,8 @@ def check_folder(folder: Path) -> None:
 def list_files(folder: Path) -> list[File]:
     """All files below a folder, sorted by name.
 
-    Hidden files and folders, links to folders, links that lead out of the folder, and what is no regular file are left out.
+    Hidden files and folders, links to folders, links that lead out of the folder, and what is no regular file are left
+    out.
 
     Raises:
         UserError: If the folder cannot be listed.

@@ -1,9 +1,9 @@
-"""The process that reads documents and cuts them into segments (`harness.runtime.isolated_worker` says how it is asked).
+"""The process that reads documents and cuts them into segments (asked as `harness.runtime.isolated_worker` says).
 
-request:  the file, its content's SHA-256, its name, the folder and the file to write to (`harness.documents.folder.cache`), and
-          how to read and to cut it
-answer:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present, {"changed": true}
-          if it has other content, {"error": ...} if no document can be read
+request:  the file, its content's SHA-256, its name, the folder and the file to write to
+          (`harness.documents.folder.cache`), and how to read and to cut it
+answer:   {}, or {"why": ..., "always": true} if its content cannot be read, {"why": ...} if it cannot at present,
+          {"changed": true} if it has other content, {"error": ...} if no document can be read
 
 python -m harness.documents.folder.worker SECONDS MEBIBYTES
 """

@@ -1,6 +1,9 @@
-"""Markdown formatting by a language model (HiQA, Algorithm 1): a sliding window over the text that a formatter without a model has read.
+"""Markdown formatting by a language model (HiQA, Algorithm 1).
 
-Each window is converted with the previous one and its conversion in view.  What the model garbles keeps the reading without a model.
+A sliding window over the text that a formatter without a model has read.
+
+Each window is converted with the previous one and its conversion in view. What the model garbles keeps the reading
+without a model.
 """
 
 from collections import Counter
@@ -34,8 +37,8 @@ class LlmFormatter:
         most_lost: Share of a window's words that a conversion may lose before it counts as garbled.
         most_invented: Share of the conversion's words that the window may lack.
         most_torn: Share of a window's pairs of neighbouring words that a conversion may lose.
-        most_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first reading, because its
-            levels would not fit together.
+        most_garbled: Share of a document's windows that may be garbled; with more, the whole document keeps its first
+            reading, because its levels would not fit together.
         prompt: Name of a prompt, or a .yaml file, with the places before, window and after.
         journal: File for the replies, so that a stopped run goes on; None keeps none.
 
@@ -83,7 +86,8 @@ class LlmFormatter:
     def convert(self, documents: Sequence[Document]) -> list[Document]:
         """The documents with the structure that the model gives them, in order.
 
-        A window needs the previous one's conversion, so that the windows of all documents with the same number are asked for together.
+        A window needs the previous one's conversion, so that the windows of all documents with the same number are
+        asked for together.
 
         Raises:
             UnavailableError: If the model answers no request.

@@ -1,4 +1,7 @@
-"""What a language model made of a window: headings with levels by their numbers, padding taken out, pages given back, garbled text detected."""
+"""What a language model made of a window.
+
+Headings with levels by their numbers, padding taken out, pages given back, garbled text detected.
+"""
 
 import re
 from collections import Counter
@@ -66,7 +69,10 @@ def blocks_markdown(blocks: Sequence[Block]) -> str:
 
 
 def _levelled(block: Block) -> Block:
-    """A heading with the level that its number tells: 2.3 is on the second level.  Without a number its marks tell it."""
+    """A heading with the level that its number tells: 2.3 is on the second level.
+
+    Without a number its marks tell it.
+    """
     if isinstance(block, Heading) and (match := _NUMBER.match(f"{block.text} ")):
         return replace(block, level=min((match["named"] or match["plain"]).count(".") + 1, MOST_LEVELS))
     return block
@@ -122,7 +128,8 @@ def _words(block: Block, printed: str = "") -> list[str]:
 
     Args:
         block: The block.
-        printed: The words of the source between blanks; a number that stands there before the heading's first word stays.
+        printed: The words of the source between blanks; a number that stands there before the heading's first word
+            stays.
     """
     text = plain([block])
     if isinstance(block, Heading) and (match := _NUMBER.match(f"{text} ")):
@@ -133,7 +140,10 @@ def _words(block: Block, printed: str = "") -> list[str]:
 
 
 def _runs(of_text: Sequence[str]) -> Counter[tuple[str, ...]]:
-    """All runs of one to `_RUN` words: long runs tell where a text is from, single words count for headings of one word."""
+    """All runs of one to `_RUN` words.
+
+    Long runs tell where a text is from, single words count for headings of one word.
+    """
     return Counter(
         tuple(of_text[start : start + length])
         for length in range(1, _RUN + 1)

@@ -1,4 +1,7 @@
-"""Windows over the text of a document (HiQA, Algorithm 1): about W words each, with K words of padding at both sides."""
+"""Windows over the text of a document (HiQA, Algorithm 1).
+
+About W words each, with K words of padding at both sides.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,11 +39,14 @@ class Window:
 
 
 def windows(document: Document, window_words: int, padding_words: int) -> list[Window]:
-    """The windows of a document: each begins and ends with a block, so that none tears a sentence or a table that is shorter than a window.
+    """The windows of a document.
+
+    Each begins and ends with a block, so that none tears a sentence or a table that is shorter than a window.
 
     Args:
         document: In normal form.
-        window_words: W; at most so many words, but for a longer table row, and headings, which go with the text below them.
+        window_words: W; at most so many words, but for a longer table row, and headings, which go with the text below
+            them.
         padding_words: K.
     """
     parts = [part for block in document.blocks for part in _parts(block, window_words)]

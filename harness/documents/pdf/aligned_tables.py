@@ -1,7 +1,9 @@
-"""Areas of a page that are tables without rules around them: lines that follow each other with their words in the same columns.
+"""Areas of a page that are tables without rules around them.
 
-Prose in columns, lists, code and forms also stand in columns: a table is believed only if a caption says so, or if it has a header that
-stands out, or at least three columns that are all aligned.
+Lines that follow each other with their words in the same columns.
+
+Prose in columns, lists, code and forms also stand in columns: a table is believed only if a caption says so, or if it
+has a header that stands out, or at least three columns that are all aligned.
 """
 
 from collections.abc import Sequence
@@ -47,7 +49,10 @@ def aligned(page: Page, taken: Sequence[Box]) -> list[Area]:
 
 
 def _runs(lines: Sequence[Line]) -> list[list[Line]]:
-    """Lines that follow each other closely; those without several cells go on in a cell, or are one heading of a group of rows."""
+    """Lines that follow each other closely.
+
+    Those without several cells go on in a cell, or are one heading of a group of rows.
+    """
     runs: list[list[Line]] = []
     plain = 0  # lines without several cells at the end of the latest run
     for line in lines:

@@ -52,7 +52,7 @@ class _Writer:
             self._add(block)
 
     def _add(self, block: Block) -> None:
-        """Add a block; items of a list are one paragraph, and a table goes on with the one before it if both have one head."""
+        """Add a block; a list's items are one paragraph, and a table goes on with the last if both have one head."""
         item = isinstance(block, Paragraph) and not block.code and item_mark(block.text) is not None
         before = self.blocks[-1] if self.blocks else None
         if item and self._in_list and isinstance(before, Paragraph) and isinstance(block, Paragraph):

@@ -1,4 +1,4 @@
-"""Characters of a PDF page as pdfium reports them, in the order of the file, with the style of the text object each belongs to."""
+"""Characters of a PDF page as pdfium reports them, in the order of the file, with the style of their text object."""
 
 from collections.abc import Iterator
 from ctypes import byref, c_double, c_uint, c_void_p, cast, create_string_buffer
@@ -110,7 +110,10 @@ def _style(text: "PdfTextPage", index: int, placed: Matrix) -> Style:
 
 
 def _slant(drawn: Matrix) -> float:
-    """How far an upright text's ascenders lean, relative to their height; fonts without an italic shape are slanted so."""
+    """How far an upright text's ascenders lean, relative to their height.
+
+    Fonts without an italic shape are slanted so.
+    """
     return drawn.c / drawn.d if drawn.d and abs(drawn.b) <= 0.1 * abs(drawn.a) else 0.0
 
 

@@ -1,4 +1,7 @@
-"""Connected groups of boxes on a page, by runs of marked cells of a grid: the time grows with the page's area, hardly with their number."""
+"""Connected groups of boxes on a page, by runs of marked cells of a grid.
+
+The time grows with the page's area, hardly with their number.
+"""
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """Reading order of a page: pieces of text in columns are read down a column, all others row by row.
 
-A gutter is a vertical strip that separates two columns of running text.  Rows that cross it (titles, wide figures) divide the page into
-bands, which are read from the top to the bottom; in a band the left column is read before the right one, and each may have gutters again.
+A gutter is a vertical strip that separates two columns of running text. Rows that cross it (titles, wide figures)
+divide the page into bands, which are read from the top to the bottom; in a band the left column is read before the
+right one, and each may have gutters again.
 """
 
 from collections.abc import Sequence

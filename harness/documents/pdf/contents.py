@@ -53,7 +53,7 @@ def key(text: str) -> str:
 
 
 def table_of_contents(items: Sequence[Line | Placed]) -> tuple[list[Entry], set[int]]:
-    """Entries of the tables of contents, and the items that these take, with lists of figures and tables and with their titles."""
+    """Entries of the tables of contents, and the items that these take, with lists of figures and tables and titles."""
     lines = [(at, item) for at, item in enumerate(items) if isinstance(item, Line)]
     later = {key(line.text): at for at, line in lines}  # where a text stands last
     taken: set[int] = set()
@@ -139,7 +139,10 @@ def _captions(found: Sequence[_Found]) -> bool:
 
 
 def _levels(found: Sequence[_Found]) -> list[Entry]:
-    """Entries with their levels: by their numbers; those without one by the entries that begin at the same place, or by that place."""
+    """Entries with their levels: by their numbers.
+
+    Those without one by the entries that begin at the same place, or by that place.
+    """
     numbers = [number_of(item.title) for item in found]
     parts = any(number is not None and number.kind == "part" for number in numbers)
     places: list[float] = []

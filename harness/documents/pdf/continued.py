@@ -1,4 +1,7 @@
-"""Tables and images of a document's pages together: parts of a table on following pages joined, what every page repeats left out."""
+"""Tables and images of a document's pages together.
+
+Parts of a table on following pages joined, what every page repeats left out.
+"""
 
 import re
 from collections import defaultdict
@@ -20,7 +23,9 @@ _CONTINUED = re.compile(r"\b(?:continued|continues|cont|cont'd|fortsetzung|fortg
 
 
 def without_repeated(pages: Mapping[int, Sequence[Placed]]) -> dict[int, list[Placed]]:
-    """What is placed on each page, without what `REPEATED` pages or more show and has no caption: images, and tables at the same place.
+    """What is placed on each page, without what `REPEATED` pages or more show and has no caption.
+
+    Images, and tables at the same place.
 
     A table at the place of such a one that says partly the same is left out too: it has the page's number in it.
     """
@@ -100,9 +105,12 @@ def _says_continued(item: Line | Placed) -> bool:
 
 
 def _follows(part: Placed, item: Placed) -> bool:
-    """Whether a table may go on in another one by their places: on the next page, or under the same header higher in the next column.
+    """Whether a table may go on in another one by their places.
 
-    Parts under one header may differ in width, as a rule may say how wide one is and its words how wide the other one is.
+    On the next page, or under the same header higher in the next column.
+
+    Parts under one header may differ in width, as a rule may say how wide one is and its words how wide the other one
+    is.
     """
     one, other = part.content, item.content
     if not (isinstance(one, Table) and isinstance(other, Table)):

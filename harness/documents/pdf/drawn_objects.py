@@ -19,7 +19,8 @@ BACKGROUND_SHARE = 0.8  # of the page's area; a larger fill or drawing is the pa
 def drawn_objects(page: "PdfPage") -> tuple[tuple[Rule, ...], tuple[Box, ...], tuple[Box, ...], tuple[Box, ...]]:
     """Rules, fills, bitmaps and drawings of a page, for `harness.documents.pdf.page.Page`.
 
-    Pieces of a line are merged, what cannot be seen is left out, and lines and areas that belong to a drawing (axes, bars) are in its box.
+    Pieces of a line are merged, what cannot be seen is left out, and lines and areas that belong to a drawing (axes,
+    bars) are in its box.
     """
     from pypdfium2 import raw
 

@@ -1,4 +1,7 @@
-"""Areas of a page that are figures: bitmaps and drawings near each other, with the lines, areas and labels that belong to them."""
+"""Areas of a page that are figures.
+
+Bitmaps and drawings near each other, with the lines, areas and labels that belong to them.
+"""
 
 import re
 from collections.abc import Sequence

@@ -58,6 +58,9 @@ def _names_of_axes(page: Page, area: FigureArea) -> list[Word]:
 
 
 def _text(words: Sequence[Word]) -> str:
-    """What is written in a figure: from the top, then what is set sideways, such as the name of an axis, in the order of the file."""
+    """What is written in a figure.
+
+    From the top, then what is set sideways, such as the name of an axis, in the order of the file.
+    """
     level = cell_text(word for word in words if word.upright)
     return " ".join([level, *(word.text for word in words if not word.upright)]).strip()

@@ -3,7 +3,8 @@
 import re
 
 _SUBSET = re.compile(r"^[A-Z]{6}\+")
-# TeX's Computer Modern and its relatives name their shapes by letters: CMBX10 is bold, CMTI10 italic, CMTT10 monospaced.
+# TeX's Computer Modern and its relatives name their shapes by letters: CMBX10 is bold, CMTI10 italic, CMTT10
+# monospaced.
 _TEX = re.compile(r"^(?:CM|EC|SF|LM|CS|PL|TC)(?P<shape>[A-Z]+)\d+$", re.IGNORECASE)
 _TEX_BOLD = frozenset(
     ["B", "BX", "BXTI", "BXSL", "SSBX", "SSDC", "BSY", "MIB", "RB", "SB", "BI", "TB", "BTT", "BTL", "SO"]

@@ -18,9 +18,12 @@ _OWN_NAMES = re.compile(
 def front_matter(
     groups: Sequence[Group], title: Title, named: Container[int], contents: int | None, body: Body
 ) -> set[int]:
-    """Which groups stand before the text: up to the table of contents, or to the first heading that is sure, or to the first paragraph.
+    """Which groups stand before the text.
 
-    A heading with one of the usual names for such is none of them; nor is one right above the first paragraph that looks like a later one.
+    Up to the table of contents, or to the first heading that is sure, or to the first paragraph.
+
+    A heading with one of the usual names for such is none of them; nor is one right above the first paragraph that
+    looks like a later one.
 
     Args:
         groups: Of the document's lines.

@@ -1,4 +1,7 @@
-"""Groups of lines in one style that could be headings, by their shape: short, set apart, no sentence, no caption, no item of a list."""
+"""Groups of lines in one style that could be headings, by their shape.
+
+Short, set apart, no sentence, no caption, no item of a list.
+"""
 
 import re
 from collections.abc import Sequence
@@ -89,7 +92,10 @@ def groups(items: Sequence[Line | Placed], body: Body) -> list[Group]:
 
 
 def join_lines(texts: Sequence[str]) -> str:
-    """Lines of a heading as one; a word that is cut by a hyphen is joined, as headings seldom break at a hyphen of their own."""
+    """Lines of a heading as one.
+
+    A word that is cut by a hyphen is joined, as headings seldom break at a hyphen of their own.
+    """
     text = ""
     for part in (" ".join(part.split()) for part in texts):
         if re.search(r"[^\W\d_][-\xad]$", text) and part[:1].islower():
@@ -105,7 +111,8 @@ def looks_like_heading(group: Group, body: Body, exact: bool = False) -> bool:
     Args:
         group: Lines in one style.
         body: The style of the document's text.
-        exact: Whether it looks exactly like headings that are known: then it may begin with a small letter, or be a single "Note".
+        exact: Whether it looks exactly like headings that are known: then it may begin with a small letter, or be a
+            single "Note".
     """
     text, number, line = group.text, group.number, group.line
     rest = text[number.length :] if number else text

@@ -1,4 +1,7 @@
-"""Entries of the outline and of the printed table of contents found again on the pages: headings that are known to be ones."""
+"""Entries of the outline and of the printed table of contents found again on the pages.
+
+Headings that are known to be ones.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -14,8 +17,8 @@ _LEAST_LETTERS = 2  # of a title without its number
 def known(entries: Sequence[Entry], groups: Sequence[Group], body: Body) -> dict[int, Entry]:
     """Groups and the entries that name them.
 
-    An entry's group is on the page that the outline gives; or where the page's printed number says, as the other entries show it; or the
-    first one after the entry before.  The largest font decides between several on one page.
+    An entry's group is on the page that the outline gives; or where the page's printed number says, as the other
+    entries show it; or the first one after the entry before. The largest font decides between several on one page.
     """
     places = defaultdict(list)
     for at, group in enumerate(groups):
@@ -58,7 +61,10 @@ def _names(text: str) -> set[str]:
 
 
 def _plausible(group: Group, entry: Entry, body: Body) -> bool:
-    """Whether a group may be an entry's heading: both have the same number or one has none; and it does not look like running text."""
+    """Whether a group may be an entry's heading: both have the same number or one has none.
+
+    It must not look like running text either.
+    """
     one, other = group.number, number_of(entry.title)
     if one is not None and other is not None and one.sure and other.sure and one.values != other.values:
         return False

@@ -21,7 +21,9 @@ class _Class(NamedTuple):
 
 
 def levels(headings: Sequence[Group], known: Mapping[int, int]) -> list[int]:
-    """The level of each heading, in reading order, from 1 to `MOST_LEVELS`; none is more than one deeper than the one before.
+    """The level of each heading, in reading order, from 1 to `MOST_LEVELS`.
+
+    None is more than one deeper than the one before.
 
     Args:
         headings: The headings in reading order.
@@ -118,7 +120,8 @@ def _nested(
 def _by_style(members: Mapping[_Class, Sequence[int]], fixed: Mapping[_Class, int]) -> dict[_Class, int]:
     """Levels of all classes: those without numbers stand one below the least prominent of those that outrank them.
 
-    What occurs once opens no level of its own if others are about as large: an abstract's heading is no parent of all sections.
+    What occurs once opens no level of its own if others are about as large: an abstract's heading is no parent of all
+    sections.
     """
     found = dict(fixed)
     order = sorted(members, key=lambda kind: prominence(kind.style), reverse=True)

@@ -33,7 +33,8 @@ def named_groups(groups: Sequence[Group], entries: Sequence[Sequence[Entry]], bo
 
     Args:
         groups: Of the document's lines.
-        entries: Of the outline, of the table of contents: the first of them gives levels; another adds headings if it agrees on levels.
+        entries: Of the outline, of the table of contents: the first of them gives levels; another adds headings if it
+            agrees on levels.
         body: The style of the document's text.
     """
     named: dict[int, Entry] = {}
@@ -64,7 +65,8 @@ def headings(
         groups: Their lines, see `heading_candidates.groups`.
         named: See `named_groups`.
         body: The style of the document's text.
-        front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before the text.
+        front: Groups that are no headings unless an entry names them: the title, authors, and what else stands before
+            the text.
     """
     looks = {_look(groups[at]) for at in named if groups[at].number and groups[at].line.bold}
     shaped = {

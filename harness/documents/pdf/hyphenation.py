@@ -23,8 +23,8 @@ def vocabulary(texts: Iterable[str]) -> set[str]:
 def joined(text: str, line: str, words: Container[str]) -> str:
     """A text and the line after it.
 
-    A hyphen between a letter and a small letter is left out.  It stays if the document has not the word without it, but either with it, or
-    both parts as words of their own.  A soft hyphen is always left out.
+    A hyphen between a letter and a small letter is left out. It stays if the document has not the word without it, but
+    either with it, or both parts as words of their own. A soft hyphen is always left out.
     """
     end, start = _END.search(text[-_LONGEST:]), _START.match(line)
     if end is None or start is None:

@@ -70,9 +70,12 @@ def baseline(word: Word) -> float:
 
 
 def fragments(words: Iterable[Word]) -> list[tuple[Word, ...]]:
-    """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts; from left to right.
+    """Words that follow each other on a baseline with no wide gap, with their sub- and superscripts.
 
-    The order of `words` does not count, but for text that does not run from left to right: it stays in the order of the file.
+    From left to right.
+
+    The order of `words` does not count, but for text that does not run from left to right: it stays in the order of the
+    file.
     """
     upright = sorted((word for word in words if word.upright), key=lambda word: (baseline(word), word.box, word.text))
     rows: list[list[Word]] = []
@@ -125,7 +128,10 @@ def _with_scripts(parts: list[list[Word]]) -> list[list[Word]]:
 
 
 def page_lines(page: Page) -> list[Line]:
-    """Pieces of lines of a page: words that follow each other without a wide gap.  `reading.read` joins them in reading order."""
+    """Pieces of lines of a page: words that follow each other without a wide gap.
+
+    `reading.read` joins them in reading order.
+    """
     rules = sorted(rule.box for rule in page.rules if 0 < rule.box.right - rule.box.left <= _UNDERSCORE_WIDTH)
     found = [_line(part, page.number, rules) for part in fragments(page.words)]
     turned = [word for word in page.words if not word.upright]

@@ -8,7 +8,9 @@ _NUMBER = re.compile(r"(?P<mark>\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,5})[.)])\s+(?=\S
 
 
 def item_mark(text: str) -> tuple[str, str] | None:
-    """The mark of a list item as Markdown writes it ("-", "3.") and the text after it; None if the text begins with none.
+    """The mark of a list item as Markdown writes it ("-", "3.") and the text after it.
+
+    None if the text begins with none.
 
     A mark that Markdown does not have, such as "(a)", stays in the text of an item with "-".
     """

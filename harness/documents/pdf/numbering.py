@@ -93,7 +93,10 @@ def _named(match: re.Match[str]) -> Number | None:
 
 
 def follows(number: Number, before: Number) -> bool:
-    """Whether a number is the next one after another of the same kind: 2.3 after 2.2, 2.2.4, 2 (as 2.1) or 1.9 (as 2 or 2.1)."""
+    """Whether a number is the next one after another of the same kind.
+
+    2.3 after 2.2, 2.2.4, 2 (as 2.1) or 1.9 (as 2 or 2.1).
+    """
     if number.kind != before.kind:
         return False
     shared = number.values[: before.depth]

@@ -12,7 +12,10 @@ _DEPTH = 15
 
 
 def outline(document: "PdfDocument") -> list[Entry]:
-    """Entries of the outline in its order; empty if it has none.  One that holds all others is left out: it names the document."""
+    """Entries of the outline in its order; empty if it has none.
+
+    One that holds all others is left out: it names the document.
+    """
     found: list[Entry] = []
     for bookmark in document.get_toc(max_depth=_DEPTH):
         if len(found) >= MOST_ENTRIES:

@@ -1,5 +1,8 @@
-"""What stands on a page of a PDF file, as it was drawn: words with their fonts, ruling lines, filled areas, bitmaps and drawings.
-Coordinates are in points (1/72 inch) from the top left corner of the page as it is shown, rotation and crop box applied."""
+"""What stands on a page of a PDF file, as it was drawn.
+
+Words with their fonts, ruling lines, filled areas, bitmaps and drawings. Coordinates are in points (1/72 inch) from the
+top left corner of the page as it is shown, rotation and crop box applied.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple

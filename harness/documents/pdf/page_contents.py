@@ -1,4 +1,7 @@
-"""What stands on a page of a PDF file: pieces of lines, tables, figures.  Of characters nothing is kept, so that long files fit in memory."""
+"""What stands on a page of a PDF file: pieces of lines, tables, figures.
+
+Of characters nothing is kept, so that long files fit in memory.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The objects that a PDF page draws (paths, bitmaps, shadings), also those inside form XObjects, with their placement on the page."""
+"""The objects that a PDF page draws (paths, bitmaps, shadings), also those inside form XObjects, and their places."""
 
 from collections.abc import Iterator
 from ctypes import byref, c_float

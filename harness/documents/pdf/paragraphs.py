@@ -134,7 +134,7 @@ def _full(paragraph: Open, line: Line) -> bool:
 
 
 def paragraph_of(paragraph: Open, words: Container[str]) -> Paragraph:
-    """The text of a paragraph: prose as one line, a list's item with its mark, code with its line breaks and indents."""
+    """The text of a paragraph: prose as one line, a list's item with its mark, code with its breaks and indents."""
     page = paragraph.lines[0].page
     if paragraph.code:
         return Paragraph(_code(paragraph.lines), page, code=True)

@@ -1,4 +1,7 @@
-"""Pictures of a page as files: a bitmap's own JPEG data where it is shown as it is, else a rendering of the area as PNG."""
+"""Pictures of a page as files.
+
+A bitmap's own JPEG data where it is shown as it is, else a rendering of the area as PNG.
+"""
 
 import io
 from ctypes import byref, c_char, c_ubyte, c_uint

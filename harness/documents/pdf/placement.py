@@ -1,4 +1,7 @@
-"""Where points of a PDF page's own coordinates stand on the page as it is shown: from the top left corner, turned and cropped."""
+"""Where points of a PDF page's own coordinates stand on the page as it is shown.
+
+From the top left corner, turned and cropped.
+"""
 
 from ctypes import byref
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,7 +45,10 @@ class Matrix(NamedTuple):
 
 
 def placement(page: "PdfPage") -> Matrix:
-    """From the page's own coordinates (points from the bottom left of its media, before rotation) to those it is shown with."""
+    """From the page's own coordinates to those it is shown with.
+
+    Its own are points from the bottom left of its media, before rotation.
+    """
     left, bottom, right, top = visible_area(page)
     match page.get_rotation():
         case 90:
@@ -56,7 +62,7 @@ def placement(page: "PdfPage") -> Matrix:
 
 
 def visible_area(page: "PdfPage") -> tuple[float, float, float, float]:
-    """Left, bottom, right and top of what is shown of a page (its crop box within its media box), in its own coordinates."""
+    """Left, bottom, right and top of what a page shows (its crop box within its media box), in its coordinates."""
     from pypdfium2 import raw
 
     rectangle = raw.FS_RECTF()

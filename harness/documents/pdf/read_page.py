@@ -99,7 +99,10 @@ def _inside(box: Box, area: Box) -> bool:
 
 
 def _sized(found: Sequence[_Found]) -> list[Word]:
-    """Words with boxes by their baselines and sizes; hidden sizes (see `_LEAST_SIZE`) are estimated from the height of the ink."""
+    """Words with boxes by their baselines and sizes.
+
+    Hidden sizes (see `_LEAST_SIZE`) are estimated from the height of the ink.
+    """
     heights = defaultdict(list)
     for item in found:
         if item.word.size < _LEAST_SIZE:

@@ -14,7 +14,9 @@ _OVERLAP = 3.0  # points that pieces of one line may overlap
 
 
 def read(pieces: Sequence[Line], placed: Sequence[Placed] = ()) -> list[Line | Placed]:
-    """A page in reading order: pieces on one baseline of a column are joined to a line.  The order of `pieces` does not count.
+    """A page in reading order: pieces on one baseline of a column are joined to a line.
+
+    The order of `pieces` does not count.
 
     Args:
         pieces: See `lines.page_lines`.

@@ -87,7 +87,10 @@ def _is_frame(area: Area, page: Page) -> bool:
 
 
 def _are_boxes_apart(area: Area) -> bool:
-    """Whether rules are a diagram's: boxes with room between them at two opposite sides of the area, which a table closes or leaves open."""
+    """Whether rules are a diagram's.
+
+    Boxes with room between them at two opposite sides of the area, which a table closes or leaves open.
+    """
     box = area.box
     tops, bottoms, lefts, rights = (
         [(rule.left, rule.right) for rule in area.horizontals if rule.top <= box.top + TOUCH],
@@ -109,7 +112,10 @@ def _same_extent(one: Box, other: Box) -> bool:
 
 
 def _tables_of(stack: Sequence[Box], page: Page) -> list[Area]:
-    """Runs of bands between the rules that read as columns; a line of text between two such bands is the heading of a group of rows."""
+    """Runs of bands between the rules that read as columns.
+
+    A line of text between two such bands is the heading of a group of rows.
+    """
     runs: list[list[Box]] = []
     joins = False
     for above, below in pairwise(stack):

@@ -1,4 +1,4 @@
-"""Run-in headings: bold words at the beginning of a paragraph that name it, split from the text that follows on the same line."""
+"""Run-in headings: bold words that begin and name a paragraph, split from the text that follows on the same line."""
 
 import re
 from collections.abc import Container, Sequence
@@ -44,7 +44,10 @@ def split_run_in(items: Sequence[Line | Placed], body: Body, titles: Container[s
 
 
 def _is_run_in(items: Sequence[Line | Placed], at: int, body: Body) -> bool:
-    """Whether the lead of a line looks like a heading: a sentence's end after a few words, on a line that is set apart."""
+    """Whether the lead of a line looks like a heading.
+
+    A sentence's end after a few words, on a line that is set apart.
+    """
     line = items[at]
     if not isinstance(line, Line) or not line.lead or line.monospaced or abs(line.size - body.size) > 0.1 * body.size:
         return False

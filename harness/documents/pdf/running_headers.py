@@ -25,7 +25,9 @@ _Edge = tuple[int, bool]  # a page, and whether its top is meant
 
 
 def running(pieces: Sequence[Line], heights: Mapping[int, float]) -> set[int]:
-    """Which pieces run: they stand near the edge of their page, and their text repeats, their number counts pages, or they name sections.
+    """Which pieces run.
+
+    They stand near the edge of their page, and their text repeats, their number counts pages, or they name sections.
 
     Args:
         pieces: Pieces of lines of a document, in any order.

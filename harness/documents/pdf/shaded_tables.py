@@ -1,4 +1,7 @@
-"""Areas of a page that shaded rows say are tables: filled bands of the same extent above each other, with a header's or every second row's shade."""
+"""Areas of a page that shaded rows say are tables.
+
+Filled bands of the same extent above each other, with a header's or every second row's shade.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,7 +86,10 @@ def _tables_of(stack: Sequence[Box], page: Page, words: Sequence[Word]) -> list[
 
 
 def _is_row(lines: Sequence[Line], gap: float, highest: float) -> bool:
-    """Whether what stands between two shaded rows is a row: nothing if they touch, else few lines that are no caption."""
+    """Whether what stands between two shaded rows is a row.
+
+    Nothing if they touch, else few lines that are no caption.
+    """
     if not lines:
         return gap <= TOUCH
     if any(is_caption_start("table", line) or is_caption_start("figure", line) for line in lines):
@@ -107,7 +113,10 @@ def _believed(run: Sequence[Box], page: Page, words: Sequence[Word]) -> list[Are
 
 
 def _last_row_end(run: Sequence[Box], inside: Sequence[Line], words: Sequence[Word]) -> float:
-    """Where a table ends whose every second row is shaded: below the row that follows the last shade, if there is one."""
+    """Where a table ends whose every second row is shaded.
+
+    Below the row that follows the last shade, if there is one.
+    """
     last = run[-1]
     if not _is_striped(run):
         return last.bottom

@@ -45,7 +45,10 @@ def body_of(lines: Sequence[Line]) -> Body:
 
 
 def space_above(items: Sequence[Line | Placed], at: int) -> float | None:
-    """Points between the baselines of a line and the one before it in its column; None at the column's top or below a table or image."""
+    """Points between the baselines of a line and the one before it in its column.
+
+    None at the column's top or below a table or image.
+    """
     line, before = items[at], items[at - 1] if at else None
     if not isinstance(line, Line) or not isinstance(before, Line) or before.page != line.page:
         return None
@@ -54,5 +57,8 @@ def space_above(items: Sequence[Line | Placed], at: int) -> float | None:
 
 
 def space_below(items: Sequence[Line | Placed], at: int) -> float | None:
-    """Points between the baselines of a line and the one after it in its column; None at the column's end or above a table or image."""
+    """Points between the baselines of a line and the one after it in its column.
+
+    None at the column's end or above a table or image.
+    """
     return space_above(items, at + 1) if at + 1 < len(items) else None

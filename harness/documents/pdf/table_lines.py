@@ -42,7 +42,10 @@ def fragments(line: Line, gap: float = BLANK) -> list[Line]:
 
 
 def cell_text(words: Iterable[Word]) -> str:
-    """What a cell says, its lines joined by blanks; a word that a hyphen divides at a line's end is joined if it goes on in lower case."""
+    """What a cell says, its lines joined by blanks.
+
+    A word that a hyphen divides at a line's end is joined if it goes on in lower case.
+    """
     text = ""
     for line in lines_of(words):
         joined = ""

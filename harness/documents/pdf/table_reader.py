@@ -99,7 +99,10 @@ def _borders(lines: Sequence[Line], ruled: Sequence[float], box: Box, size: floa
 
 
 def _between_words(ruled: Sequence[float], words: Sequence[Word]) -> list[float]:
-    """Those of the vertical rules that have words on both sides before the next one; the others are frames in frames."""
+    """Those of the vertical rules that have words on both sides before the next one.
+
+    The others are frames in frames.
+    """
     middles = sorted(center(word.box) for word in words)
     kept: list[float] = []
     for at in ruled:
@@ -118,7 +121,10 @@ def _header_rows(
     full_grid: bool,
     fills: Sequence[Box],
 ) -> int:
-    """Rows above the first rule across the table; in a grid the rows at the top that stand out by boldness or shade, at least one."""
+    """Rows above the first rule across the table.
+
+    In a grid the rows at the top that stand out by boldness or shade, at least one.
+    """
     if not full_grid:
         first = next((height for height in full_heights if height > rows[0].top + NEAR), None)
         above = sum(row.bottom <= first + NEAR for row in rows) if first is not None else 1

@@ -1,4 +1,7 @@
-"""Which lines of text make a row of a table: lines between two rules, or lines that go on in a cell of the row above."""
+"""Which lines of text make a row of a table.
+
+Lines between two rules, or lines that go on in a cell of the row above.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -79,8 +82,8 @@ def rows_of(all_bands: Sequence[Band], borders: Sequence[float], divided: bool) 
 def join_lines(lines: Sequence[Line], borders: Sequence[float]) -> list[list[Line]]:
     """Lines of a table's body in groups, one a row: a cell may hold several lines of text.
 
-    A line goes on with the row above if it has words in few columns, all of which have words in that row, and these cells were full: the
-    line's first word had no room there.
+    A line goes on with the row above if it has words in few columns, all of which have words in that row, and these
+    cells were full: the line's first word had no room there.
 
     Args:
         lines: From the top.
@@ -113,7 +116,10 @@ def _goes_on(above: dict[int, Line], cells: dict[int, Line], in_row: set[int], e
 
 
 def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
-    """Lines between the rules of a grid, or in the shade of a row: one row, or a group of rows that rules do not divide."""
+    """Lines between the rules of a grid, or in the shade of a row.
+
+    One row, or a group of rows that rules do not divide.
+    """
     if len(lines) == 1:
         return [lines]
     columns = [_columns(line, borders) for line in lines]
@@ -128,7 +134,10 @@ def _lines_of_grid(lines: list[Line], borders: Sequence[float]) -> list[list[Lin
 
 
 def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
-    """Lines above the first rule of a table: a line goes on with the one above if its words do, "Rated" over "power"."""
+    """Lines above the first rule of a table.
+
+    A line goes on with the one above if its words do, "Rated" over "power".
+    """
     parts: list[list[Line]] = []
     for line in lines:
         goes_on = bool(parts) and any(
@@ -142,7 +151,10 @@ def _header(lines: list[Line], borders: Sequence[float]) -> list[list[Line]]:
 
 
 def _was_full(above: Line, below: Line, end: float) -> bool:
-    """Whether the first word of a cell's line had no room at the end of the line above, which is long enough to have been wrapped."""
+    """Whether the first word of a cell's line had no room at the end of the line above.
+
+    That line is long enough to have been wrapped.
+    """
     first, last = below[0], above[-1]
     if last.box.right - above[0].box.left < WRAPPED_EMS * first.size:
         return False

@@ -114,7 +114,9 @@ class Cells:
                     self._join((number, border), (number, border + 1))
 
     def join_below(self, horizontals: Sequence[Box], full_grid: bool) -> None:
-        """Join cells above each other that no rule divides where one divides other columns, and those above a rule of their own.
+        """Join cells above each other that no rule divides where one divides other columns.
+
+        Also those above a rule of their own.
 
         Args:
             horizontals: Horizontal rules.
@@ -140,7 +142,10 @@ class Cells:
                 self._join_over(number, between, limits)
 
     def _crossed(self, part: Line) -> set[int]:
-        """The borders that words without a wide gap run across; not those where a word begins like most words of its column."""
+        """The borders that words without a wide gap run across.
+
+        Not those where a word begins like most words of its column.
+        """
         first, last = column_at(part[0].box.left + 1, self.borders), column_at(part[-1].box.right - 1, self.borders)
         crossed = set(range(first, last))
         for one, other in pairwise(part):

@@ -1,4 +1,4 @@
-"""Tables of a page: ruled grids, tables between horizontal rules, shaded rows, and words that stand in columns, with their captions."""
+"""Tables of a page: ruled grids, tables between horizontal rules, shaded rows, and words in columns; with captions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -28,7 +28,9 @@ def find_tables(page: Page) -> list[tuple[Box, Table]]:
 
 
 def ruled_figures(page: Page, tables: Sequence[tuple[Box, Table]]) -> list[Box]:
-    """Where drawings of ruled boxes were read as tables: those without a table's caption to which the caption of a figure belongs.
+    """Where drawings of ruled boxes were read as tables.
+
+    Those without a table's caption to which the caption of a figure belongs.
 
     Args:
         page: The page.

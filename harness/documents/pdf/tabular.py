@@ -1,4 +1,7 @@
-"""Whether lines of words in columns are a table's: not prose in columns, a list, code, equations or a table of contents."""
+"""Whether lines of words in columns are a table's.
+
+Not prose in columns, a list, code, equations or a table of contents.
+"""
 
 import re
 from collections.abc import Sequence

@@ -73,7 +73,10 @@ def _shared(text: str, metadata: str) -> float:
 
 
 def _possible(groups: Sequence[Group], at: int, named: set[str], body: Body) -> bool:
-    """Whether a group may be the title: large, without a number, named nowhere as a heading, its style not that of later headings."""
+    """Whether a group may be the title.
+
+    Large, without a number, named nowhere as a heading, its style not that of later headings.
+    """
     group = groups[at]
     if group.line.size < _LARGER * body.size or group.number is not None or len(group.text) > _MOST_CHARACTERS:
         return False

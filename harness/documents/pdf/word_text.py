@@ -1,4 +1,7 @@
-"""The text of a word from the characters that draw it: accents composed, ligatures as letters, invisible characters left out."""
+"""The text of a word from the characters that draw it.
+
+Accents composed, ligatures as letters, invisible characters left out.
+"""
 
 import unicodedata
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""Blocks of a document in the order in which a reader of a format meets them: items of nested lists become the lines of one paragraph."""
+"""Blocks of a document in the order in which a reader of a format meets them.
+
+Items of nested lists become the lines of one paragraph.
+"""
 
 from common.documents import Block, Paragraph
 from harness.documents.markdown_writing import TABLE_CAPTION

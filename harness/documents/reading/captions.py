@@ -19,8 +19,8 @@ class Piece:
 def with_captions(pieces: Sequence[Piece]) -> list[Block]:
     """The blocks, each caption given to the table or image beside it that has none.
 
-    A paragraph is a caption by its style, or if it begins like "Table 2" and a table follows.  A table is sought behind its caption first, an image
-    before it.  A caption without either stays a paragraph.
+    A paragraph is a caption by its style, or if it begins like "Table 2" and a table follows. A table is sought behind
+    its caption first, an image before it. A caption without either stays a paragraph.
     """
     blocks = [piece.block for piece in pieces]
     used: set[int] = set()

@@ -1,4 +1,7 @@
-"""Documents by docling, an engine with models of its own, as far as its Markdown tells: headings, prose, lists, code, tables."""
+"""Documents by docling, an engine with models of its own, as far as its Markdown tells.
+
+Headings, prose, lists, code, tables.
+"""
 
 import io
 import re

@@ -52,7 +52,9 @@ class Numbering:
             self._lists[element.get(qn("w:numId")) or ""] = shared
 
     def next(self, list_id: str, place: int) -> tuple[str, int] | None:
-        """What Word prints before the next item of a list, and its number; ("", 0) for a bullet; None if there is no such list.
+        """What Word prints before the next item of a list, and its number; ("", 0) for a bullet.
+
+        None if there is no such list.
 
         Args:
             list_id: `numId`.

@@ -1,4 +1,6 @@
-"""Word documents (.docx) as documents, by python-docx and their own XML: headings by outline level, lists, tables, images, notes.
+"""Word documents (.docx) as documents, by python-docx and their own XML.
+
+Headings by outline level, lists, tables, images, notes.
 
 Word decides where pages end when it shows the document, so that pages are unknown.
 """

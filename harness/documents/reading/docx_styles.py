@@ -1,4 +1,7 @@
-"""What the styles of a Word document mean: headings by their outline level, in any language and also custom ones; titles, captions, code, contents."""
+"""What the styles of a Word document mean: headings by their outline level, in any language and also custom ones.
+
+Titles, captions, code, contents.
+"""
 
 import re
 from collections.abc import Iterator
@@ -90,6 +93,9 @@ class Styles:
 
 
 def value(element: etree._Element, path: str) -> str:
-    """The attribute `w:val` of an element below; empty if there is none.  `path`: names with prefixes between slashes."""
+    """The attribute `w:val` of an element below; empty if there is none.
+
+    `path`: names with prefixes between slashes.
+    """
     found = element.find("/".join(map(qn, path.split("/"))))
     return "" if found is None else (found.get(qn("w:val")) or "")

@@ -67,7 +67,7 @@ class DocxFormatter:
 
 
 class DoclingFormatter:
-    """Reads any file that docling reads.  It needs the package `docling` and, for PDF, the models that docling loads."""
+    """Reads any file that docling reads. It needs the package `docling` and, for PDF, the models that docling loads."""
 
     def __init__(self) -> None:
         if find_spec("docling") is None:

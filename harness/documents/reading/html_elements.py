@@ -1,4 +1,7 @@
-"""What HTML elements mean for a document's text: which ones are no content, which ones begin a new block, and the text within one."""
+"""What HTML elements mean for a document's text.
+
+Which ones are no content, which ones begin a new block, and the text within one.
+"""
 
 import re
 
@@ -75,7 +78,10 @@ def is_content(element: etree._Element) -> bool:
 
 
 def _lists_contents(element: etree._Element) -> bool:
-    """Whether an element of the class `contents` is a table of contents (docutils, Texinfo); Doxygen gives the class to all content."""
+    """Whether an element of the class `contents` is a table of contents (docutils, Texinfo).
+
+    Doxygen gives the class to all content.
+    """
     classes = classes_of(element)
     return "contents" in classes and ("topic" in classes or next(element.iter("p", "pre", *HEADINGS), None) is None)
 

@@ -1,4 +1,7 @@
-"""HTML pages as documents, by lxml: pages of documentation generators (Sphinx, Texinfo, DocBook, pandoc) and any others.  Nothing is fetched."""
+"""HTML pages as documents, by lxml.
+
+Pages of documentation generators (Sphinx, Texinfo, DocBook, pandoc) and any others. Nothing is fetched.
+"""
 
 from dataclasses import dataclass
 
@@ -61,7 +64,10 @@ def html_blocks(markup: str, load_image: ImageLoader | None, left_out: list[str]
 
 
 def _tree(text: str, left_out: list[str]) -> etree._Element | None:
-    """The tree of a page; None without any element.  The parser bounds its depth, loads nothing and knows only HTML's entities."""
+    """The tree of a page; None without any element.
+
+    The parser bounds its depth, loads nothing and knows only HTML's entities.
+    """
     parser = etree.HTMLParser(
         encoding="utf-8", no_network=True, recover=True, huge_tree=True, remove_comments=True, remove_pis=True
     )
@@ -205,7 +211,10 @@ class _Reader:
         return caption
 
     def _image(self, element: etree._Element) -> None:
-        """An image that is read, or its description in the text; one without description outside of a figure is an ornament."""
+        """An image that is read, or its description in the text.
+
+        One without description outside of a figure is an ornament.
+        """
         source, alt = (element.get("src") or "").strip(), one_line(element.get("alt") or "")
         if not alt and not self._figures:
             return

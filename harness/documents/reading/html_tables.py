@@ -13,7 +13,10 @@ _Cell = tuple[str, bool]  # text, whether it is a header cell
 
 
 def is_layout(table: etree._Element) -> bool:
-    """Whether a table only places what stands in it: it holds headings, code or tables, or has a single row or column."""
+    """Whether a table only places what stands in it.
+
+    It holds headings, code or tables, or has a single row or column.
+    """
     if table.get("role") in ("presentation", "none") or classes_of(table) & {"highlighttable", "layout"}:
         return True
     if next(table.iter(*HEADINGS, "pre"), None) is not None or sum(1 for _ in table.iter("table")) > 1:

@@ -17,7 +17,10 @@ _SVG = re.compile(rb"\s*(?:<\?xml[^>]*\?>\s*)?(?:<!--(?:(?!-->).)*-->\s*|<!DOCTY
 
 
 def image_of(data: bytes) -> tuple[bytes, Literal[".png", ".jpg", ".svg"]] | None:
-    """An image's file and its suffix; GIF, BMP, TIFF and WebP become PNG.  None for other formats, broken and oversized files."""
+    """An image's file and its suffix; GIF, BMP, TIFF and WebP become PNG.
+
+    None for other formats, broken and oversized files.
+    """
     if not data or len(data) > MOST_BYTES:
         return None
     if data.startswith(b"\x89PNG\r\n\x1a\n"):

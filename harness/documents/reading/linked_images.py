@@ -1,4 +1,7 @@
-"""Images that HTML and Markdown files link to: read only from within the folder of documents, and remembered by their content."""
+"""Images that HTML and Markdown files link to.
+
+Read only from within the folder of documents, and remembered by their content.
+"""
 
 import hashlib
 from collections.abc import Mapping

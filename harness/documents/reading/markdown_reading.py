@@ -1,4 +1,7 @@
-"""Markdown files (CommonMark with pipe tables, by markdown-it-py) as documents: our own, corrected by hand or not, and users' own."""
+"""Markdown files (CommonMark with pipe tables, by markdown-it-py) as documents.
+
+Our own, corrected by hand or not, and users' own.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -26,8 +29,8 @@ _MARK = re.compile(r"<!--[ \t]*(?:(pages|page|level|header rows)(?: (\d{1,9}))?[
 def parse_markdown(text: str, name: str, load_image: ImageLoader | None = None) -> Document:
     """A document from Markdown, in normal form.
 
-    Its title is the only first-level heading, or `title` in the front matter, or else the file's name; the highest headings below the
-    title have level 1.  An image that is not read stays as its caption and text.
+    Its title is the only first-level heading, or `title` in the front matter, or else the file's name; the highest
+    headings below the title have level 1. An image that is not read stays as its caption and text.
 
     Args:
         text: As `markdown_writing.to_markdown` writes it, or any other Markdown.
@@ -161,7 +164,10 @@ class _Reader:
         return one_line("".join(self._pieces(self._children(inline))))
 
     def _children(self, inline: Token) -> list[Token]:
-        """What stands in a block.  Brackets take a time that grows with their square: a text with many stays as it is."""
+        """What stands in a block.
+
+        Brackets take a time that grows with their square: a text with many stays as it is.
+        """
         if not inline.children:
             inline.children = []
             if inline.content.count("[") > _MOST_BRACKETS:

@@ -1,4 +1,7 @@
-"""PDF files as documents, by pdfium and without a model: text, fonts and drawn lines give headings, paragraphs, tables and images."""
+"""PDF files as documents, by pdfium and without a model.
+
+Text, fonts and drawn lines give headings, paragraphs, tables and images.
+"""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -20,7 +23,8 @@ class PdfFormatter:
     """Reads PDF files.
 
     Args:
-        outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what is a heading.
+        outline: Whether headings are looked up in the file's outline (bookmarks); without it, pages alone say what is a
+            heading.
         most_pages: Pages of a file that are read; the document's `left_out` says how many follow.
     """
 

@@ -1,4 +1,7 @@
-"""The text of a PDF file as pdfium gives it, without any reading of its layout: what a conversion is measured against."""
+"""The text of a PDF file as pdfium gives it, without any reading of its layout.
+
+What a conversion is measured against.
+"""
 
 from contextlib import closing
 

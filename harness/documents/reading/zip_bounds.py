@@ -11,7 +11,9 @@ MOST_PARTS = 10_000
 
 
 def check_zip(data: bytes, name: str) -> list[str]:
-    """The names of the files in a zip file.  `zipfile` never unpacks more of a file than its declared size, so that these sizes bound the memory.
+    """The names of the files in a zip file.
+
+    `zipfile` never unpacks more of a file than its declared size, so that these sizes bound the memory.
 
     Raises:
         DataError: If it is broken or encrypted, or unpacks to too much.

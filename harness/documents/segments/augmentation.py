@@ -1,7 +1,8 @@
 """Hierarchical contextual augmentation (HiQA, Algorithm 2): a document's blocks to segments with cascaded metadata.
 
-A document is a tree: its title the root, its headings the nodes.  Text, tables and images under one heading become segments that carry the path from
-the root.  Tables and images are segments of their own (appendix A.3 to A.5), and their captions stay in the text.
+A document is a tree: its title the root, its headings the nodes. Text, tables and images under one heading become
+segments that carry the path from the root. Tables and images are segments of their own (appendix A.3 to A.5), and their
+captions stay in the text.
 """
 
 from collections import Counter
@@ -53,7 +54,8 @@ def passages(segments: Iterable[Segment], cascade: Cascade = "path") -> list[Pas
 
     Args:
         segments: Of one or several documents.
-        cascade: The metadata that are indexed before the text: the whole path, its own heading only, or nothing (the paper's ablations).
+        cascade: The metadata that are indexed before the text: the whole path, its own heading only, or nothing (the
+            paper's ablations).
 
     Raises:
         UserError: If `cascade` is unknown.

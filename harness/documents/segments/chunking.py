@@ -11,7 +11,10 @@ from harness.documents.segments.splitting import word_spans
 
 
 def plain_text(document: Document) -> tuple[str, list[tuple[int, int | None]]]:
-    """The text of a document in reading order without marks of headings, tables in Markdown; and from which character on which page it stands."""
+    """The text of a document in reading order without marks of headings, tables in Markdown.
+
+    Also from which character on which page it stands.
+    """
     parts: list[str] = []
     pages: list[tuple[int, int | None]] = []
     length = 0

@@ -19,7 +19,8 @@ class Section:
 def sections(blocks: Iterable[Block]) -> list[Section]:
     """The sections in reading order; the first one holds what stands before all headings.
 
-    A level may be skipped: a heading belongs to the nearest one before it that is higher.  Headings with the same text are different sections.
+    A level may be skipped: a heading belongs to the nearest one before it that is higher. Headings with the same text
+    are different sections.
     """
     found = [Section(())]
     around: list[tuple[int, str]] = []  # level and text of the headings that hold the current place

@@ -1,6 +1,9 @@
-"""Short sections are read together: neighbours under one heading become one text, with their own headings as lines in it.
+"""Short sections are read together.
 
-A section of a few lines is a poor segment: its text says little beside its path, and k segments of that size fill a tenth of the context.
+Neighbours under one heading become one text, with their own headings as lines in it.
+
+A section of a few lines is a poor segment: its text says little beside its path, and k segments of that size fill a
+tenth of the context.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +40,10 @@ def grouped(sections: Sequence[Section], least_words: int, most_words: int) -> l
 
 
 def as_one(group: Sequence[Section]) -> Section:
-    """A group as one section under the headings that all share; every other heading stands as a paragraph before its text."""
+    """A group as one section under the headings that all share.
+
+    Every other heading stands as a paragraph before its text.
+    """
     if len(group) == 1:
         return group[0]
     headings = group[0].headings

@@ -1,4 +1,6 @@
-"""Texts and tables split into parts of bounded length, between paragraphs, sentences or rows, never within a word.  Standard library only.
+"""Texts and tables split into parts of bounded length, between paragraphs, sentences or rows, never within a word.
+
+Standard library only.
 
 A word is a run of characters between blanks; in scripts without blanks every character counts as one.
 """
@@ -85,7 +87,10 @@ def joined(group: Sequence[Piece]) -> str:
 
 
 def split_table(table: Table, most_words: int) -> list[Table]:
-    """The table, or tables of some of its rows, each with the header; a row is never split, so that a table may be longer than `most_words`."""
+    """The table, or tables of some of its rows, each with the header.
+
+    A row is never split, so that a table may be longer than `most_words`.
+    """
     words = [sum(map(word_count, row)) for row in table.rows]
     header = sum(words[: table.header_rows]) + word_count(table.caption)
     room = max(most_words - header, most_words // 2, 1)  # also below a long header

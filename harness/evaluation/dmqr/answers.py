@@ -19,8 +19,8 @@ def method_answers(
 ) -> list[Answer]:
     """One answer per question.
 
-    A method is charged for what it alone would need: its searches, its pairs at the mean time of a pair, the calls of the
-    rewriter for its strategies, and reading.
+    A method is charged for what it alone would need: its searches, its pairs at the mean time of a pair, the calls of
+    the rewriter for its strategies, and reading.
 
     Args:
         questions: All of them.

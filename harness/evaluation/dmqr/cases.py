@@ -1,4 +1,7 @@
-"""What each query of a question found, as in DMQR-RAG's Figure 5: for every question in the page, for two in the report."""
+"""What each query of a question found, as in DMQR-RAG's Figure 5.
+
+For every question in the page, for two in the report.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -34,7 +37,9 @@ def chosen_cases(
     own_N: NDArray[np.float64],
     oqr_N: NDArray[np.float64],
 ) -> str:
-    """A complex and a simple question in words: the longest and the shortest (words) that the system hits and OQR misses.
+    """A complex and a simple question in words.
+
+    The longest and the shortest (words) that the system hits and OQR misses.
 
     Where there is no such question: the longest and the shortest of all.
 

@@ -1,4 +1,7 @@
-"""The adaptive choice of strategies in DMQR-RAG's study (Section 3.2.4, Figures 2 and 3): how many rewrites it saves, and what it changes."""
+"""The adaptive choice of strategies in DMQR-RAG's study (Section 3.2.4, Figures 2 and 3).
+
+How many rewrites it saves, and what it changes.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
-"""Further rewriters of DMQR-RAG's study (`--study.rewriters`): each is a rewriter, or the config of another system, and is built
-only when its turn comes."""
+"""Further rewriters of DMQR-RAG's study (`--study.rewriters`).
+
+Each is a rewriter, or the config of another system, and is built only when its turn comes.
+"""
 
 from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
@@ -108,7 +110,10 @@ def retriever_of(entry: FurtherRewriter, own: Retriever) -> tuple[str, Retriever
 
 
 def feedback_of(entry: FurtherRewriter, strategy: Dmqr, rewriter: object) -> Retriever | None:
-    """The retriever whose passages an entry's rewriter reads: that of its own config, or the measured system's for a rewriter alone."""
+    """The retriever whose passages an entry's rewriter reads.
+
+    That of its own config, or the measured system's for a rewriter alone.
+    """
     if entry.has_config:
         found: Retriever | None = entry.build("feedback", [*parts_of(strategy.retriever), *parts_of(strategy.feedback)])
         return found

@@ -1,4 +1,7 @@
-"""A judge's verdicts on what every method of DMQR-RAG's study found and answered (Section 3.1.2); equal requests are asked once."""
+"""A judge's verdicts on what every method of DMQR-RAG's study found and answered (Section 3.1.2).
+
+Equal requests are asked once.
+"""
 
 from collections.abc import Mapping, Sequence
 

@@ -90,8 +90,8 @@ def methods_of(
         own: Of the configured system.
         further: Other rewriters by name; of ALL_STRATEGIES there is only one row.
         rm3: Whether there is a BM25 retriever for RM3's feedback.
-        deep: Passages of the deep baselines, which are left out where that is not more than the system's `per_query`; as many as
-            all queries of the system with the most retrieve when None.
+        deep: Passages of the deep baselines, which are left out where that is not more than the system's `per_query`;
+            as many as all queries of the system with the most retrieve when None.
     """
     most = max(each.queries * each.per_query for each in (own, *further.values()))
     deep = deep or max(most, own.per_query)
@@ -172,7 +172,9 @@ def check_names(own: Iterable[str], further: Iterable[str]) -> None:
 
 
 def selected(methods: Mapping[str, Method], rows: Sequence[str] | None, own: str) -> dict[str, Method]:
-    """The requested rows, the baselines and the configured system; all rows without a request, none but it for an empty one.
+    """The requested rows, the baselines and the configured system.
+
+    All rows without a request, none but it for an empty one.
 
     Raises:
         UserError: If a row is unknown.

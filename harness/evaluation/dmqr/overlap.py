@@ -1,4 +1,4 @@
-"""What the queries of one question find together and alone, and how many rewrites there are (DMQR-RAG, Figures 1 and 2).
+"""What the queries of a question find together and alone, and how many rewrites there are (DMQR-RAG, Figures 1, 2).
 
 Shape legend: N questions, S makers of queries (the question itself, and the strategies).
 """
@@ -73,7 +73,9 @@ def _percent(values_N: NDArray[np.float64]) -> Cell | None:
 def shares(
     lists: Sequence[Mapping[str, Mapping[str, object]]], makers: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of the passages that each maker's queries found, the share that each other one's found, too, and that no other one's found.
+    """Of the passages that each maker's queries found, the share that each other one's found, too.
+
+    Also the share that no other one's found.
 
     Args:
         lists: Per question: maker -> passages by id.

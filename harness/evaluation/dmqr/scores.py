@@ -33,8 +33,8 @@ class Relevance:
     Args:
         questions: All of them.
 
-    The rule is `gold passage` if a question's file ships its gold passages, for the questions with all of them; else `has-answer`
-    (DPR's: the passage contains a gold answer).  Other questions have no value (NaN).
+    The rule is `gold passage` if a question's file ships its gold passages, for the questions with all of them; else
+    `has-answer` (DPR's: the passage contains a gold answer). Other questions have no value (NaN).
     """
 
     def __init__(self, questions: Sequence[Question]) -> None:

@@ -1,5 +1,7 @@
-"""What every method of DMQR-RAG's study finds: each rewriter is asked once per question, each query searches once, and each
-(question, passage) is scored once for all methods.
+"""What every method of DMQR-RAG's study finds.
+
+Each rewriter is asked once per question, each query searches once, and each (question, passage) is scored once for all
+methods.
 
 Shape legend: N questions.
 """
@@ -98,7 +100,8 @@ class _Known:
 def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
     """The rewrites by some of the strategies.
 
-    A rewriter that makes one call per strategy is charged for these calls only; one that makes all rewrites in one call in full.
+    A rewriter that makes one call per strategy is charged for these calls only; one that makes all rewrites in one call
+    in full.
     """
     if all(name in strategies for name in rewrites.queries):
         return rewrites
@@ -117,7 +120,8 @@ def restricted(rewrites: Rewrites, strategies: Sequence[str]) -> Rewrites:
 class _SearchedOnce:
     """A retriever that searches with each query once per depth; it keeps one copy of each passage.
 
-    Of an index a shorter list is the beginning of a longer one: a query that has searched it deeper does not search again.
+    Of an index a shorter list is the beginning of a longer one: a query that has searched it deeper does not search
+    again.
     """
 
     def __init__(self, retriever: Retriever, passages: dict[str, Passage]) -> None:
@@ -231,7 +235,10 @@ def _ranked(method: Method, hits: MultiQueryHits, scores: Mapping[str, float], m
 def _score(
     strategy: Dmqr, found: Iterable[Found], questions: Sequence[Question], file: Path, spent: Spent
 ) -> list[dict[str, dict[str, float]]]:
-    """The relevance of every passage that a reranking method found, for each question: text that it is judged by -> id -> score."""
+    """The relevance of every passage that a reranking method found, for each question.
+
+    Text that it is judged by -> id -> score.
+    """
     scorer = strategy.search.scorer
     wanted: list[dict[str, dict[str, Passage]]] = [{} for _ in questions]
     for each in found:

@@ -69,10 +69,11 @@ class Study:
     """Measures the system, each of its strategies alone, all but each, and its baselines on the same questions.
 
     Args:
-        rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [RM3, gqr, "w/o gqr"]; all when omitted.
-            An empty list measures the system alone.
-        rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and init_args of a
-            rewriter.  Each has a row of its name with all its strategies, and a row for each strategy alone, such as `NAME, gqr`.
+        rows: Methods to measure besides OQR, OQR deep, "all strategies" and the system itself, e.g. [RM3, gqr, "w/o
+            gqr"]; all when omitted. An empty list measures the system alone.
+        rewriters: Further rewriters by name (Table 3): config file of a system like this one, or class_path and
+            init_args of a rewriter. Each has a row of its name with all its strategies, and a row for each strategy
+            alone, such as `NAME, gqr`.
         bm25: BM25 index of the same corpus, for RM3's feedback where the system's retriever has none.
         deep: Passages of OQR deep and RM3 deep; as many as all queries of the system retrieve together when omitted.
         read: Methods that the reader answers from besides the system itself; all when omitted.
@@ -111,7 +112,7 @@ class Study:
         check_rows(selected(methods, rows, own_name(own)), read, "read")
 
     def measure(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Measure all methods: retrieval on the questions to which the rule applies, answers on those with gold answers.
+        """Measure all methods: retrieval on questions to which the rule applies, answers on those with gold answers.
 
         Raises:
             UserError: If a question has earlier turns.
@@ -184,7 +185,10 @@ class Study:
         spent: Spent,
         findings: Findings,
     ) -> dict[str, list[Rewrites]]:
-        """What every rewriter makes of the questions; a further rewriter is built, asked and freed before the next one."""
+        """What every rewriter makes of the questions.
+
+        A further rewriter is built, asked and freed before the next one.
+        """
         used = {name for each in methods.values() for name in (each.rewriter, each.judge[0] if each.judge else None)}
         rewrites: dict[str, list[Rewrites]] = {}
         if OWN_REWRITER in used:
@@ -299,7 +303,10 @@ def _add_answer_scores(
 
 
 def _feedback(strategy: Any) -> Any:
-    """The BM25 retriever that a system, or a `StandIn` for one, searches with, fuses or reads from; None without one."""
+    """The BM25 retriever that a system, or a `StandIn` for one, searches with, fuses or reads from.
+
+    None without one.
+    """
     for each in (strategy.retriever, *getattr(strategy.retriever, "retrievers", ()), strategy.feedback):
         if issubclass(getattr(each, "class_type", type(each)), Bm25Retriever):
             return each

@@ -1,4 +1,6 @@
-"""DMQR-RAG's Tables 2 to 4: H@k, P@k, EM and F1 of every method, with paired differences; and recall before and after reranking.
+"""DMQR-RAG's Tables 2 to 4: H@k, P@k, EM and F1 of every method, with paired differences.
+
+Also recall before and after reranking.
 
 Shape legend: N questions, R rows.
 """
@@ -113,7 +115,10 @@ def _is_whole(method: Method, without: Mapping[str, Scored]) -> bool:
 
 
 def recall_tables(scored: Mapping[str, Scored], ks: Sequence[int], rule: str, bootstrap: Bootstrap) -> list[Table]:
-    """Recall@k of every method by its fusion, and before reranking where a method reranks, with differences; without Table 4."""
+    """Recall@k of every method by its fusion, and before reranking where a method reranks, with differences.
+
+    Without Table 4.
+    """
     scored = {name: each for name, each in scored.items() if not each.method.without}
     reranked = any(each.method.fusion == "rerank" for each in scored.values())
     columns = [f"recall@{k}" for k in ks]

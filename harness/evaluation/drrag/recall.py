@@ -33,9 +33,9 @@ ORACLES = {  # row -> whose candidates it chooses from; QDC and CFS have the sam
 class Outcome:
     """One row of the table at one k.
 
-    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used; `retrieved`, for retrievers
-    alone, the passages with their scores.  `seconds` is the time per question that this row alone would take, and `stages`
-    that of its stages; None and empty for oracles.
+    `documents` and `scores` hold, per question, the chosen ids in order and the pair scores used; `retrieved`, for
+    retrievers alone, the passages with their scores. `seconds` is the time per question that this row alone would take,
+    and `stages` that of its stages; None and empty for oracles.
     """
 
     name: str

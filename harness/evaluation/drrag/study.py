@@ -1,5 +1,8 @@
-"""DR-RAG's study: recall of gold passages for every selection and budget (Tables 4 and 5), what a reader answers from them
-(Tables 2 to 4), and what each selection chose for each question and why (Table 8)."""
+"""DR-RAG's study.
+
+Recall of gold passages for every selection and budget (Tables 4 and 5), what a reader answers from them (Tables 2 to
+4), and what each selection chose for each question and why (Table 8).
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -41,9 +44,11 @@ class Study:
         rows: Selections to measure besides SM and the strategy's own, e.g. [QDC, CFS, ranked]; all when omitted.
         ks: Document budgets.
         bm25: BM25 index of the same corpus: adds a BM25 row, and one that fuses it with the strategy's retriever.
-        scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished report.
-        tune: Chooses k1, depth, threshold, question weight and orders of CFS for each k by recall on these questions, which must be
-            validation questions, and writes them to this file, which the strategy reads as `selection_file`.
+        scores: Folder that keeps pair scores for later evaluations; if omitted, they are deleted with the finished
+            report.
+        tune: Chooses k1, depth, threshold, question weight and orders of CFS for each k by recall on these questions,
+            which must be validation questions, and writes them to this file, which the strategy reads as
+            `selection_file`.
         grid: What `tune` and `ceilings` try.
         most_documents: For `tune`: greatest mean number of documents of CFS, one per k of `ks`; the paper's are
             [2.89,3.75,5.35] for [3,4,6].  k when omitted.
@@ -169,7 +174,10 @@ class Study:
     def _add_tables(
         self, evaluation: Evaluation, texts: list[list[str]] | None, settings: Settings, findings: Findings
     ) -> list[Question]:
-        """Tables of recall and of answers, and the plot of recall.  Returns the questions with all their gold passages."""
+        """Tables of recall and of answers, and the plot of recall.
+
+        Returns the questions with all their gold passages.
+        """
         paper = cast(DrRagPaper, settings.paper) if settings.paper in DR_RAG else None
         questions = evaluation.questions
         places = [n for n, each in enumerate(questions) if each.support and not each.unshipped_support]
@@ -218,7 +226,10 @@ def _selected_rows(selections: dict[str, SelectionOptions], rows: Sequence[str] 
 
 
 def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
-    """Retrievers of the further rows: the parts of a fused retriever; otherwise BM25, alone and fused with the retriever."""
+    """Retrievers of the further rows: the parts of a fused retriever.
+
+    Otherwise BM25, alone and fused with the retriever.
+    """
     lexical = Bm25Retriever(bm25) if bm25 else None
     check_same_corpus([retriever, *([lexical] if lexical else [])])
     if isinstance(retriever, FusedRetriever):
@@ -234,7 +245,7 @@ def _baselines(retriever: Retriever, bm25: Path | None) -> dict[str, Retriever]:
 
 
 def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
-    """Per stage, that the rows' shared search is deeper than the candidates of a retriever that fuses or reranks, if so."""
+    """Per stage, that the rows' shared search is deeper than the candidates of a fusing or reranking retriever."""
     options = [outcome.options for outcome in (*evaluation.outcomes, evaluation.own) if outcome and outcome.options]
     searched = [
         (strategy.retriever, max(each.ranking_size for each in options)),

@@ -1,6 +1,7 @@
-"""Chooses CFS's options for every k on validation questions, by the recall of gold passages that the whole system reaches.
+"""Chooses CFS's options for every k on validation questions, by the whole system's recall of gold passages.
 
-A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all of it.
+A grid over k1, depth, threshold, question weight and orders of a pair; every pair is retrieved and scored once for all
+of it.
 
 Shape legend: V settings of the grid, N questions.
 """
@@ -51,7 +52,9 @@ class Tried:
         allowed: Callable[[Tuned], bool] = lambda _: True,
         among: Sequence[int] | None = None,
     ) -> int | None:
-        """The place of the setting with the greatest mean recall; of equal ones the fewest documents, then the least cost.
+        """The place of the setting with the greatest mean recall.
+
+        Of equal ones the fewest documents, then the least cost.
 
         Args:
             most_documents: Greatest mean number of documents.

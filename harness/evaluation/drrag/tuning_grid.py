@@ -18,7 +18,9 @@ from harness.selection.tuned import Tuned
 
 @dataclass(frozen=True)  # no slots: jsonargparse reads the default with vars()
 class Grid:
-    """The values of CFS's options that are tried; the defaults, k1 = ceil(k / 2), depth = 2k and question weight 1, always are.
+    """The values of CFS's options that are tried.
+
+    The defaults, k1 = ceil(k / 2), depth = 2k and question weight 1, always are.
 
     Args:
         k1: Numbers of first-stage documents; 1 to k - 1 when None.
@@ -80,7 +82,10 @@ def search_grid(
 def ceilings(
     questions: Sequence[Question], results: dict[int, list[StageResults]], k: int, grid: Grid
 ) -> dict[tuple[int, int, int], float]:
-    """Mean recall of CFS with a perfect classifier (positive if both documents are gold), by question weight, k1 and depth."""
+    """Mean recall of CFS with a perfect classifier, by question weight, k1 and depth.
+
+    A pair is positive if both documents are gold.
+    """
     found = {}
     for weight, k1, depth in product(grid.weights, grid.first_sizes(k), grid.pool_depths(k)):
         options = SelectionOptions("cfs", k, k1=k1, depth=depth, threshold=0.5)

@@ -1,4 +1,4 @@
-"""Tables of a tuning run: what each option alone gains over the defaults and over similarity matching, the grid, and the ceilings.
+"""Tables of a tuning run: each option's gain alone over defaults and similarity matching, the grid, the ceilings.
 
 Shape legend: N questions, R rows.
 """
@@ -31,7 +31,10 @@ def folds_of(count: int) -> list[NDArray[np.int64]]:
 
 
 def elsewhere(tried: Tried, most_documents: float) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-    """Recall and documents of every question under the options that the other folds choose; None where these have none."""
+    """Recall and documents of every question under the options that the other folds choose.
+
+    None where these have none.
+    """
     count = len(tried.similarity_N)
     recall_N, documents_N = np.empty(count), np.empty(count)
     for fold_N in folds_of(count):
@@ -102,7 +105,10 @@ def _cells(
 
 
 def grid_tables(tried: Tried, most_documents: float) -> list[Table]:
-    """The best recall over thresholds by depth, k1, question weight and orders; and recall by threshold of the best of these."""
+    """The best recall over thresholds by depth, k1, question weight and orders.
+
+    Also recall by threshold of the best of these.
+    """
     recall_V, documents_V = tried.means()
     depths = sorted({each.depth for each in tried.settings})
     best: dict[str, dict[int, float]] = {}

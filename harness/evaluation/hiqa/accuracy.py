@@ -104,7 +104,10 @@ def in_words(text: str) -> str:
 def credits(
     judge: Judge, questions: Sequence[Question], answers: Sequence[Answer]
 ) -> tuple[NDArray[np.float64], list[Verdict]]:
-    """The judge's credit of every answer in per cent, (N,), NaN without a gold answer or after a failure; and its verdicts."""
+    """The judge's credit of every answer in per cent, (N,), NaN without a gold answer or after a failure.
+
+    Also its verdicts.
+    """
     known = [number for number, question in enumerate(questions) if question.answers]
     told = [number for number in known if answers[number].text]
     verdicts = judge.on_answers([(questions[number], answers[number].text) for number in told])

@@ -14,7 +14,9 @@ from harness.strategies.hiqa import HiQa
 def answer_rows(
     strategy: HiQa, retrievers: Mapping[str, Retriever], questions: Sequence[Question], file: Path
 ) -> tuple[dict[str, list[Answer]], float]:
-    """The answers of every row, with the evidence that the system would keep of it; without texts if the system has no reader.
+    """The answers of every row, with the evidence that the system would keep of it.
+
+    Without texts if the system has no reader.
 
     Args:
         strategy: Its number of passages, budget and reader count for all rows.

@@ -1,4 +1,6 @@
-"""Contexts of so many words: what the rows' passages hold of the gold segments, and what readers answer (HiQA's Table 7 in shape).
+"""Contexts of so many words.
+
+What the rows' passages hold of the gold segments, and what readers answer (HiQA's Table 7 in shape).
 
 Rows whose passages are of different length are compared fairly here: every row fills the same number of words.
 
@@ -96,7 +98,9 @@ def read_at_budgets(
     contexts: Sequence[Sequence[Sequence[Ranked]]],
     folder: Path,
 ) -> tuple[dict[str, list[list[Answer]]], float]:
-    """The answers of every reader by budget, and the seconds that an interrupted run had spent; a reader is built when its turn comes.
+    """The answers of every reader by budget, and the seconds that an interrupted run had spent.
+
+    A reader is built when its turn comes.
 
     Args:
         readers: Build the readers, by name.

@@ -1,5 +1,6 @@
-"""How metadata move segments in the space of their embeddings (HiQA, Appendix C): cohesion within documents and among sections of the same
-heading, and the distance of questions to their context.
+"""How metadata move segments in the space of their embeddings (HiQA, Appendix C).
+
+Cohesion within documents and among sections of the same heading, and the distance of questions to their context.
 
 The same segments are compared with and without metadata.  All figures are cosines, so that scale does not count.
 
@@ -79,11 +80,14 @@ def heading_of(passage: Passage) -> str:
 
 
 def cohesion(vectors_ND: Vectors, places: Mapping[str, NDArray[np.int64]]) -> dict[str, NDArray[np.float64]]:
-    """Of every document with several segments, (M,): mean cosine of two of its segments, of one with one of another document, their
-    difference, and the mean silhouette of its segments.
+    """Of every document with several segments, (M,).
 
-    The silhouette (Rousseeuw 1987) of a segment is (b - a) / max(a, b), with a its mean distance, 1 - cosine, to the others of its document
-    and b that to the nearest other document: 1 where documents are far apart, below 0 where segments lie nearer to another one.
+    Mean cosine of two of its segments, of one with one of another document, their difference, and the mean silhouette
+    of its segments.
+
+    The silhouette (Rousseeuw 1987) of a segment is (b - a) / max(a, b), with a its mean distance, 1 - cosine, to the
+    others of its document and b that to the nearest other document: 1 where documents are far apart, below 0 where
+    segments lie nearer to another one.
 
     Args:
         vectors_ND: Of length 1.
@@ -118,8 +122,10 @@ def cohesion(vectors_ND: Vectors, places: Mapping[str, NDArray[np.int64]]) -> di
 def homologous(
     vectors_ND: Vectors, places: Mapping[str, NDArray[np.int64]], documents: Sequence[str]
 ) -> dict[str, NDArray[np.float64]]:
-    """Of every heading that several documents share, (M,): mean cosine of two of its segments in different documents, of one with a segment
-    of another document and heading, and their difference.
+    """Of every heading that several documents share, (M,).
+
+    Mean cosine of two of its segments in different documents, of one with a segment of another document and heading,
+    and their difference.
 
     Args:
         vectors_ND: Of length 1.
@@ -157,8 +163,10 @@ def gold_places(embedded: Embedded, questions: Sequence[Question]) -> list[list[
 
 
 def contexts(vectors_ND: Vectors, queries_QD: Vectors, gold: Sequence[Sequence[int]]) -> dict[str, NDArray[np.float64]]:
-    """Of every question, (Q,): mean cosine to the segments that hold its gold, the greatest cosine to any other, their difference, and in
-    per cent whether a gold one is nearest.
+    """Of every question, (Q,): cosines to the segments that hold its gold and to the others.
+
+    Mean cosine to the segments that hold its gold, the greatest cosine to any other, their difference, and in per cent
+    whether a gold one is nearest.
 
     Args:
         vectors_ND: Of length 1.
@@ -178,7 +186,9 @@ def contexts(vectors_ND: Vectors, queries_QD: Vectors, gold: Sequence[Sequence[i
 def distribution_tables(
     embedded: Embedded | None, dense: DenseRetriever, questions: Sequence[Question], bootstrap: Bootstrap
 ) -> list[Table]:
-    """The figures of C.2 to C.5 with and without metadata, and their paired differences; the reason where there are none.
+    """The figures of C.2 to C.5 with and without metadata, and their paired differences.
+
+    The reason where there are none.
 
     Args:
         embedded: Of `shared_segments`.
@@ -234,7 +244,10 @@ def _table(
 
 
 def most_shared(embedded: Embedded) -> str:
-    """The heading that stands in the most documents, of equal ones the first by name; empty without one that several share."""
+    """The heading that stands in the most documents, of equal ones the first by name.
+
+    Empty without one that several share.
+    """
     documents = [document_of(each) for each in embedded.passages]
     counts = Counter({name: len({documents[n] for n in own}) for name, own in embedded.places_by_heading().items()})
     return min(counts, key=lambda name: (-counts[name], name), default="")

@@ -1,4 +1,6 @@
-"""Figures 13 to 16 of HiQA (Appendix C.2 to C.5): segments in the plane with and without metadata, by principal components and t-SNE.
+"""Figures 13 to 16 of HiQA (Appendix C.2 to C.5).
+
+Segments in the plane with and without metadata, by principal components and t-SNE.
 
 Shape legend: N points, D dimensions.
 """

@@ -1,5 +1,6 @@
-"""Rankings of all segments of an index by one retriever, scored: of the whole collection, of collections of fewer documents, and as far as
-they fit a context.
+"""Rankings of all segments of an index by one retriever, scored.
+
+Of the whole collection, of collections of fewer documents, and as far as they fit a context.
 
 Shape legend: N questions.
 """

@@ -1,4 +1,7 @@
-"""The rows of HiQA's study: the system's retriever, its routes alone, and the same routes over other indexes of the same documents."""
+"""The rows of HiQA's study: the system's retriever, its routes alone, and the same routes over other indexes.
+
+The other indexes are of the same documents.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -31,7 +34,8 @@ def retrievers_of(own: Retriever, rows: Mapping[str, Path]) -> dict[str, Retriev
 
     Args:
         own: Of the system; one that is no MultiRouteRetriever is the only row.
-        rows: Name -> folder with the indexes of KINDS; they are searched with the encoder and the weights of the own retriever.
+        rows: Name -> folder with the indexes of KINDS; they are searched with the encoder and the weights of the own
+            retriever.
 
     Raises:
         UserError: If there are further rows and no weights for them.

@@ -1,4 +1,7 @@
-"""HiQA's study (Table 2 and Figure 2): metadata cascaded or not, segments or fixed chunks, each route alone, more and more documents."""
+"""HiQA's study (Table 2 and Figure 2).
+
+Metadata cascaded or not, segments or fixed chunks, each route alone, more and more documents.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -48,21 +51,24 @@ from harness.strategies.hiqa import HiQa
 
 
 class Study:
-    """Measures the rankings of the system's retriever, of its routes, and of the same routes over other indexes of the same documents.
+    """Measures the rankings of the system's retriever, of its routes, and of the same routes over other indexes.
+
+    The other indexes are of the same documents.
 
     Args:
-        rows: Further rows: name -> folder with the indexes `dense`, `bm25` and `keywords` of the same documents, made into passages in
-            another way, e.g. {no hierarchy: indexes/library-heading}.
+        rows: Further rows: name -> folder with the indexes `dense`, `bm25` and `keywords` of the same documents, made
+            into passages in another way, e.g. {no hierarchy: indexes/library-heading}.
         k: Of hit rate and recall.
         gamma: Of the Log-Rank Index.
         documents: Sizes of collections for the degradation; none: it is not measured.
         seed: Of the draw of these collections.
         budgets: Words of the contexts in which the rows are compared; none: they are not.
         readers: Readers that answer at each of these budgets (Table 7), by name: class_path and init_args.
-        without: Name of the one of `rows` whose segments have no metadata: both are compared in the space of their embeddings (Appendix C).
+        without: Name of the one of `rows` whose segments have no metadata: both are compared in the space of their
+            embeddings (Appendix C).
         table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
-        tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must be validation
-            questions.
+        tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must
+            be validation questions.
     """
 
     def __init__(
@@ -94,7 +100,7 @@ class Study:
         without: str | None,
         tune: Path | None,
     ) -> None:
-        """Raise UserError if a value is out of range or something else is at `tune`, MissingInputError if an index is missing."""
+        """Raise UserError if a value is out of range or `tune` is taken, MissingInputError if an index is missing."""
         check_at_least(1, k=k, documents=min(documents or [1]), budgets=min(budgets, default=1))
         if len(set(budgets)) < len(budgets):
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
@@ -110,7 +116,10 @@ class Study:
         check_rows(rows or {})
 
     def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
-        """Rank all segments for every question with gold segments, by every row; with a reader, answer from every row."""
+        """Rank all segments for every question with gold segments, by every row.
+
+        With a reader, answer from every row.
+        """
         places = [place for place, question in enumerate(questions) if question.gold_segments]
         asked = [questions[place] for place in places]
         if self.tune is not None and not (asked and isinstance(strategy.retriever, MultiRouteRetriever)):

@@ -1,4 +1,6 @@
-"""Tables embedded with and without their data fields (HiQA, Appendix B.1: Table 3 and Figure 10): similarity to their questions, and ranks.
+"""Tables embedded with and without their data fields (HiQA, Appendix B.1: Table 3 and Figure 10).
+
+Similarity to their questions, and ranks.
 
 Shape legend: N segments of the index, T tables of the index, Q questions with a gold table, D dimensions.
 """
@@ -141,7 +143,7 @@ _TITLE = "Table 3: tables embedded without and with their data fields"
 
 
 def draw_fields(found: TableVectors, path: Path) -> None:
-    """Figure 10: where the gold tables move as their data fields are left out, and what that does to the inner product."""
+    """Figure 10: where the gold tables move as their data fields are left out, and how the inner product changes."""
     figure, (plane, products) = axes_of(2)
     count = len(found.questions_QD)
     points = principal_components(np.concatenate([found.questions_QD, found.gold[WITH], found.gold[WITHOUT]]))

@@ -1,4 +1,6 @@
-"""Tables and the plot of HiQA's study: rankings of the rows, their differences, by kind of question, by number of documents.
+"""Tables and the plot of HiQA's study.
+
+Rankings of the rows, their differences, by kind of question, by number of documents.
 
 Shape legend: N questions.
 """

@@ -1,7 +1,9 @@
-"""Agreement of a judge's verdicts with known truth: accuracy, precision, recall and Cohen's kappa, with bootstrap intervals.
+"""Agreement of a judge's verdicts with known truth.
 
-Shape legend: Q questions, B resamples, 4 cells: (true, judged true), (false, judged true), (true, judged false), (false, judged
-false).
+Accuracy, precision, recall and Cohen's kappa, with bootstrap intervals.
+
+Shape legend: Q questions, B resamples, 4 cells: (true, judged true), (false, judged true), (true, judged false),
+(false, judged false).
 """
 
 import hashlib
@@ -87,7 +89,8 @@ def _kappa(counts_B4: NDArray[np.float64]) -> NDArray[np.float64]:
     shares_B4 = counts_B4 / counts_B4.sum(axis=1, keepdims=True)
     true_B, judged_B = shares_B4[:, 0] + shares_B4[:, 2], shares_B4[:, 0] + shares_B4[:, 1]
     chance_B = true_B * judged_B + (1 - true_B) * (1 - judged_B)
-    # both are rounded, so that no agreement beyond chance is 0, and chance is 1 where truth and verdicts are all the same
+    # both are rounded, so that no agreement beyond chance is 0, and chance is 1 where truth and verdicts are all the
+    # same
     return _ratio(np.round(_accuracy(counts_B4) - chance_B, 12) + 0.0, np.round(1 - chance_B, 12))
 
 
@@ -99,9 +102,9 @@ def _ratio(over_B: NDArray[np.float64], under_B: NDArray[np.float64]) -> NDArray
 def known_answers(questions: Sequence[Question], count: int, normalize: Normalize) -> Iterator[tuple[int, str, bool]]:
     """Answers whose truth is known: for each of `count` questions one that is right and one that is wrong.
 
-    The right one is the main accepted answer.  The wrong one is the main accepted answer to another question, of the same kind if
-    possible, that shares no word with the accepted ones; for yes it is no and for no it is yes.  A question without such an answer
-    is left out.  The choice depends on the questions alone.
+    The right one is the main accepted answer. The wrong one is the main accepted answer to another question, of the
+    same kind if possible, that shares no word with the accepted ones; for yes it is no and for no it is yes. A question
+    without such an answer is left out. The choice depends on the questions alone.
 
     Yields:
         Number of the question, the answer, whether it is right.

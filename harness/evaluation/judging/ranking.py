@@ -62,8 +62,8 @@ def adequacy(
 ) -> tuple[NDArray[np.float64], list[Verdict | None]]:
     """(K, N) adequacy, 1 to K, NaN where the verdict failed; and the verdicts, None where there was nothing to rank.
 
-    The judge sees each question's answers in an order that is drawn by the question's id, so that no system gains by its place.
-    Equal answers are shown once and share the mean of their ranks.
+    The judge sees each question's answers in an order that is drawn by the question's id, so that no system gains by
+    its place. Equal answers are shown once and share the mean of their ranks.
 
     Args:
         judge: Judges.

@@ -1,4 +1,6 @@
-"""The tables of judged evaluations: what the judge found of one system, of several, its agreement with known truth, its costs.
+"""The tables of judged evaluations.
+
+What the judge found of one system, of several, its agreement with known truth, its costs.
 
 Shape legend: N questions, R rows.
 """
@@ -59,7 +61,9 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
 
 
 def kinds_table(judged: Judged, kinds: Sequence[str], bootstrap: Bootstrap) -> list[Table]:
-    """Judged answers by kind of question, the most frequent kind first; no table if there is one kind or no judged answer.
+    """Judged answers by kind of question, the most frequent kind first.
+
+    No table if there is one kind or no judged answer.
 
     Args:
         judged: Of one system.

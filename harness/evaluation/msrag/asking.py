@@ -1,7 +1,7 @@
 """Asks every source of MSRAG once per question and run, in resumable batches.
 
-A run is one set of samples: run r adds r to the `sample` of every part that samples, so that several runs of one study are independent
-draws and each is stored and resumed alone.
+A run is one set of samples: run r adds r to the `sample` of every part that samples, so that several runs of one study
+are independent draws and each is stored and resumed alone.
 """
 
 import itertools
@@ -79,7 +79,8 @@ def sampling_parts(parts: Sequence[object]) -> list[Any]:
     """Those that sample: readers, sources and rewriters with a number `sample` and a temperature above 0.
 
     Args:
-        parts: Readers and sources, or what stands for them while options are checked; the sources' rewriters are looked at, too.
+        parts: Readers and sources, or what stands for them while options are checked; the sources' rewriters are looked
+            at, too.
     """
     known = [*parts, *(getattr(part, "rewriter", None) for part in parts)]
     return [

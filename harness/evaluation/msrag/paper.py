@@ -1,4 +1,7 @@
-"""MSRAG's published results: Tables 1 to 3, EM and F1 in per cent on 2WikiMultiHopQA and HotpotQA, accuracy on StrategyQA (Llama-2-7B-Chat)."""
+"""MSRAG's published results.
+
+Tables 1 to 3, EM and F1 in per cent on 2WikiMultiHopQA and HotpotQA, accuracy on StrategyQA (Llama-2-7B-Chat).
+"""
 
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import Cell, Cells
@@ -30,7 +33,10 @@ _PLACES: dict[Paper, tuple[int | None, int | None, int | None]] = {  # of EM, F1
 
 
 def published(paper: Paper | None, table: int, further: int) -> dict[str, Cells]:
-    """The rows of a table of the paper for a data set: EM, F1, accuracy, then `further` empty cells; empty for another data set."""
+    """The rows of a table of the paper for a data set: EM, F1, accuracy, then `further` empty cells.
+
+    Empty for another data set.
+    """
     if paper not in _PLACES:
         return {}
     return {

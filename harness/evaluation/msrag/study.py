@@ -1,4 +1,7 @@
-"""MSRAG's study (Tables 1 to 3 and Figure 2): every source alone, without each, without segmentation, and selections beside each other."""
+"""MSRAG's study (Tables 1 to 3 and Figure 2).
+
+Every source alone, without each, without segmentation, and selections beside each other.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -69,16 +72,17 @@ OWN, FITTED = "MSRAG", "learned, out of fold"
 
 
 class Study:
-    """Measures the system, its sources alone, its ablations, and selections by agreement, relevance and the gold answer.
+    """Measures the system, its sources alone, its ablations, and selection by agreement, relevance and gold answer.
 
     Args:
-        segmentation: Whether to measure the web without sub-questions, too (SR-RAG and Figure 2): one more search and one more reading.
+        segmentation: Whether to measure the web without sub-questions, too (SR-RAG and Figure 2): one more search and
+            one more reading.
         encoder: Of the cosines of the oracle and of `fit`; folder or hub id.
-        fit: Fits a learned selection on these questions and writes it to this file; they must be validation questions.  The report has what
-            models reach that were fitted on four fifths of the questions, on the others.
+        fit: Fits a learned selection on these questions and writes it to this file; they must be validation questions.
+            The report has what models reach that were fitted on four fifths of the questions, on the others.
         penalty: L2 of that fit.
-        runs: How often every source is asked, with other samples each time; figures are means over the runs. Above 1 only where a part
-            samples.
+        runs: How often every source is asked, with other samples each time; figures are means over the runs. Above 1
+            only where a part samples.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""MSRAG's Tables 1 to 3 and its Figure 2, the selections beside each other, and how often each source was chosen and right.
+"""MSRAG's Tables 1 to 3 and Figure 2, the selections side by side, and how often each source was chosen and right.
 
 Shape legend: R runs, N questions.
 """
@@ -106,7 +106,9 @@ def differences_table(
 def kinds_table(
     questions: Sequence[Question], values: Mapping[str, NDArray[np.float64]], measure: int, bootstrap: Bootstrap
 ) -> list[Table]:
-    """One score of every row by kind of question, such as the share of a question of the generated world; none for a single kind.
+    """One score of every row by kind of question, such as the share of a question of the generated world.
+
+    None for a single kind.
 
     Args:
         questions: The questions.
@@ -153,7 +155,7 @@ def sources_table(
     right: Mapping[str, NDArray[np.float64]],
     bootstrap: Bootstrap,
 ) -> Table:
-    """How often each source answered, was lost, was right, was right alone, was chosen, and was right when it was chosen.
+    """How often each source answered, was lost, was right, was right alone, was chosen, and was right when chosen.
 
     Args:
         answers: By source, of every question, of every run.

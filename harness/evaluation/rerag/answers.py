@@ -61,7 +61,10 @@ def setting_answers(
 
 
 def contexts_case(strategy: ReRag, item: CandidateSet) -> Case:
-    """Every context that was selected or read, most relevant first: calibrated P_RE, retriever score, the answer read from it."""
+    """Every context that was selected or read, most relevant first.
+
+    Calibrated P_RE, retriever score, the answer read from it.
+    """
     order = item.order("estimator")
     shown = [place for place in order if place in item.column_of] or order[: strategy.contexts]
     alone = _written(item)

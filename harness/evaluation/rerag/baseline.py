@@ -1,5 +1,7 @@
-"""Table 7's baseline: a generator trained without the estimator, under the retriever's weights (RE-RAG, Eq. 1-2), reads the
-contexts of the study."""
+"""Table 7's baseline: a generator trained without the estimator reads the contexts of the study.
+
+It was trained under the retriever's weights (RE-RAG, Eq. 1-2).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
-"""RE-RAG's candidate sets, computed once per question: candidates with retriever and estimator scores, and the generator's
-answers per context.  All weightings, subsets and numbers of contexts in the tables are derived from them.
+"""RE-RAG's candidate sets, computed once per question.
+
+Candidates with retriever and estimator scores, and the generator's answers per context. All weightings, subsets and
+numbers of contexts in the tables are derived from them.
 
 Shape legend: C candidates of a question, N contexts that were read, A distinct answers.
 """

@@ -1,8 +1,11 @@
-"""The retriever of RE-RAG's study: every question's candidates with retriever scores, and the temperatures of these scores.
+"""The retriever of RE-RAG's study.
 
-A strategy's retriever scores its own candidates.  Without one the candidates are the passages that a question ships, with the
-scores that its file gives where every passage of the question has one, else with a sentence encoder's cosine.  Scores of
-different sources differ in scale: each source has a temperature and a confidence.  Shape legend: C candidates of a question.
+Every question's candidates with retriever scores, and the temperatures of these scores.
+
+A strategy's retriever scores its own candidates. Without one the candidates are the passages that a question ships,
+with the scores that its file gives where every passage of the question has one, else with a sentence encoder's cosine.
+Scores of different sources differ in scale: each source has a temperature and a confidence. Shape legend: C candidates
+of a question.
 """
 
 import itertools
@@ -49,7 +52,9 @@ def retrieve(
     candidates: int,
     use_given: bool = True,
 ) -> list[Retrieved]:
-    """Every question's candidates: the retriever's best, or its shipped passages ranked by given scores, else by cosine.
+    """Every question's candidates.
+
+    The retriever's best, or its shipped passages ranked by given scores, else by cosine.
 
     Args:
         questions: The questions.

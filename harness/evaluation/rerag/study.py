@@ -1,4 +1,4 @@
-"""RE-RAG's study: recall before and after reranking, ablation, refusal and further tables, plots, and each question's contexts."""
+"""RE-RAG's study: recall before and after reranking, ablation, refusal, further tables, plots, questions' contexts."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -39,8 +39,10 @@ _NO_GENERATOR = "not measured without a generator or a reader: answers, ablation
 
 
 class Study:
-    """Recall before and after reranking, the ablation, EM by number of contexts, accuracy by share of relevant contexts,
-    detection of unanswerable questions, and risk-coverage curves; all share one scoring and one reading of every passage.
+    """Recall before and after reranking, the ablation, EM by number of contexts, and RE-RAG's further tables.
+
+    Accuracy by share of relevant contexts, detection of unanswerable questions, and risk-coverage curves; all share one
+    scoring and one reading of every passage.
 
     A strategy without an estimator has nothing to study: its answers alone are measured.
 
@@ -48,10 +50,10 @@ class Study:
         temperature_questions: Training questions, in the layout of the questions, for fitting the temperature of the
             retriever's scores; temperature 1 when omitted.
         temperature_limit: Use only this many of them.
-        encoder: Without a retriever: the sentence encoder that ranks the shipped passages of each question whose file does
-            not give a score for every one of them; MiniLM when omitted.
-        baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever, which
-            adds the first four rows of the paper's Table 7.
+        encoder: Without a retriever: the sentence encoder that ranks the shipped passages of each question whose file
+            does not give a score for every one of them; MiniLM when omitted.
+        baseline_serving: Serving folder of a generator trained without the estimator and with relevance retriever,
+            which adds the first four rows of the paper's Table 7.
     """
 
     def __init__(
@@ -285,8 +287,10 @@ def _saved_batches(
     folder: Path | None,
     baseline: Baseline | None,
 ) -> tuple[ResumableBatches, ResumableBatches, ResumableBatches]:
-    """Resumable batches for training questions, for questions, and for the baseline; nothing is saved if the strategy's parts
-    are unknown."""
+    """Resumable batches for training questions, for questions, and for the baseline.
+
+    Nothing is saved if the strategy's parts are unknown.
+    """
     retriever = configuration(strategy.retriever) if strategy.retriever is not None else {}
     reader = configuration(strategy.reader) if strategy.reader is not None else {}
     if folder is None or retriever is None or strategy.serving is None or reader is None:

@@ -216,7 +216,10 @@ def contexts_table(candidate_sets: Sequence[CandidateSet], scoring: Scoring, con
 
 
 def retriever_confidence(sets: Sequence[CandidateSet]) -> list[NDArray[np.float64]]:
-    """Retriever scores as confidences: cosines unchanged, others min-max scaled to 0..1 over all questions with that source."""
+    """Retriever scores as confidences.
+
+    Cosines unchanged, others min-max scaled to 0..1 over all questions with that source.
+    """
     scores = [each.retriever_C * each.retriever_temperature for each in sets]
     ends: dict[Source, tuple[float, float]] = {"cosine": (0.0, 1.0)}
     for source in {each.source for each in sets} - ends.keys():

@@ -1,8 +1,8 @@
 """Detection of unanswerable questions: RE-RAG's Tables 4 and 5, AUROC and risk-coverage curves.
 
-A question is unanswerable for a ranker if none of its selected contexts contains an answer; it is predicted unanswerable if
-no context's confidence reaches the threshold.  Where all sets or none hold an answer, there is nothing to detect: the tables
-say so.  Shape legend: N questions.
+A question is unanswerable for a ranker if none of its selected contexts contains an answer; it is predicted
+unanswerable if no context's confidence reaches the threshold. Where all sets or none hold an answer, there is nothing
+to detect: the tables say so. Shape legend: N questions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,10 @@ class Confidence:
 
     @property
     def one_kind(self) -> str:
-        """Why nothing can be detected among these questions; empty if there are sets with and sets without an answer."""
+        """Why nothing can be detected among these questions.
+
+        Empty if there are sets with and sets without an answer.
+        """
         if self.answerable_N.all():
             return EVERY
         return "" if self.answerable_N.any() else NONE
@@ -162,7 +165,10 @@ def _refusal_table(systems: Sequence[Confidence], bootstrap: Bootstrap, paper: p
 
 
 def _cost_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
-    """What refusal costs over all questions: refused sets with an answer, EM, and accuracy where a right refusal counts."""
+    """What refusal costs over all questions.
+
+    Refused sets with an answer, EM, and accuracy where a right refusal counts.
+    """
     columns = ("with answer, refused", "without answer, refused", "EM % before", "EM % after", "points", "correct %")
     rows: dict[str, Cells] = {}
     for name, system, exact_N, refused_N in _refusals(systems, rows, len(columns)):

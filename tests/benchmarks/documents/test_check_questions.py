@@ -1,4 +1,4 @@
-"""The check of evidence: found in the plain text whatever its line breaks, missed where no passage holds it whole, printed."""
+"""The check of evidence: found whatever the line breaks, missed where no passage holds it whole, printed."""
 
 import json
 from pathlib import Path

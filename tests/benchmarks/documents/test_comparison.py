@@ -43,7 +43,8 @@ def test_the_tables_hold_each_engines_scores(documents: Path) -> None:
     assert "## Means over 1 other formats" in lines
     rows = [line for line in lines if line.startswith("| ours |")]
     assert len(rows) == 2
-    # Headings are perfect whatever their numbers; of 9 words read, 1 and 2 are not true ones, and the title stands for nobody.
+    # Headings are perfect whatever their numbers; of 9 words read, 1 and 2 are not true ones, and the title stands for
+    # nobody.
     cells = [cell.strip() for cell in rows[1].split("|")[2:-2]]
     assert cells == ["1.000"] * 6 + ["-", "0", "0.000", "0.222"]
     assert not any(line.startswith("| edgeparse") for line in lines)  # it reads PDFs only

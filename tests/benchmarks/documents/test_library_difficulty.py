@@ -1,4 +1,7 @@
-"""The benchmark of the library's difficulty: the truth as documents, shares of gold segments that are found, on a library of two manuals."""
+"""The benchmark of the library's difficulty.
+
+The truth as documents, shares of gold segments that are found, on a library of two manuals.
+"""
 
 import json
 from collections.abc import Sequence

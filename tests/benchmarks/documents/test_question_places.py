@@ -1,4 +1,4 @@
-"""The draw of places: every word once, short pieces within a page, the same order each time, plain text of each format."""
+"""The draw of places: every word once, short pieces within a page, always the same order, plain text of all formats."""
 
 import shutil
 import zipfile

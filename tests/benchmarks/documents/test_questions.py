@@ -1,4 +1,7 @@
-"""The questions about the real documents: well formed, distinct, in halves that cover all documents, with short evidence."""
+"""The questions about the real documents.
+
+Well formed, distinct, in halves that cover all documents, with short evidence.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""Generated files at the data sets' sizes: read as the layouts they are in, answers in gold passages, shapes of the real files."""
+"""Generated files at the data sets' sizes.
+
+Read as the layouts they are in, answers in gold passages, shapes of the real files.
+"""
 
 import json
 from pathlib import Path

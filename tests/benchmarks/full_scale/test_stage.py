@@ -1,4 +1,6 @@
-"""Measuring a command and all that it starts: core-seconds of orphans, memory by rank, the first step, the kill of every process.
+"""Measuring a command and all that it starts.
+
+Core-seconds of orphans, memory by rank, the first step, the kill of every process.
 
 Each test measures in a process of its own, which adopts and ends its descendants.
 """
@@ -17,7 +19,10 @@ BUSY = "import time\nwhile time.process_time() < {seconds}: pass\n"
 
 
 def measured(folder: Path, script: str, options: str = "") -> dict[str, Any]:
-    """The cost of a Python script, measured in a process of its own; what it raised as `error`, what it left as `left`."""
+    """The cost of a Python script, measured in a process of its own.
+
+    What it raised as `error`, what it left as `left`.
+    """
     (folder / "script.py").write_text(script)
     driver = f"""
 import json, os, sys

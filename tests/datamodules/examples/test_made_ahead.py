@@ -1,4 +1,7 @@
-"""Worker processes that make batches: the same batches, errors in one line, and no process that outlives the training."""
+"""Worker processes that make batches.
+
+The same batches, errors in one line, and no process that outlives the training.
+"""
 
 import gc
 import os

@@ -1,4 +1,7 @@
-"""Questions that name gold passages by a corpus's own ids: read with the corpus they are the same as questions that ship these."""
+"""Questions that name gold passages by a corpus's own ids.
+
+Read with the corpus they are the same as questions that ship these.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +23,10 @@ CORPUS = [{"_id": f"d{number}", "title": f"Title {number}", "text": f"text of {n
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with corpus.jsonl and questions.jsonl, in which the gold passages of question i are d0 and those after it, to run in."""
+    """A folder to run in, with corpus.jsonl and questions.jsonl.
+
+    The gold passages of question i are d0 and those after it.
+    """
     write(tmp_path / "corpus.jsonl", CORPUS)
     write(tmp_path / "questions.jsonl", [asked(number, "d0", f"d{1 + number % 3}") for number in range(12)])
     monkeypatch.chdir(tmp_path)

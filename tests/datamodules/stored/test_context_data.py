@@ -24,7 +24,10 @@ from trainers.rerag import ReRagTrainer
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Three training files with repeated questions, and one of mined passages; two layouts, letters of several alphabets."""
+    """Three training files with repeated questions, and one of mined passages.
+
+    Two layouts, letters of several alphabets.
+    """
     rows = fid_rows(40)
     for number, row in enumerate(rows):
         row["ctxs"] += row["ctxs"][:1]  # a repeated passage

@@ -28,7 +28,7 @@ CHAINS = ChainSampling(candidates=2, noise_chains=2, mined_share=0.6, chains_per
 
 @pytest.fixture
 def files(hotpot_file: Path, tmp_path: Path) -> Path:
-    """Two training files in two layouts, one of which lacks a gold passage, and files of mined passages and expansions."""
+    """Two training files in two layouts, one of which lacks a gold passage; files of mined passages and expansions."""
     rows = json.loads(hotpot_file.read_text())
     for row in rows[::5]:
         row["supporting_facts"].append(["not shipped", 0])

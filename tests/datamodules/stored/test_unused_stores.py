@@ -1,4 +1,7 @@
-"""Stores that no start has opened for a month go when another one is written; those that are read, or are no stores, stay."""
+"""Stores that no start has opened for a month go when another one is written.
+
+Those that are read, or are no stores, stay.
+"""
 
 import os
 import subprocess

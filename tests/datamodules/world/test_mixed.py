@@ -1,4 +1,7 @@
-"""Questions of every kind in one file: equal numbers, the same draw every time, whole gold, disjoint splits, existing files unchanged."""
+"""Questions of every kind in one file.
+
+Equal numbers, the same draw every time, whole gold, disjoint splits, existing files unchanged.
+"""
 
 import json
 from collections import Counter

@@ -1,4 +1,7 @@
-"""Rephrased questions of the synthetic world: existing files unchanged, one right answer each, disjoint splits, harder for BM25."""
+"""Rephrased questions of the synthetic world.
+
+Existing files unchanged, one right answer each, disjoint splits, harder for BM25.
+"""
 
 import hashlib
 import json
@@ -134,8 +137,10 @@ def test_noisy_questions_carry_no_noise_word_of_another_split(made: dict[str, li
 
 
 def facts_fitting(world: World, text: str, subject: Entity, target: str) -> list[tuple[Entity, Entity | str]]:
-    """All facts of the world, in both directions, that link a something of type `target` to an entity of the subject's kind
-    with every name word, region and profession that the text says."""
+    """All facts of the world that link a something of type `target` to a fitting entity, in both directions.
+
+    The entity is of the subject's kind with every name word, region and profession that the text says.
+    """
     said = set(re.findall(r"\w+", text))
     everything = [e for group in world.entities.values() for e in group]
     vocabulary = {w for e in everything for w in (*e.name.split(), e.region)} - {"The", "of"}

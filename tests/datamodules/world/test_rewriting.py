@@ -1,4 +1,7 @@
-"""Rewrites of the rephrased questions by every strategy: what each says, that none reveals the answer, and splits without shared templates."""
+"""Rewrites of the rephrased questions by every strategy.
+
+What each says, that none reveals the answer, and splits without shared templates.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""Questions of the synthetic world for several sources: existing files unchanged, shares as drawn, what the corpora state, disjoint splits."""
+"""Questions of the synthetic world for several sources.
+
+Existing files unchanged, shares as drawn, what the corpora state, disjoint splits.
+"""
 
 import json
 from collections import Counter

@@ -1,4 +1,7 @@
-"""The synthetic world's files: repeatable, their layouts agree, gold where it belongs, and the command that writes them."""
+"""The synthetic world's files.
+
+Repeatable, their layouts agree, gold where it belongs, and the command that writes them.
+"""
 
 import json
 import re

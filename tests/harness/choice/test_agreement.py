@@ -1,4 +1,7 @@
-"""Selections without a model, worked out by hand: agreement, the oracle, the estimator's probability; refusals and ties."""
+"""Selections without a model, worked out by hand: agreement, the oracle, the estimator's probability.
+
+Refusals and ties.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The learned selection: features by hand, a fit that finds the trustworthy source, questions kept apart by folds, its file."""
+"""The learned selection: features by hand, a fit that finds the trustworthy source, questions kept apart, its file."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`infer.py ask` with the real BM25 index of a corpus worked out by hand: one question, a file, lines of input, a terminal."""
+"""`infer.py ask` with the real BM25 index of a corpus worked out by hand.
+
+One question, a file, lines of input, a terminal.
+"""
 
 import io
 import json

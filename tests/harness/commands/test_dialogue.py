@@ -1,4 +1,7 @@
-"""`infer.py ask --history` with a strategy whose rewriter reads the earlier turns: what is asked, searched, read and printed."""
+"""`infer.py ask --history` with a strategy whose rewriter reads the earlier turns.
+
+What is asked, searched, read and printed.
+"""
 
 import io
 import json

@@ -1,4 +1,7 @@
-"""`infer.py distill` with an endpoint that fails in every way: files that training reads, counts, costs, and a run after a kill."""
+"""`infer.py distill` with an endpoint that fails in every way.
+
+Files that training reads, counts, costs, and a run after a kill.
+"""
 
 import json
 import os

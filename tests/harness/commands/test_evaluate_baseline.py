@@ -1,4 +1,7 @@
-"""`infer.py evaluate --study.baseline_serving`: Table 7's rows with a generator that was trained under the retriever's weights."""
+"""`infer.py evaluate --study.baseline_serving`.
+
+Table 7's rows with a generator that was trained under the retriever's weights.
+"""
 
 import csv
 import json

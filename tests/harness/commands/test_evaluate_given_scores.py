@@ -1,4 +1,7 @@
-"""`infer.py evaluate` on files that give retriever scores: for all questions, for some, and for some of a question's passages."""
+"""`infer.py evaluate` on files that give retriever scores.
+
+For all questions, for some, and for some of a question's passages.
+"""
 
 import csv
 import json

@@ -1,4 +1,7 @@
-"""`infer.py evaluate --judge`: a trained tiny language model judges one system and several, and its figures are those of a plain loop."""
+"""`infer.py evaluate --judge`.
+
+A trained tiny language model judges one system and several, and its figures are those of a plain loop.
+"""
 
 import json
 from collections.abc import Sequence
@@ -81,7 +84,10 @@ def compared(place: Path) -> Path:
 
 
 class Loop:
-    """The judge's verdicts by a plain loop over the records of a report: the same model, asked one request at a time."""
+    """The judge's verdicts by a plain loop over the records of a report.
+
+    The same model, asked one request at a time.
+    """
 
     def __init__(self, place: Path) -> None:
         self.folder = place / "judge"

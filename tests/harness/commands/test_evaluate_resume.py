@@ -1,4 +1,7 @@
-"""`infer.py evaluate` after an interruption: what was computed is used again, and the report is the one of an unbroken run."""
+"""`infer.py evaluate` after an interruption.
+
+What was computed is used again, and the report is the one of an unbroken run.
+"""
 
 import json
 import os
@@ -239,8 +242,8 @@ def test_other_work_starts_over(
     assert "differs in: questions. " in stops_at_once(rerag(folders, out), interrupted, capsys)
     folders["dev"].write_text(json.dumps(hotpot_rows(9)))
 
-    # all of them were stopped before they had a result, so the first run's are still there; and what is derived from the
-    # same work needs none of it again
+    # all of them were stopped before they had a result, so the first run's are still there; and what is derived from
+    # the same work needs none of it again
     more = ["--strategy.refuse", "true", "--strategy.threshold", "0.9", "--strategy.marginal", "fast", "--ks", "[1,2]"]
     shutil.copytree(partial(out), tmp_path / "saved")
     assert interrupted.resume(rerag(folders, out, "", *more)) == 2

@@ -1,4 +1,7 @@
-"""`infer.py index --documents` over folders that are awkward or hostile: a line in the report for each file, never a crash."""
+"""`infer.py index --documents` over folders that are awkward or hostile.
+
+A line in the report for each file, never a crash.
+"""
 
 import io
 import os
@@ -209,7 +212,10 @@ def test_a_file_larger_than_the_memory_is_not_even_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("times", [1, 99])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """It changes between the moment at which it is looked up and the one at which it is read; once, or again and again."""
+    """It changes between the moment at which it is looked up and the one at which it is read.
+
+    Once, or again and again.
+    """
     write_files(tmp_path / "manuals", {"a.md": manual("Alba"), "log.md": "Line 0.\n"})
     changes = 0
     original = document_reader.DocumentReader._ask
@@ -279,7 +285,10 @@ def test_wrong_options_are_one_line(tmp_path: Path, typed: list[str], code: int,
 
 
 def test_a_corpus_and_documents_are_one_index(tmp_path: Path) -> None:
-    """The corpus comes first; segments keep what is known of them; another corpus does not replace the index unasked."""
+    """The corpus comes first; segments keep what is known of them.
+
+    Another corpus does not replace the index unasked.
+    """
     line = '{"title": "Tarn", "text": "A tarn is a mountain lake."}\n'
     write_files(tmp_path, {"manuals/a.md": manual("Alba"), "x.jsonl": line, "y.jsonl": line.replace("Tarn", "Fell")})
     assert index(tmp_path).code == 0

@@ -1,4 +1,7 @@
-"""`--llm` and language-model readers on the command line: ask with several turns, evaluate, compare with local readers."""
+"""`--llm` and language-model readers on the command line.
+
+Ask with several turns, evaluate, compare with local readers.
+"""
 
 import io
 import json

@@ -20,7 +20,8 @@ from harness.retrievers.links import build_links
 from tests.helpers.killing_retriever import KILLED_AT
 from tests.helpers.runs import ROOT
 
-# The question asks for "kiln".  Three passages hold the word; "amber" leads on from the gold one, "delta" from the hidden one.
+# The question asks for "kiln". Three passages hold the word; "amber" leads on from the gold one, "delta" from the
+# hidden one.
 GOLD = Passage.of("north", "kiln amber")
 NOISE = Passage.of("south", "kiln kiln")
 BEHIND_GOLD = Passage.of("east", "amber jetty")
@@ -93,7 +94,7 @@ def test_the_file_says_which_passage_found_which(place: Path) -> None:
     assert run() == 0
     names = {passage.id: passage.title for passage in CORPUS}
     hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}
-    # q* of south: "kiln south kiln kiln", of north: "kiln north kiln amber".  West, gold by its title alone, is left out
+    # q* of south: "kiln south kiln kiln", of north: "kiln north kiln amber". West, gold by its title alone, is left out
     assert hits == {"south": ["north"], "north": ["south", "east"]}
     assert run("--per_question", "1") == 0  # east is not kept
     hits = {names[anchor]: [names[id_] for id_ in found] for anchor, found in found_in("mined.jsonl").items()}

@@ -1,4 +1,7 @@
-"""Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite: ask, evaluate, compare, plan."""
+"""Multi-query retrieval on the command line, with a tiny causal LM that has learned to rewrite.
+
+Ask, evaluate, compare, plan.
+"""
 
 import functools
 import json

@@ -1,4 +1,7 @@
-"""`infer.py score`: the scores that it writes are a retriever's to training, study and strategy; nothing else changes."""
+"""`infer.py score`: the scores that it writes are a retriever's to training, study and strategy.
+
+Nothing else changes.
+"""
 
 import gzip
 import json

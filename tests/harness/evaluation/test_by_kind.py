@@ -1,4 +1,7 @@
-"""Several systems by kind of question: means, differences and the sentence on the best one, with values worked by hand."""
+"""Several systems by kind of question.
+
+Means, differences and the sentence on the best one, with values worked by hand.
+"""
 
 import re
 

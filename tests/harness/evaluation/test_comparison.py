@@ -43,7 +43,7 @@ class Retrieves(RetrieveRead):
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Two indexes of different corpora, a question file, and configs of a system whose study keeps an object in a plot."""
+    """Two indexes of different corpora, a question file, and configs of a system whose study plots an object."""
     build_bm25(PASSAGES, tmp_path / "both")
     build_bm25(PASSAGES[1:], tmp_path / "fell")
     (tmp_path / "test.json").write_text(json.dumps(QUESTIONS))

@@ -1,4 +1,7 @@
-"""Figures of DMQR-RAG's study by hand: scores, overlap of what queries find, and the costs that each method is charged."""
+"""Figures of DMQR-RAG's study by hand.
+
+Scores, overlap of what queries find, and the costs that each method is charged.
+"""
 
 import random
 from pathlib import Path
@@ -85,7 +88,8 @@ def test_the_table_of_overlap_and_the_cases(tmp_path: Path) -> None:
         {"alba river": {"kwr": ["elbe mountain"], "par": ["alba brune"]}, "elbe": {"par": ["dorn"]}}
     )
     found = measured(Dmqr(retriever, rewriter, ("kwr", "par"), 3, 2, "rrf"), tmp_path, asked)
-    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune.  b: Elbe; Elbe; Calder, Dorn
+    # a: the question finds Alba, Calder, Alba (ship); kwr Elbe, Fulda; par Alba (ship), Alba, Brune. b: Elbe; Elbe;
+    # Calder, Dorn
     assert value(found, "overlap", "question", "shared with kwr %") == 50  # nothing of a, all of b
     assert value(found, "overlap", "question", "shared with par %") == pytest.approx(100 / 3)
     assert value(found, "overlap", "kwr", "alone %") == 50

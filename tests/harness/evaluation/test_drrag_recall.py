@@ -87,8 +87,8 @@ def test_figures_are_those_worked_out_by_hand(strategy, index, tmp_path):
 
 def test_the_report_says_on_how_many_questions_cfs_is_not_qdc(strategy, tmp_path):
     out, _ = run_and_read(strategy, tmp_path)
-    # q3's documents are both in the first stage. QDC adds its first candidate whatever it is; CFS, right about gold pairs,
-    # adds only the second hop, so with k = 3 it hands over fewer documents.
+    # q3's documents are both in the first stage. QDC adds its first candidate whatever it is; CFS, right about gold
+    # pairs, adds only the second hop, so with k = 3 it hands over fewer documents.
     records = [json.loads(line)["rows"] for line in (out / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
     differs = {
         k: sum(sorted(rows["CFS"][k]["documents"]) != sorted(rows["QDC"][k]["documents"]) for rows in records)

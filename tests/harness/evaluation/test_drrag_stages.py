@@ -30,7 +30,7 @@ def report(strategy: DrRag, folder: Path, **study: object) -> Path:
 
 
 def test_the_study_searches_each_stage_with_its_retriever(tmp_path: Path) -> None:
-    """Where the second stage finds nothing, CFS and QDC hand over the first stage's k1 documents, and so do their ceilings."""
+    """Where the second stage finds nothing, CFS and QDC give the first stage's k1 documents; their ceilings too."""
     strategy = DrRag(Bm25Retriever(write_index(tmp_path)), scorer=gold_scorer(), second_retriever=Nothing())
     out = report(strategy, tmp_path, rows=["QDC", "CFS"], ceilings=True, tune=tmp_path / "selection.json")
     table = {(row, column): value for (name, row, column), value in cells(out).items() if name == "recall, k = 2"}
@@ -50,7 +50,10 @@ def test_the_study_searches_each_stage_with_its_retriever(tmp_path: Path) -> Non
 def test_each_stages_candidates_are_compared_with_its_own_depth(
     tmp_path: Path, first: int, second: int | None, deeper: list[int]
 ) -> None:
-    """CFS at k = 4 searches 4 documents with q and 2k + k1 = 10 with q*_i; one retriever of both stages is named once."""
+    """CFS at k = 4 searches 4 documents with q and 2k + k1 = 10 with q*_i.
+
+    One retriever of both stages is named once.
+    """
     index = write_index(tmp_path)
 
     def fused(candidates: int) -> FusedRetriever:

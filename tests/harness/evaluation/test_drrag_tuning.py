@@ -1,4 +1,7 @@
-"""Choosing CFS's options on validation questions: the grid against the strategy itself, hand-worked gains, limits, refusals."""
+"""Choosing CFS's options on validation questions.
+
+The grid against the strategy itself, hand-worked gains, limits, refusals.
+"""
 
 import json
 import zlib

@@ -1,4 +1,7 @@
-"""Questions whose gold passages are looked up in the index: by text, by title and by the corpus's own ids; and files of questions together."""
+"""Questions whose gold passages are looked up in the index: by text, by title and by the corpus's own ids.
+
+Also files of questions together.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Accuracy and adequacy of HiQA's rows: hand-worked by exact match and by a judge with known rules; what is not measured says so."""
+"""Accuracy and adequacy of HiQA's rows: hand-worked by exact match and by a judge with known rules.
+
+What is not measured says so.
+"""
 
 import json
 import math

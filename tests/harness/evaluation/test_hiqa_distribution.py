@@ -1,4 +1,7 @@
-"""HiQA's Appendix C: cosines within documents, among homologous sections and of questions, by hand and against loops; the four plots."""
+"""HiQA's Appendix C: cosines within documents, among homologous sections and of questions, by hand and against loops.
+
+The four plots.
+"""
 
 from itertools import combinations
 from pathlib import Path

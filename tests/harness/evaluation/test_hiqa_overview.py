@@ -1,4 +1,7 @@
-"""HiQA's Tables 3 and 6, Figures 10 and 11: hand-worked counts and data fields; ranks equal those of the index; planes."""
+"""HiQA's Tables 3 and 6, Figures 10 and 11: hand-worked counts and data fields; ranks equal those of the index.
+
+Planes.
+"""
 
 import math
 from pathlib import Path
@@ -76,7 +79,8 @@ def test_the_collection_by_hand(dense: DenseRetriever) -> None:
     assert found["segments, text"] == [12, 2, 2, 2]
     assert found["segments, table"] == [6, 1, 1, 1]
     assert "segments, image" not in found
-    # of the first section's text, of the table's caption behind it and in its own segment, of the second section, of the cells
+    # of the first section's text, of the table's caption behind it and in its own segment, of the second section, of
+    # the cells
     words = 3 + 3 + 3 + 3 + 7
     assert found["words"] == [6 * words, words, words, words]
     tokens = sum(len(dense.encoder.tokenizer.tokenize(passage.text)) for passage in PASSAGES)
@@ -141,7 +145,10 @@ def test_a_greater_gamma_gives_a_lower_index() -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_principal_components_keep_the_distances_of_a_plane(seed: int) -> None:
-    """Points of a plane in five dimensions: distances stay, whatever the rotation; another order gives the same points."""
+    """Points of a plane in five dimensions: distances stay, whatever the rotation.
+
+    Another order gives the same points.
+    """
     random = np.random.default_rng(seed)
     points = random.normal(size=(8, 2))
     axes = np.linalg.qr(random.normal(size=(5, 2)))[0]

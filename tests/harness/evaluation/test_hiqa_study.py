@@ -1,4 +1,7 @@
-"""HiQA's study over indexes of small documents: rows, differences, kinds, degradation, tuned weights; hand-worked scores; refusals."""
+"""HiQA's study over indexes of small documents: rows, differences, kinds, degradation, tuned weights.
+
+Hand-worked scores; refusals.
+"""
 
 import re
 from collections.abc import Sequence
@@ -100,7 +103,10 @@ def of_budget(table: Table, row: str) -> list[float]:
 
 
 def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Path], tmp_path: Path) -> None:
-    """A passage has four words, with its path three more; a context of 14 words holds two of them, or three without the path."""
+    """A passage has four words, with its path three more.
+
+    A context of 14 words holds two of them, or three without the path.
+    """
     asked = [replace(question, answers=("kg",), kind="calculation") for question in QUESTIONS]
     readers = {name: {"class_path": f"tests.helpers.judge_lm.{name}"} for name in ("FirstPassage", "LastPassage")}
     study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14), readers=readers)
@@ -292,7 +298,10 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
 
 
 def test_a_context_holds_a_part_or_the_whole_of_the_gold(strategy: HiQa) -> None:
-    """Of two gold segments a short context holds one, the whole ranking both; a third stands in a document that is not there."""
+    """Of two gold segments a short context holds one, the whole ranking both.
+
+    A third stands in a document that is not there.
+    """
     both = replace(
         QUESTIONS[0], gold_segments=(*QUESTIONS[0].gold_segments, GoldSegment("Alto 300.pdf", ("with water",)))
     )

@@ -1,4 +1,7 @@
-"""MSRAG's study on a web search that is down: the web is lost in every row that searches it, and the study ends with the other sources."""
+"""MSRAG's study on a web search that is down.
+
+The web is lost in every row that searches it, and the study ends with the other sources.
+"""
 
 from pathlib import Path
 

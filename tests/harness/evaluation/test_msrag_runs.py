@@ -1,4 +1,7 @@
-"""MSRAG's study over several runs of sampling: means, deviations, other samples in each run, resuming, refusals; tables by kind of question."""
+"""MSRAG's study over several runs of sampling: means, deviations, other samples in each run, resuming, refusals.
+
+Tables by kind of question.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""MSRAG's study through the command line: rows, figures by hand, sources, the fitted selection, StrategyQA, resuming."""
+"""MSRAG's study through the command line.
+
+Rows, figures by hand, sources, the fitted selection, StrategyQA, resuming.
+"""
 
 import json
 from pathlib import Path
@@ -53,7 +56,8 @@ def cells(findings, table: str) -> dict[str, list]:
 
 def test_rows_are_what_systems_answer(strategy: Msrag, tmp_path: Path, encoder_folder: str) -> None:
     findings = Study(encoder=encoder_folder).measure(strategy, QUESTIONS, settings(tmp_path, paper="hotpotqa"))
-    # alone: the web ends in the ocean, mountain, dorn and finds nothing; the facts: brune, mountain, dorn, nothing; memory: lake
+    # alone: the web ends in the ocean, mountain, dorn and finds nothing; the facts: brune, mountain, dorn, nothing;
+    # memory: lake
     one, two, three = (cells(findings, f"table {number}") for number in (1, 2, 3))
     assert (one["No-RAG"][0], one["SR-RAG"][0], two["No-RAG"][0], two["GPT-Retrieval"][0]) == (25.0, 75.0, 25.0, 75.0)
     assert one["MSRAG, agreement"] == three["MSRAG, agreement"]

@@ -1,4 +1,7 @@
-"""The browser of questions in a real Chromium: filters, details, texts that try to run, and the time of 5,000 questions."""
+"""The browser of questions in a real Chromium.
+
+Filters, details, texts that try to run, and the time of 5,000 questions.
+"""
 
 import random
 import re

@@ -9,7 +9,7 @@ NAN = math.nan
 
 
 class Rows(HTMLParser):
-    """Rows of all tables; a cell that spans columns is followed by empty ones, and rows of a paper begin as in Markdown."""
+    """Rows of all tables; a cell that spans columns is followed by empty ones, and papers' rows begin as Markdown's."""
 
     def __init__(self) -> None:
         super().__init__()

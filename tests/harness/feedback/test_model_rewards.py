@@ -1,4 +1,7 @@
-"""Rewards by models: the cosine to gold, a reader's answers, the probability of the answer; each against its definition."""
+"""Rewards by models: the cosine to gold, a reader's answers, the probability of the answer.
+
+Each against its definition.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""BM25 built in blocks against bm25s, which holds the whole corpus in memory; searched in ranges and by workers against all at once."""
+"""BM25 built in blocks against bm25s, which holds the whole corpus in memory.
+
+Searched in ranges and by workers against all at once.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""A corpus's own ids and metadata: kept by every index, returned in answers and reports, without changing what a passage is."""
+"""A corpus's own ids and metadata.
+
+Kept by every index, returned in answers and reports, without changing what a passage is.
+"""
 
 import json
 from dataclasses import asdict

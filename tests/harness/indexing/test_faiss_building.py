@@ -1,4 +1,4 @@
-"""Approximate indexes: what trains them, an interrupted build that goes on, what does not fit, and where they are searched."""
+"""Approximate indexes: training, an interrupted build that goes on, what does not fit, where they are searched."""
 
 import re
 from pathlib import Path

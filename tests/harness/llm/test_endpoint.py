@@ -1,4 +1,7 @@
-"""The client of chat endpoints against real servers: deadlines, refusals, the cache, costs, log-probabilities, secrets."""
+"""The client of chat endpoints against real servers.
+
+Deadlines, refusals, the cache, costs, log-probabilities, secrets.
+"""
 
 import asyncio
 import math

@@ -1,4 +1,7 @@
-"""Many questions to a server that fails in every way: each ends in an exact reply or a recorded failure, none is paid for twice."""
+"""Many questions to a server that fails in every way.
+
+Each ends in an exact reply or a recorded failure, none is paid for twice.
+"""
 
 import itertools
 import json

@@ -1,4 +1,7 @@
-"""An exported generator as language model: with its own prompts it reads and answers as the T5 readers, token by token."""
+"""An exported generator as language model.
+
+With its own prompts it reads and answers as the T5 readers, token by token.
+"""
 
 import math
 from pathlib import Path

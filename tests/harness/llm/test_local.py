@@ -1,4 +1,7 @@
-"""A local causal LM as language model: prompts by its template, replies, errors of single chats, scores, names, memory."""
+"""A local causal LM as language model.
+
+Prompts by its template, replies, errors of single chats, scores, names, memory.
+"""
 
 import math
 import shutil

@@ -1,4 +1,7 @@
-"""The language model as reader, with a real tiny causal LM: answers, marginals against brute force, failures, refusals."""
+"""The language model as reader, with a real tiny causal LM.
+
+Answers, marginals against brute force, failures, refusals.
+"""
 
 import json
 import math

@@ -1,4 +1,7 @@
-"""Multi-query retrieval against references computed query by query: union, reranking, reciprocal ranks, one batched search."""
+"""Multi-query retrieval against references computed query by query.
+
+Union, reranking, reciprocal ranks, one batched search.
+"""
 
 import random
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Parent sections: which segments are joined, what the joined text is, where it stands; scores of parents beside a brute-force reference."""
+"""Parent sections: which segments are joined, what the joined text is, where it stands.
+
+Scores of parents beside a brute-force reference.
+"""
 
 import numpy as np
 import pytest

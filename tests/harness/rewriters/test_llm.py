@@ -1,4 +1,7 @@
-"""A language model as rewriter: what its replies become, what falls back, what is counted, and which prompt it reads."""
+"""A language model as rewriter.
+
+What its replies become, what falls back, what is counted, and which prompt it reads.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Samples of trained rewriters: their distribution, their log-probabilities, and that they depend on the question alone."""
+"""Samples of trained rewriters.
+
+Their distribution, their log-probabilities, and that they depend on the question alone.
+"""
 
 import math
 from pathlib import Path

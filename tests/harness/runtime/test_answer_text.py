@@ -1,4 +1,7 @@
-"""What people read of an answer: passages with the reasons for their choice, wrapped between words, the answer, costs in words."""
+"""What people read of an answer.
+
+Passages with the reasons for their choice, wrapped between words, the answer, costs in words.
+"""
 
 import math
 from dataclasses import replace

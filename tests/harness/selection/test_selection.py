@@ -122,7 +122,8 @@ def test_ranked_prior_is_worth_its_reciprocal_rank_in_nats():
 def test_a_score_s_prior_is_scaled_within_each_search_and_what_the_retrieval_found_deeper_does_not_count():
     rankings = Rankings(("a", "b", "c"), (("x", "b", "y"), ("z",)), (8.0, 5.0, 2.0), ((0.9, 0.4, -0.1), (7.0,)))
     whole = algorithms.retrieval_prior(rankings, 0.0, 4.0, 3, 3)
-    # a, b and c are worth 1, 1/2 and 0 in Retriever(q); x, b and y 1, 1/2 and 0 in Retriever(q*_1); z alone 0 in Retriever(q*_2)
+    # a, b and c are worth 1, 1/2 and 0 in Retriever(q); x, b and y 1, 1/2 and 0 in Retriever(q*_1); z alone 0 in
+    # Retriever(q*_2)
     pairs = ((0, "b"), (0, "c"), (0, "x"), (0, "y"), (1, "c"), (1, "z"))
     assert [whole(i, d) for i, d in pairs] == pytest.approx([8.0, 4.0, 8.0, 4.0, 2.0, 2.0])
     part = algorithms.retrieval_prior(rankings, 0.0, 4.0, 2, 2)

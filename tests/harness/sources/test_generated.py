@@ -1,4 +1,4 @@
-"""Generated context: Figure 3's prompt and JSON, its floor of 70 words, "could not be retrieved", repairs and failures."""
+"""Generated context: Figure 3's prompt and JSON, the floor of 70 words, "could not be retrieved", repairs, failures."""
 
 import json
 

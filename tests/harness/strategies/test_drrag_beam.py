@@ -23,7 +23,10 @@ GOLD = {text: {PASSAGES[title].id for title in gold} for _, text, _, gold in QUE
 
 
 class RightAboutChains:
-    """Log-odds 3 for a chain of gold documents and for the end of all of them, -3 for others; counts what it is asked."""
+    """Log-odds 3 for a chain of gold documents and for the end of all of them, -3 for others.
+
+    Counts what it is asked.
+    """
 
     def __init__(self, most_documents: int = 4) -> None:
         self.most_documents, self.batches = most_documents, list[list[Chain]]()

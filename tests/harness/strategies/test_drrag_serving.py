@@ -1,4 +1,7 @@
-"""DR-RAG with a real, tiny, untrained classifier loaded from a serving folder: rounds, batches and resuming change nothing."""
+"""DR-RAG with a real, tiny, untrained classifier loaded from a serving folder.
+
+Rounds, batches and resuming change nothing.
+"""
 
 import json
 import random

@@ -1,4 +1,7 @@
-"""MSRAG's system: three answers from three sources, one of them chosen; lost sources, costs, notes, and what `ask` prints of it."""
+"""MSRAG's system: three answers from three sources, one of them chosen.
+
+Lost sources, costs, notes, and what `ask` prints of it.
+"""
 
 import json
 from collections.abc import Sequence

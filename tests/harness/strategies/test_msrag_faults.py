@@ -1,4 +1,7 @@
-"""MSRAG with a chat endpoint that fails in many ways: every question gets an answer or a recorded failure, and no reply is asked for twice."""
+"""MSRAG with a chat endpoint that fails in many ways.
+
+Every question gets an answer or a recorded failure, and no reply is asked for twice.
+"""
 
 import itertools
 import json

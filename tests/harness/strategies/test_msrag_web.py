@@ -1,5 +1,8 @@
-"""MSRAG with a web search and a chat endpoint that fail in many ways, both real servers: every question gets an answer or a recorded
-failure, a lost source leaves the others, and nothing that was answered is asked for again."""
+"""MSRAG with a web search and a chat endpoint that fail in many ways, both real servers.
+
+Every question gets an answer or a recorded failure, a lost source leaves the others, and nothing that was answered is
+asked for again.
+"""
 
 import itertools
 import json

@@ -90,7 +90,7 @@ def test_a_redirect_to_loopback_is_refused(host: str) -> None:
 
 
 def test_a_name_that_resolves_to_another_address_later_reaches_only_the_first() -> None:
-    """DNS rebinding: the address that was checked is the one that is connected to, and a further resolution is checked again."""
+    """DNS rebinding: the checked address is the one that is connected to; a further resolution is checked again."""
     answers = [[SITE], ["127.0.0.1"]]
 
     async def rebinding(host: str, port: int) -> list[str]:

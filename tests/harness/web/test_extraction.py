@@ -1,4 +1,4 @@
-"""Texts of pages: the process that extracts them cannot be held up, cannot take all memory, and does not know the keys."""
+"""Texts of pages: the extracting process cannot be held up, cannot take all memory, and does not know the keys."""
 
 import asyncio
 import sys

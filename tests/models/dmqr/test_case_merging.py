@@ -1,4 +1,4 @@
-"""Case merging: lower case is read with the pieces of capitals, ids stay, special tokens stay, saved and loaded alike."""
+"""Case merging: lower case is read with capitals' pieces; ids and special tokens stay; saved and loaded alike."""
 
 from pathlib import Path
 

@@ -44,7 +44,8 @@ def test_only_the_oldest_words_of_the_history_are_left_out(seq2seq: RewriteEncod
         text = seq2seq.tokenizer.decode(ids)
         assert text.endswith(f"question : {QUESTION}</s>".replace("</s>", " </s>"))
         kept = len(whole) - len(ids)
-        # words and separators are single tokens here: no more than needed is left out, except the word "history:" itself
+        # words and separators are single tokens here: no more than needed is left out, except the word "history:"
+        # itself
         assert kept in (len(whole) - most, len(whole) - most + 2) or "history" not in text
         if most > 24:
             assert "who is name2 question" in text

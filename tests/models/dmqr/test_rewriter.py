@@ -69,7 +69,10 @@ def test_the_loss_of_a_uniform_t5_by_hand(folders: dict[str, Path]) -> None:
 
 
 def test_the_loss_of_a_uniform_causal_lm_by_hand(folders: dict[str, Path]) -> None:
-    """As above; its two end tokens are one event, which costs ln(V / 2).  Rows end together: the shorter one starts later."""
+    """As above; its two end tokens are one event, which costs ln(V / 2).
+
+    Rows end together: the shorter one starts later.
+    """
     rewriter = build(folders["chat"], "chat").eval()
     torch.nn.init.zeros_(rewriter.network.get_output_embeddings().weight)
     V = rewriter.network.config.vocab_size
@@ -118,7 +121,10 @@ def test_adapter_and_merged_model_answer_as_the_trained_module(
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_merged_folder_has_the_layout_of_its_base(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
-    """What transformers and, for a causal LM, vLLM load: the same weights by name, architecture, tokenizer and template."""
+    """What transformers and, for a causal LM, vLLM load.
+
+    The same weights by name, architecture, tokenizer and template.
+    """
     rewriter = adapted(folders[family], family)
     rewriter.save(tmp_path, ["gqr"], {}, "bfloat16")
     kind = AutoModelForSeq2SeqLM if family == "t5" else AutoModelForCausalLM

@@ -1,4 +1,7 @@
-"""An adapter for each strategy: rows of several strategies in one batch, gradients, files, and that serving computes alike."""
+"""An adapter for each strategy.
+
+Rows of several strategies in one batch, gradients, files, and that serving computes alike.
+"""
 
 from pathlib import Path
 

@@ -43,7 +43,7 @@ def test_calibration_beats_every_point_of_a_grid(rows: list[tuple[float, bool]])
 
 
 def best_probabilities(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of SciPy's trust-region Newton method on the standardized scores, or the mean target where the scale must not be."""
+    """Of SciPy's trust-region Newton method on standardized scores, or the mean target where scale must not be."""
     positive, negative = labels.sum(), (~labels).sum()
     target = np.where(labels, (positive + 1) / (positive + 2), 1 / (negative + 2))
     spread = scores.std()

@@ -1,4 +1,4 @@
-"""RE-RAG with mT5: words of the relevance labels, sentinels among ordinary pieces, an output layer that is not the embedding."""
+"""RE-RAG with mT5: words of the relevance labels, sentinels among ordinary pieces, an output layer of its own."""
 
 import json
 import logging

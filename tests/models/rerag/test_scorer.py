@@ -1,4 +1,7 @@
-"""Scorers of (question, passage): an exported estimator, or any cross-encoder with the scores of sentence-transformers."""
+"""Scorers of (question, passage).
+
+An exported estimator, or any cross-encoder with the scores of sentence-transformers.
+"""
 
 import json
 from pathlib import Path

@@ -128,7 +128,10 @@ def start(passages: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def ranks(network: T5ForConditionalGeneration, tokenizer: PreTrainedTokenizerBase, texts: list[str]) -> list[int]:
-    """How many tokens a T5 that was just given one that stands once in its context finds likelier than the one after it."""
+    """How many tokens of its context a T5 finds likelier than the token after it.
+
+    The token was just given, and stands once in the context.
+    """
     chance, found = random.Random(0), []
     for text in texts:
         ids = tokenizer.encode(text)

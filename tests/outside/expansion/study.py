@@ -1,4 +1,4 @@
-"""Study of title expansion: how many passages the second search adds, beside one search with the same number of passages."""
+"""Study of title expansion: how many passages the second search adds, beside one search for as many passages."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,7 @@
-"""Questions about the world's library: right answers, computed again in another way; disjoint splits; fixed questions."""
+"""Questions about the world's library: right answers, computed again in another way; disjoint splits.
+
+Fixed questions.
+"""
 
 import ast
 import hashlib

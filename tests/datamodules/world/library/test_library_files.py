@@ -1,4 +1,7 @@
-"""The world's library as its command writes it: existing files unchanged, repeatable, PDFs that say what the truth and the questions say."""
+"""The world's library as its command writes it.
+
+Existing files unchanged, repeatable, PDFs that say what the truth and the questions say.
+"""
 
 import json
 import os

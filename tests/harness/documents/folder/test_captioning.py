@@ -1,4 +1,7 @@
-"""Images described by a captioning model: a tiny BLIP with random weights, through the folder of documents to the index."""
+"""Images described by a captioning model.
+
+A tiny BLIP with random weights, through the folder of documents to the index.
+"""
 
 import io
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Formatting by a language model: windows, calibration, levels by numbers, padding, garbled and missing replies, resuming."""
+"""Formatting by a language model.
+
+Windows, calibration, levels by numbers, padding, garbled and missing replies, resuming.
+"""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Rules, fills, bitmaps and drawings of real PDF pages, where they are seen: forms, rotation, crop boxes, dashes, huge pages."""
+"""Rules, fills, bitmaps and drawings of real PDF pages, where they are seen.
+
+Forms, rotation, crop boxes, dashes, huge pages.
+"""
 
 import random
 import time

@@ -177,7 +177,10 @@ def test_ruled_boxes_with_the_caption_of_a_figure_are_a_drawing() -> None:
 
 @pytest.mark.parametrize("upright", [False, True])
 def test_boxes_apart_that_lines_join_are_no_table(upright: bool) -> None:
-    """Boxes of a diagram in two rows, joined from left to right and down; then turned, so that they are in two columns."""
+    """Boxes of a diagram in two rows, joined from left to right and down.
+
+    Then turned, so that they are in two columns.
+    """
     boxes = [Box(x, y, x + 60, y + 30) for x in (100, 180, 260) for y in (100, 165)]
     lines = [
         (160, 115, 180, 115),

@@ -1,4 +1,4 @@
-"""Word documents: headings by outline level in any language, automatic numbers, lists, merged cells, captions, hostile files."""
+"""Word documents: headings by outline level in any language, numbers, lists, merged cells, captions, hostile files."""
 
 import io
 import re
