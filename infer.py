@@ -62,7 +62,10 @@ set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds t
 
 KEPT = {  # what is left of an interrupted command
     "ask": "",  # what was printed
-    "index": "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go on.",
+    "index": (
+        "Documents that were read and the finished chunks of a dense index are kept: type the same command again to go "
+        "on."
+    ),
     "mine": "The finished questions are kept: type the same command again to go on.",
     "score": "The finished questions are kept: type the same command again to go on.",
     "expand": "The finished questions are kept: type the same command again to go on.",

@@ -118,8 +118,8 @@ def cfs_thresholds(
         for threshold in itertools.islice(tried, len(tried) - 1)
     ]
     lines += [
-        f"Candidates of CFS, k = {max(ks)}: {len(gold_P):,} pairs, {100 * gold_P.mean():.1f}% gold; AUROC of the classifier "
-        f"{auroc(probability_P, gold_P):.3f}. Share called positive:", "",
+        f"Candidates of CFS, k = {max(ks)}: {len(gold_P):,} pairs, {100 * gold_P.mean():.1f}% gold; AUROC of the "
+        f"classifier {auroc(probability_P, gold_P):.3f}. Share called positive:", "",
         *markdown_table(["threshold", "gold pairs %", "other pairs %"], shares),
     ]  # fmt: skip
     text = "\n".join(lines)

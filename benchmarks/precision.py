@@ -49,7 +49,8 @@ def main() -> None:
     classifier = TripleClassifier.load(options.serving, options.device)
     probabilities: dict[torch.dtype, np.ndarray] = {}
     print(
-        f"{len(triples)} triples, {sum(labels)} positive; {torch.get_num_threads()} threads; bf16: {' '.join(bf16_flags())}"
+        f"{len(triples)} triples, {sum(labels)} positive; {torch.get_num_threads()} threads; bf16: "
+        f"{' '.join(bf16_flags())}"
     )
     for dtype in (torch.float32, torch.bfloat16):
         classifier.inference_dtype = dtype
@@ -61,7 +62,8 @@ def main() -> None:
         print(f"{str(dtype).removeprefix('torch.'):<9} {len(triples) / seconds:6.1f} triples/s   AUC {area:.4f}")
     change = np.abs(probabilities[torch.bfloat16] - probabilities[torch.float32])
     print(
-        f"change of P: median {np.median(change):.5f}, 95th percentile {np.quantile(change, 0.95):.5f}, largest {change.max():.5f}"
+        f"change of P: median {np.median(change):.5f}, 95th percentile {np.quantile(change, 0.95):.5f}, largest "
+        f"{change.max():.5f}"
     )
 
 

@@ -89,8 +89,8 @@ def table(folder: Path, baseline: str, skip: int = 0) -> str:
             f"{folder} holds no report of {baseline!r}, only of {sorted(scored)}: run scripts/rerag_protocols.sh."
         )
     lines = [
-        f"# Protocols: {', '.join(f'{len(ids)} questions of {file}' for file, ids in question_ids.items())}; R@1 and EM without "
-        f"the first {skip}",
+        f"# Protocols: {', '.join(f'{len(ids)} questions of {file}' for file, ids in question_ids.items())}; R@1 and "
+        f"EM without the first {skip}",
         "",
         "| protocol, seed | " + " | ".join((*COLUMNS, "AUROC, answerable")) + " |",
         "| --- |" + " ---: |" * (len(COLUMNS) + 1),

@@ -90,8 +90,8 @@ def read_reports(
         if different := rows ^ expected:
             name, seed = min(different)
             raise UserError(
-                f"{folder} and {folders[0]} have different rows, such as {f'{name} {seed}'.strip()!r}: evaluate both with the same "
-                "study.rewriters and study.rows."
+                f"{folder} and {folders[0]} have different rows, such as {f'{name} {seed}'.strip()!r}: evaluate both "
+                "with the same study.rewriters and study.rows."
             )
     return {
         name: {seed: np.concatenate([each[name][seed] for each in (first, *others)]) for seed in seeds}

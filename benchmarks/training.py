@@ -99,8 +99,8 @@ def main() -> None:
     """Measure and print."""
     options = parser().parse_args()
     print(
-        f"{options.rows} rows of at most {options.tokens} tokens, {options.precision}, {torch.get_num_threads()} threads; "
-        f"bf16 instructions: {' '.join(bf16_flags()) or 'none'}"
+        f"{options.rows} rows of at most {options.tokens} tokens, {options.precision}, {torch.get_num_threads()} "
+        f"threads; bf16 instructions: {' '.join(bf16_flags()) or 'none'}"
     )
     models: dict[str, Callable[[bool], PreTrainedModel]] = {
         f"classifier, {Path(MINILM).name}, {options.layers} layers": lambda ours: classifier(options.layers, ours),

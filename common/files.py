@@ -243,8 +243,8 @@ def check_space(path: Path, needed_bytes: int) -> None:
     free_bytes = shutil.disk_usage(path.parent).free
     if free_bytes < needed_bytes:
         raise ArtifactError(
-            f"{path}: cannot write: it takes {needed_bytes / 2**30:.1f} GiB, and {free_bytes / 2**30:.1f} GiB are free. "
-            "Free space or choose another folder."
+            f"{path}: cannot write: it takes {needed_bytes / 2**30:.1f} GiB, and {free_bytes / 2**30:.1f} GiB are "
+            "free. Free space or choose another folder."
         )
 
 

@@ -19,7 +19,8 @@ CLASSES = {  # class path in an earlier release -> class path today
 _GROUPED = (
     "k|k1|depth|threshold|take|scope|fill|second_stage|anchors|anchor_depth|pool|keep_first|prior_weight|symmetric"
 )
-OPTIONS = (  # pattern of the parser's error message, and the new name; the message may also be about another class, so it stays
+# pattern of the parser's error message, and the new name; the message may also be about another class, so it stays
+OPTIONS = (
     (r"""Parser key "selection": Unable to load config '(\w+)'""", r"selection: {method: \1, ...}"),
     (rf"Option '({_GROUPED})' is not accepted", r"in DR-RAG selection: {\1: ...}"),
     (r"unrecognized arguments: .*--protocol\b", "--normalization"),

@@ -74,7 +74,8 @@ def _read(text: str, key: str, classes: tuple[tuple[str, str], ...], options: Se
                 f"{key}: {match[1]} is not a class that can be used ({match[2].strip()})", (*classes, (key, ""))
             )
         return deeper(match[2], "", (key, match[1]))
-    union = re.fullmatch(r"Does not validate .*?\nSubtypes: \[(.*?)\]\nErrors:\n(.*)\nGiven value type: .*?\nGiven value: (.*)",
+    union = re.fullmatch(r"Does not validate .*?\nSubtypes: \[(.*?)\]\nErrors:\n(.*)\nGiven value type: .*?\nGiven "
+                         r"value: (.*)",
                          text, re.DOTALL)  # fmt: skip
     alternatives = _items(dedent(union[2]) if union else text)
     for item in alternatives:

@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # kana, Chinese characters, Hangul; for use in a character class
+# kana, Chinese characters, Hangul; for use in a character class
+CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 
 _WORD = re.compile(r"\w+")
 _COUNTED = re.compile(rf"[{CJK}]|[^\W{CJK}]+")

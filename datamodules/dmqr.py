@@ -183,8 +183,8 @@ class RewriteData(StepData):
         unknown = sorted({each.strategy for each in train + held_out} - set(self._rewriter.strategies))
         if unknown:
             raise UserError(
-                f"the files hold rewrites by {unknown[0]!r}, which is not in the pool ({', '.join(self._rewriter.strategies)}): "
-                "describe it in a file and name it as model.pool."
+                f"the files hold rewrites by {unknown[0]!r}, which is not in the pool "
+                f"({', '.join(self._rewriter.strategies)}): describe it in a file and name it as model.pool."
             )
         skipped: Counter[str] = Counter()
         self.training = self._tokenized(train, skipped)

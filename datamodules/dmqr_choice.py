@@ -103,8 +103,8 @@ class ChoiceData(StepData):
         for source in self.sources:
             if source.layout != REWRITE:
                 raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such a folder with "
-                    "`python infer.py feedback --samples 0`."
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such "
+                    "a folder with `python infer.py feedback --samples 0`."
                 )
         self.validation_fraction, self.least_gain, self.kind = validation_fraction, least_gain, targets
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
@@ -140,8 +140,9 @@ class ChoiceData(StepData):
         ]
         if not all(useful):
             raise DataError(
-                f"{useful[0]} training questions and {useful[1]} validation questions from {[s.path for s in self.sources]} have a "
-                "rewrite that gains: give more questions, lower data.least_gain, or change data.validation_fraction."
+                f"{useful[0]} training questions and {useful[1]} validation questions from "
+                f"{[s.path for s in self.sources]} have a rewrite that gains: give more questions, lower "
+                "data.least_gain, or change data.validation_fraction."
             )
         means = [
             _mean([g for g in column if not math.isnan(g)])
@@ -201,8 +202,8 @@ class ChoiceData(StepData):
             there = dict.fromkeys(each.strategy for each in rows)
             if missing := [name for name in self._chooser.strategies if name not in there]:
                 raise DataError(
-                    f"{source.path} has no rewrites by the strategy {missing[0]!r}, which model.strategies names; it has: "
-                    f"{', '.join(there)}."
+                    f"{source.path} has no rewrites by the strategy {missing[0]!r}, which model.strategies names; it "
+                    f"has: {', '.join(there)}."
                 )
             own: dict[Asked, dict[str, float]] = {}
             for each in rows:
@@ -276,7 +277,8 @@ def gain_of(feedback: RewriteFeedback, folder: str) -> float:
     greedy = [each for each in feedback.candidates if each.greedy]
     if not greedy:
         raise DataError(
-            f"{folder}: question {feedback.question_id} has no greedy rewrite by {feedback.strategy}: run `python infer.py feedback` again."
+            f"{folder}: question {feedback.question_id} has no greedy rewrite by {feedback.strategy}: run `python "
+            "infer.py feedback` again."
         )
     return greedy[0].reward - feedback.question_reward
 

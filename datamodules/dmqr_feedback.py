@@ -96,8 +96,8 @@ class RewriteFeedbackData(StepData):
         for source in self.sources:
             if source.layout != REWRITE:
                 raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such a folder with "
-                    "`python infer.py feedback` and a TrainedRewriter."
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such "
+                    "a folder with `python infer.py feedback` and a TrainedRewriter."
                 )
         check_reward(retriever, reward, gold_questions)
         self.validation_fraction, self.groups_per_step = validation_fraction, groups_per_step
@@ -135,8 +135,8 @@ class RewriteFeedbackData(StepData):
         known = set(self._rewriter.strategies)
         if unknown := sorted({each.strategy for each in train + held_out} - known):
             raise UserError(
-                f"the folders hold rewrites by {unknown[0]!r}, which is not in the pool ({', '.join(self._rewriter.strategies)}): "
-                "describe it in a file and name it as model.pool."
+                f"the folders hold rewrites by {unknown[0]!r}, which is not in the pool "
+                f"({', '.join(self._rewriter.strategies)}): describe it in a file and name it as model.pool."
             )
         skipped: Counter[str] = Counter()
         groups = self._tokenized(train, skipped)
@@ -145,9 +145,9 @@ class RewriteFeedbackData(StepData):
         self.held_out = sorted(self._tokenized(held_out, skipped), key=lambda each: -each.length)
         if not self.groups or not any(each.varied for each in self.held_out):
             raise DataError(
-                f"{len(self.groups)} training groups and {sum(each.varied for each in self.held_out)} validation groups from "
-                f"{[source.path for source in self.sources]} have candidates of different rewards: sample more of them, or change "
-                "data.validation_fraction."
+                f"{len(self.groups)} training groups and {sum(each.varied for each in self.held_out)} validation "
+                f"groups from {[source.path for source in self.sources]} have candidates of different rewards: sample "
+                "more of them, or change data.validation_fraction."
             )
         by_hash = sorted(range(len(self.held_out)), key=lambda row: _digest(self.held_out[row].example))
         self.generated = frozenset(by_hash[: self.generated_rewrites])

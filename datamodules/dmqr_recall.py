@@ -52,8 +52,9 @@ def read_gold(sources: Sequence[Source], wanted: Collection[Asked]) -> dict[Aske
     if not found:
         without = f" ({len(incomplete)} are, without the texts of their gold passages)" if incomplete else ""
         raise DataError(
-            f"none of the {len(wanted):,} validation questions, such as {min(wanted)[0][:80]!r}, is in data.gold_questions "
-            f"{[source.path for source in sources]}{without}: name the question files that the rewrites were made of."
+            f"none of the {len(wanted):,} validation questions, such as {min(wanted)[0][:80]!r}, is in "
+            f"data.gold_questions {[source.path for source in sources]}{without}: name the question files that the "
+            "rewrites were made of."
         )
     return found
 
@@ -68,8 +69,9 @@ def check_corpus(retriever: Retriever, gold: Collection[tuple[Passage, ...]], k:
     hits = retriever.search([passage_text(passage) for passage in passages], k)
     if not any(passage.id in {hit.passage.id for hit in each} for passage, each in zip(passages, hits, strict=True)):
         raise DataError(
-            f"data.retriever finds none of {len(passages)} gold passages by its own text, such as {passages[0].title[:80]!r}: "
-            "build its index from the passages of data.gold_questions; a passage is known by its title and text."
+            f"data.retriever finds none of {len(passages)} gold passages by its own text, such as "
+            f"{passages[0].title[:80]!r}: build its index from the passages of data.gold_questions; a passage is known "
+            "by its title and text."
         )
 
 

@@ -72,8 +72,8 @@ def greedy_reward(
         if way != ways[0]:
             shown = [f"fused {str(fused).lower()} and depth {depth}" for fused, depth in (way, ways[0])]
             raise DataError(
-                f"{source.path} was rewarded with {shown[0]}, {sources[0].path} with {shown[1]}: give folders of one way to search, or omit "
-                "data.reward, data.retriever and data.gold_questions."
+                f"{source.path} was rewarded with {shown[0]}, {sources[0].path} with {shown[1]}: give folders of one "
+                "way to search, or omit data.reward, data.retriever and data.gold_questions."
             )
     return GreedyReward(retriever, reward, *ways[0])
 
@@ -111,8 +111,9 @@ def read_asked(
                 found.update(dict.fromkeys(rows[key], question))
     if not found:
         raise DataError(
-            f"data.gold_questions {[source.path for source in sources]} has none of the {len(rows):,} validation questions, such as "
-            f"{min(rows)[0][:80]!r}{', with what the reward needs' * bool(reasons)}{''.join(f' ({each})' for each in sorted(reasons))}: "
-            "name the question files that the feedback was made of."
+            f"data.gold_questions {[source.path for source in sources]} has none of the {len(rows):,} validation "
+            f"questions, such as {min(rows)[0][:80]!r}{', with what the reward needs' * bool(reasons)}"
+            f"{''.join(f' ({each})' for each in sorted(reasons))}: name the question files that the feedback was made "
+            "of."
         )
     return {row: found[row] for row in sorted(found)}

@@ -127,8 +127,8 @@ class WordData(StepData):
         for source in self.sources:
             if source.layout != LAYOUT:
                 raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such a file with "
-                    "`python infer.py label`."
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such "
+                    "a file with `python infer.py label`."
                 )
         self.validation_fraction, self.passages = validation_fraction, passages
         self.full_change, self.least_change, self.unhelpful_share = full_change, least_change, unhelpful_share
@@ -157,8 +157,9 @@ class WordData(StepData):
         helpful = [each for each in pairs if each.helpful]
         if not helpful or not any(each.helpful for each in self.held_out):
             raise DataError(
-                f"{len(helpful)} training pairs and {sum(each.helpful for each in self.held_out)} validation pairs from {self.files} "
-                "have a word that helps: label more questions, lower data.full_change, or change data.validation_fraction."
+                f"{len(helpful)} training pairs and {sum(each.helpful for each in self.held_out)} validation pairs "
+                f"from {self.files} have a word that helps: label more questions, lower data.full_change, or change "
+                "data.validation_fraction."
             )
         self.pairs = helpful + [each for each in pairs if not each.helpful]
         self.helpful = len(helpful)

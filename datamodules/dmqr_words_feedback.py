@@ -84,8 +84,8 @@ class WordFeedbackData(StepData):
         for source in self.sources:
             if source.layout != WORD:
                 raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {WORD}: write such a folder with "
-                    "`python infer.py feedback` and an extractive rewriter."
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {WORD}: write such a "
+                    "folder with `python infer.py feedback` and an extractive rewriter."
                 )
         check_reward(retriever, reward, gold_questions)
         self.retriever, self.reward, self.gold_questions = retriever, reward, gold_questions or []
@@ -125,9 +125,9 @@ class WordFeedbackData(StepData):
         self.groups = [each for each in groups if each.varied]
         if not self.groups or not any(each.varied for each in self.held_out):
             raise DataError(
-                f"{len(self.groups)} training questions and {sum(each.varied for each in self.held_out)} validation questions from "
-                f"{[source.path for source in self.sources]} have candidates of different rewards: sample more of them, or change "
-                "data.validation_fraction."
+                f"{len(self.groups)} training questions and {sum(each.varied for each in self.held_out)} validation "
+                f"questions from {[source.path for source in self.sources]} have candidates of different rewards: "
+                "sample more of them, or change data.validation_fraction."
             )
         self.steps_per_epoch = max(1, round(len(self.groups) / self.questions_per_step))
         self.units_per_step = len(self.groups) / self.steps_per_epoch
@@ -177,8 +177,8 @@ class WordFeedbackData(StepData):
         for source, policy in zip(self.sources, policies, strict=True):
             if policy != policies[0]:
                 raise DataError(
-                    f"{source.path} was sampled with the policy {policy.facts}, {self.sources[0].path} with {policies[0].facts}: "
-                    "give folders of one policy."
+                    f"{source.path} was sampled with the policy {policy.facts}, {self.sources[0].path} with "
+                    f"{policies[0].facts}: give folders of one policy."
                 )
         return policies[0]
 

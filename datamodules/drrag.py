@@ -152,8 +152,9 @@ class DrRagData(StepData):
         if not len(first) or held_out.positive.all() or not held_out.positive.any():
             raise DataError(
                 f"{len(first)} training and {len(held_out)} validation triples from "
-                f"{[s.path for s in self.train_sources]}: a question needs {'one' if self.chains else 'two'} or more gold passages and other ones, "
-                "and validation needs both classes. Give more questions, or raise data.validation_fraction."
+                f"{[s.path for s in self.train_sources]}: a question needs {'one' if self.chains else 'two'} or more "
+                "gold passages and other ones, and validation needs both classes. Give more questions, or raise "
+                "data.validation_fraction."
             )
         units = len(self._starts(first)) - 1
         self.steps_per_epoch = max(1, min(units, math.ceil(int(lengths.sum()) / self.tokens_per_step)))
@@ -164,7 +165,8 @@ class DrRagData(StepData):
 
         def audited() -> Arrays:
             report = audit(
-                split.training, first.examples, mined, lengths.tolist(), self.encode.max_tokens, first.untruncated().tolist()
+                split.training, first.examples, mined, lengths.tolist(), self.encode.max_tokens,
+                first.untruncated().tolist()
             )  # fmt: skip
             return {"json": np.array(json.dumps(report))}
 
@@ -185,8 +187,8 @@ class DrRagData(StepData):
         """A part of the questions with their passages and token ids."""
         candidates.use(self._store.derived({"candidates": content}, candidates.arrays))
         tokens = token_rows(
-            self._store, {"tokens": self.encode.content_digest, "of": content}, candidates.texts(), int(candidates.first[-1]),
-            self.encode.tokenize, len(self.encode.tokenizer),
+            self._store, {"tokens": self.encode.content_digest, "of": content}, candidates.texts(),
+            int(candidates.first[-1]), self.encode.tokenize, len(self.encode.tokenizer),
         )  # fmt: skip
         return part, candidates, tokens
 

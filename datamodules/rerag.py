@@ -165,8 +165,8 @@ class ReRagData(StepData):
         weighted = module.relevance == "retriever"
         if self.more_files and weighted:
             raise UserError(
-                "data.more names passages without retriever scores, and model.relevance retriever weights contexts by them: omit "
-                "data.more, or set model.relevance to estimator or uniform."
+                "data.more names passages without retriever scores, and model.relevance retriever weights contexts by "
+                "them: omit data.more, or set model.relevance to estimator or uniform."
             )
         more = stored_mined(self.more_files, self.cache)
         self.draws = ContextDraws(
@@ -186,9 +186,9 @@ class ReRagData(StepData):
         )
         if not len(training["place"]) or not len(held_out["place"]):
             raise DataError(
-                f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and contexts "
-                f"from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or raise "
-                "data.validation_fraction."
+                f"{len(training['place'])} training and {len(held_out['place'])} validation questions with answers and "
+                f"contexts from {[s.path for s in self.train_sources]}: give files with passages (or data.more), or "
+                "raise data.validation_fraction."
             )
         validation = split.held_out.select(held_out["place"])
         questions = split.training.select(training["place"])

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from models.rerag.model import Relevance
 
     Questions = Sequence[Question]
-else:  # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
+else:
+    # a strategy may accept more, such as texts; the command line would refuse any other type than the one written here
     Questions = Any
 
 

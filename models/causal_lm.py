@@ -109,7 +109,8 @@ class CausalLanguageModel(CountsTokens, nn.Module):
         replies: list[Written | None] = [None] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
         batches = [
-            batch for most in sorted(set(max_tokens)) for batch in self._batches(lengths, max_tokens, most, tokens_per_batch)
+            batch for most in sorted(set(max_tokens))
+            for batch in self._batches(lengths, max_tokens, most, tokens_per_batch)
         ]  # fmt: skip
         self.tokens_read += sum(lengths)
         for batch in track_batches(batches, len(prompts), "writing"):

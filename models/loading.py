@@ -42,8 +42,8 @@ def load_network(family: Any, folder: str | Path, *, new_head: bool = False, **o
     lacking = sorted(random - head if new_head else {name for name in random if not name.startswith("pooler.")})
     if lacking:
         raise ArtifactError(
-            f"{folder} lacks {len(lacking)} weights of a {type(network).__name__}, such as {', '.join(lacking[:NAMED])}: they "
-            "would be random. Name a complete checkpoint of this family."
+            f"{folder} lacks {len(lacking)} weights of a {type(network).__name__}, such as "
+            f"{', '.join(lacking[:NAMED])}: they would be random. Name a complete checkpoint of this family."
         )
     if new_head and head:
         say(f"{folder}: new head, from random weights: {', '.join(sorted(head))}.")

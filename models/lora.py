@@ -76,7 +76,8 @@ def add_adapter(
             {name.rpartition(".")[2] for name, m in network.named_modules() if isinstance(m, torch.nn.Linear)}
         )
         raise UserError(
-            f"lora_targets {list(targets or ())} are no layers of {base}: omit them, or name some of {', '.join(linear)}."
+            f"lora_targets {list(targets or ())} are no layers of {base}: omit them, or name some of "
+            f"{', '.join(linear)}."
         ) from error
     for parameter_name, parameter in network.named_parameters():  # peft freezes the adapters that it added before
         parameter.requires_grad_(_ADAPTED in parameter_name)

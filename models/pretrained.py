@@ -41,7 +41,8 @@ def resolve(name: str, online: bool = False) -> Path:
     if folder.is_dir():
         if not _is_model(folder):
             raise MissingInputError(
-                f"{name}: this folder holds no model (no config.json). Give a folder that save_pretrained wrote, or a hub id."
+                f"{name}: this folder holds no model (no config.json). Give a folder that save_pretrained wrote, or a "
+                "hub id."
             )
         return folder
     cached = _in_hub_cache(name)
@@ -149,8 +150,8 @@ def load_seq2seq(
     rows = network.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise UserError(
-            f"{what} {pretrained}: its tokenizer has {len(tokenizer)} tokens, its network embeddings for {rows}: save the "
-            "tokenizer that belongs to it in that folder (an mT5 has no extra_ids)."
+            f"{what} {pretrained}: its tokenizer has {len(tokenizer)} tokens, its network embeddings for {rows}: save "
+            "the tokenizer that belongs to it in that folder (an mT5 has no extra_ids)."
         )
     train_fast_on_cpu(network)
     if gradient_checkpointing:

@@ -37,8 +37,8 @@ def check_base_bits(bits: int | None, lora_rank: int | None) -> None:
         )
     if find_spec(PACKAGE) is None:
         raise UserError(
-            f"model.base_bits {bits} needs {PACKAGE}, which is not installed: pip install '{PACKAGE}>=0.50.2,<0.51', or set it "
-            "to null."
+            f"model.base_bits {bits} needs {PACKAGE}, which is not installed: pip install '{PACKAGE}>=0.50.2,<0.51', "
+            "or set it to null."
         )
 
 
@@ -46,7 +46,8 @@ def check_quantized_device(device: torch.device) -> None:
     """Raise UserError if quantized layers have not been planned for a device."""
     if device.type not in DEVICES:
         raise UserError(
-            f"model.base_bits needs trainer.accelerator cpu or gpu (CUDA), not {device.type}: choose one, or set it to null."
+            f"model.base_bits needs trainer.accelerator cpu or gpu (CUDA), not {device.type}: choose one, or set it to "
+            "null."
         )
 
 

@@ -67,8 +67,8 @@ def read_manifest(
     allowed = (text_format,) if isinstance(text_format, str) else text_format
     if manifest["text_format"] not in allowed:
         raise ArtifactError(
-            f"{folder} was trained on the text format {manifest['text_format']!r}, this release writes {text_format!r}: "
-            "use the release that exported it, or train again."
+            f"{folder} was trained on the text format {manifest['text_format']!r}, this release writes "
+            f"{text_format!r}: use the release that exported it, or train again."
         )
     check_fields(str(file), manifest, fields or {}, CURE)
     check_fields(f"{file}: sha256", manifest["sha256"], dict.fromkeys(manifest["sha256"], str), CURE)

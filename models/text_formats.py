@@ -58,8 +58,8 @@ def label_tokens(tokenizer: PreTrainedTokenizerBase, true_word: str, false_word:
         pieces = tokenizer.tokenize(wrong[0]) if wrong else []
         cause = f"{wrong[0]!r} is {pieces}" if wrong else f"{true_word!r} and {false_word!r} are the same"
         raise UserError(
-            f"the words of the relevance labels must be two different tokens of {tokenizer.name_or_path}, but {cause}: set "
-            f"model.true_word and model.false_word to words that are single tokens, here {proposed}."
+            f"the words of the relevance labels must be two different tokens of {tokenizer.name_or_path}, but {cause}: "
+            f"set model.true_word and model.false_word to words that are single tokens, here {proposed}."
         )
     return ids  # type: ignore[return-value]  # no None among them
 

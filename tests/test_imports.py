@@ -130,7 +130,8 @@ def test_help_is_quick() -> None:
     """It loads none of the packages that take a second to import."""
     code = (
         "import sys, infer\ntry: infer.main(['--help'])\n"
-        "except SystemExit: print('loaded:', *({'torch', 'transformers', 'numpy', 'datasets', 'faiss', 'openai'} & set(sys.modules)))"
+        "except SystemExit: print('loaded:', *({'torch', 'transformers', 'numpy', 'datasets', 'faiss', 'openai'} & "
+        "set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert "evaluate" in run.stdout

@@ -30,7 +30,10 @@ from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 
-LOWER = "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set model.gradient_checkpointing"
+LOWER = (
+    "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+    "model.gradient_checkpointing"
+)
 Floats = NDArray[np.float64]
 
 
@@ -271,8 +274,9 @@ class ChoiceTrainer(RunModule):
         )
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.chooser.encode.max_tokens,
-            strategies=list(self.chooser.strategies), threshold=self.chooser.threshold, kept_gain=self.hparams.kept_gain,
-            least_gain=self.trainer.datamodule.least_gain, targets=self.trainer.datamodule.kind, feedback=self.trainer.datamodule.manifests,
+            strategies=list(self.chooser.strategies), threshold=self.chooser.threshold,
+            kept_gain=self.hparams.kept_gain, least_gain=self.trainer.datamodule.least_gain,
+            targets=self.trainer.datamodule.kind, feedback=self.trainer.datamodule.manifests,
             validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 

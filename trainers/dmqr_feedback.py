@@ -100,8 +100,8 @@ class RewriterFeedbackTrainer(RewriterModule):
         sampled = [each for group in groups for each in group.example.candidates if each.times]
         if self.objective.name == "policy_gradient" and any(each.log_probability is None for each in sampled):
             raise UserError(
-                "policy_gradient needs the log-probabilities of the candidates, which these were written without: set model.objective to "
-                "dpo, or sample them with a TrainedRewriter."
+                "policy_gradient needs the log-probabilities of the candidates, which these were written without: set "
+                "model.objective to dpo, or sample them with a TrainedRewriter."
             )
         self._score_reference(groups)
         tell_difference(
@@ -238,6 +238,6 @@ def refuse_base_of_adapters(pretrained: Path) -> None:
     serving = pretrained.parent
     if (serving / MANIFEST).is_file() and own_adapters(read_rewriter_manifest(serving, check_files=False)):
         raise UserError(
-            f"{pretrained} is the base model of adapters for each strategy, without what they have learned: start from a rewriter with one "
-            "shared adapter, which its folder has merged."
+            f"{pretrained} is the base model of adapters for each strategy, without what they have learned: start from "
+            "a rewriter with one shared adapter, which its folder has merged."
         )

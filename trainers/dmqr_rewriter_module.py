@@ -97,15 +97,15 @@ class RewriterModule(RunModule):
         gradient_checkpointing: bool = False,
     ) -> None:
         self.check_options(
-            max_tokens, max_rewrite_tokens, no_repeat_ngram, lora_rank, base_bits, adapters, lora_alpha, lora_dropout, dropout,
-            learning_rate, weight_decay, warmup_steps,
+            max_tokens, max_rewrite_tokens, no_repeat_ngram, lora_rank, base_bits, adapters, lora_alpha, lora_dropout,
+            dropout, learning_rate, weight_decay, warmup_steps,
         )  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
         strategies = Pool.load(Path(pool) if pool else None).strategies
         self.rewriter = Rewriter.build(
-            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits, merge_case,
-            no_repeat_ngram,
+            pretrained, max_tokens, max_rewrite_tokens, strategies, dropout, gradient_checkpointing, base_bits,
+            merge_case, no_repeat_ngram,
         )  # fmt: skip
         self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
         self.shapes: dict[str, PreTrainedModel] = {}  # in the place of a quantized network, for memory and FLOPs
@@ -120,8 +120,8 @@ class RewriterModule(RunModule):
     @staticmethod
     def check_options(
         max_tokens: int, max_rewrite_tokens: int, no_repeat_ngram: int, lora_rank: int | None, base_bits: int | None,
-        adapters: str, lora_alpha: int, lora_dropout: float, dropout: float | None, learning_rate: float, weight_decay: float,
-        warmup_steps: int,
+        adapters: str, lora_alpha: int, lora_dropout: float, dropout: float | None, learning_rate: float,
+        weight_decay: float, warmup_steps: int,
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range, or adapters are wanted for each strategy without LoRA."""
         if adapters == "per_strategy" and lora_rank is None:
@@ -163,8 +163,8 @@ class RewriterModule(RunModule):
         if stage == "fit":
             rows, tokens, rewrite_tokens = self.trainer.datamodule.first_batch().shape
             check_memory(
-                self.trainer, {"rewriter": self.rewriter.network}, [(rows, tokens)], self.lower, {"rewriter": rewrite_tokens},
-                shapes=self.shapes,
+                self.trainer, {"rewriter": self.rewriter.network}, [(rows, tokens)], self.lower,
+                {"rewriter": rewrite_tokens}, shapes=self.shapes,
             )  # fmt: skip
 
     def _add_adapters(self, strategies: Sequence[str]) -> None:
@@ -240,8 +240,8 @@ class RewriterModule(RunModule):
         ours, theirs = self.base, checkpoint.get(BASE, {})
         if ours.get("sha256") != theirs.get("sha256"):
             raise ArtifactError(
-                f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those of "
-                f"{self.hparams.pretrained}: resume with the model that it was trained on."
+                f"the checkpoint's adapter belongs to {theirs.get('name', 'no model')} with other weights than those "
+                f"of {self.hparams.pretrained}: resume with the model that it was trained on."
             )
         super().on_load_checkpoint({**checkpoint, BASE: ours})
 

@@ -72,8 +72,8 @@ class SelectorModule(RunModule):
         """See `RunModule`."""
         return (
             "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
-            f"harness.rewriters.extractive.ExtractiveRewriter --strategy.init_args.rewriter.init_args.serving {serving} "
-            "--strategy.init_args.strategies '[par, hop]'"
+            "harness.rewriters.extractive.ExtractiveRewriter --strategy.init_args.rewriter.init_args.serving "
+            f"{serving} --strategy.init_args.strategies '[par, hop]'"
         )
 
     def save_serving(self, folder: Path, card: Card, provenance: dict[str, Any], **facts: Any) -> None:

@@ -111,7 +111,8 @@ class WordFeedbackTrainer(SelectorModule):
 
     @staticmethod
     def check_options(
-        dropout: float | None, learning_rate: float, head_learning_rate: float, weight_decay: float, warmup_fraction: float
+        dropout: float | None, learning_rate: float, head_learning_rate: float, weight_decay: float,
+        warmup_fraction: float
     ) -> None:  # fmt: skip
         """Raise UserError if a value is out of range."""
         check_at_least(0, weight_decay=weight_decay)

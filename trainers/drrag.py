@@ -119,8 +119,8 @@ class DrRagTrainer(RunModule):
         super().setup(stage)
         if self.listwise and self.trainer.datamodule.most_documents == PAIRS:
             raise UserError(
-                "model.loss listwise chooses among what extends one chain: set data.chains, such as --data.chains.most_documents 4, "
-                "or model.loss binary."
+                "model.loss listwise chooses among what extends one chain: set data.chains, such as "
+                "--data.chains.most_documents 4, or model.loss binary."
             )
         if stage == "fit":
             data = self.trainer.datamodule
@@ -131,9 +131,9 @@ class DrRagTrainer(RunModule):
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
             if unneeded and self.trainer.is_global_zero:
                 print(
-                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every triple to "
-                    f"{self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: --model.max_tokens "
-                    f"{FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
+                    f"memory  max_tokens {self.hparams.max_tokens} selects block-sparse attention, which pads every "
+                    f"triple to {self.classifier.padded_length(longest)} tokens or more; the longest has {longest}: "
+                    f"--model.max_tokens {FULL_UP_TO_TOKENS} or --model.attention fused needs less memory and time",
                     flush=True,
                 )
 
@@ -275,9 +275,10 @@ class DrRagTrainer(RunModule):
         """See `RunModule`."""
         strategy = "drrag_beam.DrRagBeam" if self.trainer.datamodule.chains else "drrag.DrRag"
         return (
-            f"python infer.py evaluate --strategy harness.strategies.{strategy} "
-            f"--strategy.init_args.serving {serving} --strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
-            f"--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out reports/{serving.parent.name}"
+            f"python infer.py evaluate --strategy harness.strategies.{strategy} --strategy.init_args.serving {serving} "
+            "--strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
+            "--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out "
+            f"reports/{serving.parent.name}"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

@@ -45,8 +45,9 @@ class Teacher:
         self._classifier = TripleClassifier.load(serving, device, precision="bf16" if half else "fp32")
         if most_documents > self._classifier.most_documents:
             raise UserError(
-                f"model.teacher {serving} was trained on at most {self._classifier.most_documents} documents, and this training has chains "
-                f"of {most_documents}: name a teacher trained with data.chains.most_documents {most_documents}, or lower that."
+                f"model.teacher {serving} was trained on at most {self._classifier.most_documents} documents, and this "
+                f"training has chains of {most_documents}: name a teacher trained with data.chains.most_documents "
+                f"{most_documents}, or lower that."
             )
 
     def log_odds(self, texts: Sequence[Chain]) -> Tensor:

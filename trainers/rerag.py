@@ -142,14 +142,15 @@ class ReRagTrainer(ReRagExport):
         bucket_checkpointing: bool = False,
     ) -> None:
         self.check_options(
-            max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight, label_false_weight,
-            estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay, warmup_steps,
-            validation_contexts, refusal_contexts, refusal_cost, retriever_temperature,
+            max_tokens, max_answer_tokens, repetition_penalty, kl_weight, token_weight, label_weight,
+            label_false_weight, estimator_layers, dropout, learning_rate, estimator_learning_rate, weight_decay,
+            warmup_steps, validation_contexts, refusal_contexts, refusal_cost, retriever_temperature,
         )  # fmt: skip
         super().__init__()
         given: dict[str, Any] = {
-            "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format, "answer_prefix": answer_prefix,
-            "repetition_penalty": repetition_penalty, "fit_temperature": fit_temperature,
+            "gen_form": gen_form, "kl_direction": kl_direction, "text_format": text_format,
+            "answer_prefix": answer_prefix, "repetition_penalty": repetition_penalty,
+            "fit_temperature": fit_temperature,
         }  # fmt: skip
         self.choices = replace(
             PROTOCOLS[protocol], **{name: value for name, value in given.items() if value is not None}
@@ -161,7 +162,8 @@ class ReRagTrainer(ReRagExport):
             raise UserError("both estimator and generator are null: name at least one.")
         if self.packed and estimator is not None:
             raise UserError(
-                f"text_format {text_format} reads all documents at once, so there is nothing to estimate: set estimator null."
+                f"text_format {text_format} reads all documents at once, so there is nothing to estimate: set "
+                "estimator null."
             )
         self.relevance = chosen_relevance(relevance, estimator, self.packed, retriever_temperature)
         self.retriever_temperature = retriever_temperature  # None but for relevance `retriever`, where `setup` fits it
@@ -199,7 +201,8 @@ class ReRagTrainer(ReRagExport):
             raise UserError("refusal_cost is for the threshold of an estimator, but there is none: leave it out.")
         if label_weight and label_form == "vocabulary" and not has_tokens:
             raise UserError(
-                f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a T5."
+                f"{estimator} is encoder-only and has no LM head: set label_form to pointwise or listwise, or name a "
+                "T5."
             )
         self.token_weight = (
             (float(generator is not None) if token_weight is None else token_weight) if has_tokens else 0.0
@@ -268,7 +271,8 @@ class ReRagTrainer(ReRagExport):
             self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
             if self.trainer.is_global_zero:
                 print(
-                    f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training questions"
+                    f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training "
+                    "questions"
                 )
         if stage != "fit":
             return

@@ -43,16 +43,20 @@ class ReRagExport(ReRagValidation):
             )
         if self.packed:
             return (
-                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE --strategy.init_args.reader "
-                f"harness.readers.t5.PackedReader --strategy.init_args.reader.init_args.serving {serving} {report}"
+                "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "
+                "--strategy.init_args.reader harness.readers.t5.PackedReader "
+                f"--strategy.init_args.reader.init_args.serving {serving} {report}"
             )
         if self.relevance == "retriever":
-            return f"compare it with a RE-RAG: python infer.py evaluate --config FILE --layout fid --study.baseline_serving {serving} {report}"
+            return (
+                "compare it with a RE-RAG: python infer.py evaluate --config FILE --layout fid "
+                f"--study.baseline_serving {serving} {report}"
+            )
         if self.estimator is None:
             return f"train it jointly with an estimator: {fit} --model.generator {serving}/generator"
         return (
-            f"python infer.py evaluate --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving {serving} "
-            f"--layout fid {report}"
+            "python infer.py evaluate --strategy harness.strategies.rerag.ReRag --strategy.init_args.serving "
+            f"{serving} --layout fid {report}"
         )
 
     def export(self, folder: Path, provenance: dict[str, Any]) -> None:

@@ -24,8 +24,9 @@ from common.files import write_text
 from common.progress import say
 
 _COLUMNS = {
-    "precision": "heading precision", "recall": "heading recall", "f1": "heading F1", "mhs": "MHS", "mhs_structure": "MHS-S",
-    "outline": "outline", "teds": "TEDS", "extra_tables": "extra tables", "lost": "text lost", "invented": "text invented",
+    "precision": "heading precision", "recall": "heading recall", "f1": "heading F1", "mhs": "MHS",
+    "mhs_structure": "MHS-S", "outline": "outline", "teds": "TEDS", "extra_tables": "extra tables", "lost": "text lost",
+    "invented": "text invented",
 }  # fmt: skip
 
 

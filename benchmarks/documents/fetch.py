@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 _lay(entry, document, truth, out)
     if failed:
         raise UserError(
-            f"Not to be had here: {'; '.join(failed)}.  The list names the packages of Debian 12 (bookworm): run this where apt knows that"
+            f"Not to be had here: {'; '.join(failed)}.  The list names the packages of Debian 12 (bookworm): run this "
+            "where apt knows that"
             " release, e.g. in a container of it, and take FOLDER from there."
         )
     print(f"{len(catalogue())} documents in {out}")

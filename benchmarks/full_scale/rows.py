@@ -30,7 +30,8 @@ ROWS = {  # data set -> split -> rows, in HotpotQA, and in FiD's files
 # Numbers of answers at 40 equally likely quantiles: of NQ-open's questions, and of TriviaQA's, which have all aliases.
 _ANSWERS = {
     "nq": (1,) * 23 + (2,) * 11 + (3, 3, 3, 4, 4, 7),
-    "triviaqa": (1,) * 9 + (2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 7, 8, 9, 9, 10, 11, 12, 13, 14, 16, 17, 19, 21, 24, 27, 29, 34, 42, 48, 96),
+    "triviaqa": (1,) * 9 + (2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 7, 8, 9, 9, 10, 11, 12, 13, 14, 16, 17, 19, 21, 24, 27, 29,
+        34, 42, 48, 96),
 }  # fmt: skip
 _STEMS = list(dict.fromkeys(STEMS))
 _QUESTION, _CHOICE = 16, 17  # what is drawn

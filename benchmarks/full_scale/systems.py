@@ -59,9 +59,9 @@ def stages(system: str, share: float, out: Path) -> Iterator[Stage]:
         yield Stage("model", ["-m", "benchmarks.full_scale.tiny_bert", "--out", model], makes=model)
         yield Stage("index of the evaluation", [*index, "--out", "indexes/hotpotqa"], makes="indexes/hotpotqa")
         # one anchor, as in configs/infer/mine_world.yaml; no worker processes, since each rank takes a core
-        mine = [*ranks, str(ROOT / "infer.py"), "mine", "--questions", files["train"], "--layout", layout, "--anchors", "1",
-                "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.init_args.index", "indexes/hotpotqa",
-                "--retriever.init_args.workers", "1", "--out", mined]  # fmt: skip
+        mine = [*ranks, str(ROOT / "infer.py"), "mine", "--questions", files["train"], "--layout", layout, "--anchors",
+                "1", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.init_args.index",
+                "indexes/hotpotqa", "--retriever.init_args.workers", "1", "--out", mined]  # fmt: skip
         yield Stage("mining of the training questions", mine, makes=mined)
         models = ["--model.pretrained", model]
     else:

@@ -24,7 +24,10 @@ def table(system: str, share: float, costs: Sequence[Cost]) -> str:
         ]
         for cost in costs
     ]
-    title = f"## {system}, {100 * share:g}% of full size\n\nMemory: peaks of what the machine cannot drop, and of mapped files.\n"
+    title = (
+        f"## {system}, {100 * share:g}% of full size\n\nMemory: peaks of what the machine cannot drop, and of mapped "
+        "files.\n"
+    )
     return f"{title}\n{_markdown([*head, 'all processes, MB', 'mapped files, MB'], rows)}"
 
 

@@ -30,7 +30,8 @@ def report(out: Path, given: Mapping[str, Any], stages: Mapping[str, Measured]) 
         "",
         f"    python -m benchmarks.large_indexes {given['kind']} --folder FOLDER {options}",
         "",
-        f"{_machine()}. *Held* is the peak of memory that the system cannot drop, of all processes together; *mapped* that of pages of files,",
+        f"{_machine()}. *Held* is the peak of memory that the system cannot drop, of all processes together; *mapped* "
+        "that of pages of files,",
         "which it drops where memory is short.",
         "",
         "| stage | seconds | core-seconds | held, MiB | held, bytes a passage | mapped, MiB |",

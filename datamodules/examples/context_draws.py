@@ -153,5 +153,6 @@ def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np
         raise UserError(
             f"model.relevance retriever needs a retriever score of every context, and {len(bare)} of {len(questions)} "
             f"questions of {list(files)} lack some (the first is {questions[bare[0]].id!r}). Type `python infer.py "
-            "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no scores."
+            "score --questions FILE --out FILE` for each file, and name what it writes; passages of data.more have no "
+            "scores."
         )

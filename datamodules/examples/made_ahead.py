@@ -170,8 +170,8 @@ def _next(answers: Iterator[Any]) -> Any:
         if "exited unexpectedly" not in str(error):
             raise
         raise MemoryShortError(
-            "a process that makes batches was killed, perhaps for lack of memory: lower data.workers; 0 makes the batches in the training "
-            "process."
+            "a process that makes batches was killed, perhaps for lack of memory: lower data.workers; 0 makes the "
+            "batches in the training process."
         ) from error
 
 

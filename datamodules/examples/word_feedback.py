@@ -90,8 +90,8 @@ def word_group(feedback: WordFeedback, pairs: list[WordPair], policy: WordPolicy
         chosen = [decisions.chosen(each.left_out, each.joins) for each in feedback.candidates]
     except DataError as error:
         raise DataError(
-            f"question {feedback.question_id}: {error}: name as model.pretrained the serving folder that the candidates were sampled "
-            "from."
+            f"question {feedback.question_id}: {error}: name as model.pretrained the serving folder that the "
+            "candidates were sampled from."
         ) from error
     return WordGroup(feedback, pairs, decisions, torch.tensor(chosen), torch.zeros(len(decisions)))
 

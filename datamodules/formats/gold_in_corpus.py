@@ -42,8 +42,8 @@ def _without_corpus(questions: Iterator[Question], source: str) -> Iterator[Ques
     for question in questions:
         if question.gold_corpus_ids:
             raise UserError(
-                f"{source} names its gold passages by the ids of a corpus, such as {question.gold_corpus_ids[0]!r}: give that corpus's file "
-                "too, as --corpus FILE, or in a training config as corpus beside the path."
+                f"{source} names its gold passages by the ids of a corpus, such as {question.gold_corpus_ids[0]!r}: "
+                "give that corpus's file too, as --corpus FILE, or in a training config as corpus beside the path."
             )
         yield question
 

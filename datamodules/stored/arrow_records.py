@@ -27,7 +27,8 @@ from datamodules.stored.unused_stores import hold
 RECORDS, PASSAGES = "records.arrow", "passages.arrow"
 ROWS_PER_BATCH = 4096  # of records.arrow
 _HEADS = pa.schema(
-    [("key", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())), ("kind", pa.string()), ("passages", pa.int32())]
+    [("key", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())), ("kind", pa.string()),
+        ("passages", pa.int32())]
 )  # fmt: skip
 _BODIES = pa.schema([(name, pa.string()) for name in ("id", "title", "text", "source", "corpus_id")])
 _NOTE = b"note"
@@ -57,7 +58,8 @@ class RecordWriter:
     def __enter__(self) -> Self:
         """Open the files."""
         self._sinks = [
-            pa.BufferOutputStream() if self._folder is None else self._stack.enter_context(pa.OSFile(str(self._folder / name), "wb"))
+            pa.BufferOutputStream() if self._folder is None
+            else self._stack.enter_context(pa.OSFile(str(self._folder / name), "wb"))
             for name in (RECORDS, PASSAGES)
         ]  # fmt: skip
         self._rows, self._bodies = (

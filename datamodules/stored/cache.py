@@ -158,7 +158,8 @@ def _store(folder: Path, inputs: Sequence[Path], write: Callable[[RecordWriter],
         sizes = {name: (temporary / name).stat().st_size for name in (RECORDS, PASSAGES)}
         write_json(temporary / _ABOUT, {"format": FORMAT, "files": [str(file) for file in inputs], "bytes": sizes})
     say(
-        f"{what}: {in_bytes(sum(sizes.values()))} stored in {folder}, which later starts read; it can be deleted at any time"
+        f"{what}: {in_bytes(sum(sizes.values()))} stored in {folder}, which later starts read; it can be deleted at "
+        "any time"
     )
     found = Records.opened(folder)
     remove_unused(folder.parent, RECORDS, _ABOUT)

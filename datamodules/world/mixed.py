@@ -49,8 +49,8 @@ def mixed_questions(folder: Path, count: int, seed: int) -> dict[str, list[dict]
             asked = [question for question in _read(folder, kind, split) if question.id not in used]
             if len(asked) < wanted:
                 raise UserError(
-                    f"mixed is {count}: the world has only {len(asked):,} {split} questions of the kind {kind}, and {wanted:,} are needed. "
-                    "Give a smaller number, or a larger world."
+                    f"mixed is {count}: the world has only {len(asked):,} {split} questions of the kind {kind}, and "
+                    f"{wanted:,} are needed. Give a smaller number, or a larger world."
                 )
             chosen = random.sample(asked, wanted)
             used.update(question.id for question in chosen)

@@ -29,7 +29,12 @@ APPEARED = Phrases(  # the fact that compares films, books and bands
     train=("{s} came out in {o}",), validation=("{s} was first heard of in {o}",), test=("{s} appeared in {o}",)
 )
 _STOP = frozenset(  # words that say nothing about what is searched for, in all splits
-    ["a", "about", "an", "and", "any", "anyone", "are", "around", "as", "at", "be", "both", "by", "can", "could", "did", "do", "does", "first", "for", "from", "had", "has", "have", "her", "hm", "his", "how", "i", "if", "in", "into", "is", "it", "its", "just", "like", "look", "looking", "me", "might", "my", "name", "of", "off", "on", "one", "or", "out", "please", "say", "single", "so", "some", "somebody", "somewhere", "state", "tell", "that", "the", "their", "them", "these", "they", "this", "those", "to", "under", "up", "was", "we", "were", "what", "when", "where", "whether", "which", "who", "whoever", "whom", "whose", "why", "will", "with", "you"]
+    ["a", "about", "an", "and", "any", "anyone", "are", "around", "as", "at", "be", "both", "by", "can", "could", "did",
+        "do", "does", "first", "for", "from", "had", "has", "have", "her", "hm", "his", "how", "i", "if", "in", "into",
+        "is", "it", "its", "just", "like", "look", "looking", "me", "might", "my", "name", "of", "off", "on", "one",
+        "or", "out", "please", "say", "single", "so", "some", "somebody", "somewhere", "state", "tell", "that", "the",
+        "their", "them", "these", "they", "this", "those", "to", "under", "up", "was", "we", "were", "what", "when",
+        "where", "whether", "which", "who", "whoever", "whom", "whose", "why", "will", "with", "you"]
 )  # fmt: skip
 _WORD = re.compile(r"[\w'-]+")
 

@@ -69,7 +69,8 @@ class WorldConfig:
         )
         if self.mixed and not (self.library and self.rephrased):
             raise UserError(
-                "mixed needs the library and rephrased questions: add --library true and give --rephrased at least 1, or omit --mixed."
+                "mixed needs the library and rephrased questions: add --library true and give --rephrased at least 1, "
+                "or omit --mixed."
             )
 
 

@@ -10,10 +10,9 @@ from common.answer_metrics import squad
 from common.records import Answer
 
 _REFUSAL = re.compile(  # of a normalized text, which has no punctuation and no articles
-    r"(?:unanswerable|unknown|none|na|no answer)|"
-    r"(?:not (?:known|given|mentioned|provided|specified|available|enough information)|no (?:answer is|information)|"
-    r"insufficient information|cannot be (?:determined|answered)|i (?:do not|dont|cannot|can not|cant) (?:know|answer|determine|find)|"
-    r"it is (?:not known|unknown))\b.*"
+    r"(?:unanswerable|unknown|none|na|no answer)|(?:not (?:known|given|mentioned|provided|specified|available|"
+    r"enough information)|no (?:answer is|information)|insufficient information|cannot be (?:determined|answered)|"
+    r"i (?:do not|dont|cannot|can not|cant) (?:know|answer|determine|find)|it is (?:not known|unknown))\b.*"
 )
 
 

@@ -62,8 +62,8 @@ class Learned:
         found = AnswerEncoder(encoder or model.encoder, device, precision)
         if found.recipe != model.encoder_sha256:
             raise ArtifactError(
-                f"{file} was fitted with the encoder {model.encoder}, and {found.name} is another one or has other files: omit encoder, "
-                "or fit the selector again by --study.fit."
+                f"{file} was fitted with the encoder {model.encoder}, and {found.name} is another one or has other "
+                "files: omit encoder, or fit the selector again by --study.fit."
             )
         self.model, self.encoder = model, found
         self.probability = ContextProbability(serving, device, precision)

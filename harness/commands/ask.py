@@ -155,8 +155,8 @@ def _check_passages(strategy: object, question: Question | None) -> None:
         return
     one = f"question {question.id!r}" if question else "a question that is typed in"
     raise UserError(
-        f"{one} ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give "
-        "--questions FILE whose questions ship passages."
+        f"{one} ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or "
+        "give --questions FILE whose questions ship passages."
     )
 
 
@@ -211,7 +211,8 @@ def _typed() -> Iterator[Question]:
         _end_line(at_terminal)
     if not place and not at_terminal:
         raise UserError(
-            "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard input."
+            "no question is given: type --question TEXT or --questions FILE, or write one question a line to standard "
+            "input."
         )
 
 

@@ -154,8 +154,8 @@ def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> N
         for key in first.keys() - {"strategy", "study"}:
             if _described(options[key]) != _described(first[key]):
                 raise UserError(
-                    f"{key} is {_described(first[key])} for {first_name} and {_described(options[key])} for {name}: all systems of a comparison need the "
-                    f"same. Type --{key} VALUE."
+                    f"{key} is {_described(first[key])} for {first_name} and {_described(options[key])} for {name}: "
+                    f"all systems of a comparison need the same. Type --{key} VALUE."
                 )
 
 

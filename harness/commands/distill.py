@@ -74,8 +74,8 @@ def distill(
     print(f"{len(read.questions):,} questions, {read.repeated:,} repeated ones not asked again\n{counts}\n{costs}")
     if distilled.failed:
         say(
-            f"The calls of {distilled.failed:,} questions failed. Type the same command again to ask these once more; the others are kept "
-            f"in {partial}."
+            f"The calls of {distilled.failed:,} questions failed. Type the same command again to ask these once more; "
+            f"the others are kept in {partial}."
         )
     say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 

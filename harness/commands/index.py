@@ -147,8 +147,8 @@ def index(
         for name, folder in (("--out", out), ("--kept_in", kept_in)):
             if documents.resolve() in (folder.resolve(), *folder.resolve().parents):
                 raise UserError(
-                    f"{name} {folder} lies in the folder of documents {documents}, where it would be read as documents. Choose another "
-                    "place."
+                    f"{name} {folder} lies in the folder of documents {documents}, where it would be read as "
+                    "documents. Choose another place."
                 )
         source = DocumentFolder(documents, kept_in, reading, cutting, limits, strict, _passes(llm, captioner, device))
         of = source.documents

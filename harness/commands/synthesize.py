@@ -66,8 +66,8 @@ def synthesize(
         seed: Of splits, order and choice of answers.
     """
     check_synthesize(
-        corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within,
-        retriever, validation_share, test_share,
+        corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1,
+        found_within, retriever, validation_share, test_share,
     )  # fmt: skip
     from common.files import whole_folder
     from common.progress import say
@@ -204,16 +204,18 @@ def check_synthesize(
     check_share(validation_share=validation_share, test_share=test_share, least_f1=least_f1)
     if validation_share + test_share >= 1:
         raise UserError(
-            f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower them."
+            f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower "
+            "them."
         )
     if writer is None and llm is None:
         raise UserError(
-            "Nothing writes the questions: give --llm, such as configs/llm/openai.yaml, or --writer harness.synthesis.t5_writer.T5Writer "
-            "--writer.serving FOLDER."
+            "Nothing writes the questions: give --llm, such as configs/llm/openai.yaml, or --writer "
+            "harness.synthesis.t5_writer.T5Writer --writer.serving FOLDER."
         )
     if reader is None and llm is None:
         raise UserError(
-            "Nothing answers the questions again: give --reader, such as harness.readers.t5.PackedReader with --reader.serving FOLDER."
+            "Nothing answers the questions again: give --reader, such as harness.readers.t5.PackedReader with "
+            "--reader.serving FOLDER."
         )
     if retriever is not None and found_within is None:
         raise UserError(

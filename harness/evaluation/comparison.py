@@ -30,7 +30,8 @@ QUALITY = ("EM", "F1", "Acc", "recall of gold", "hit", "has-answer recall", "MRR
 KINDS_OF = ("EM", "F1", "recall of gold", "has-answer recall")  # also shown by kind of question
 PLOTTED = ("EM", "recall of gold", "has-answer recall")
 COSTS = (
-    "retriever_calls", "model_calls", "rewriter_calls", "choice_calls", "fallbacks", "tokens", "reply_tokens", "failed_calls", "truncated_calls", "usd",
+    "retriever_calls", "model_calls", "rewriter_calls", "choice_calls", "fallbacks", "tokens", "reply_tokens",
+    "failed_calls", "truncated_calls", "usd",
 )  # fmt: skip
 
 
@@ -73,8 +74,10 @@ def comparison_tables(measured: Mapping[str, Measured], settings: Settings) -> l
             "Quality",
             (*percent, "passages"),
             quality,
-            note="Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An empty cell: the "
-            "system has no reader, or the file lacks what the measure needs.",
+            note=(
+                "Recall, has-answer recall and MRR: over all of a system's evidence; passages: their mean number. An "
+                "empty cell: the system has no reader, or the file lacks what the measure needs."
+            ),
         ),
         Table(
             "differences",

@@ -93,17 +93,20 @@ class QuestionFiles:
         skipped = 0 if self.gold == "index" else len(loaded) - len(usable)
         part = "" if self.held_out is None else f", of which training holds out the share {self.held_out:g}"
         files = (
-            f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold answer and no "
-            "gold passages)"
+            f"questions: {self.name} ({self.layout}{part}), {len(usable):,} evaluated, {skipped:,} skipped (no gold "
+            "answer and no gold passages)"
         )
         return AskedQuestions(usable, len(loaded), [files, *facts])
 
     def _why_none(self, loaded: int) -> str:
         if self.gold == "index":
-            return f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or type --gold file."
+            return (
+                f"None of the {loaded} questions has all of its gold passages in the index: index their corpus, or "
+                "type --gold file."
+            )
         return (
-            f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a dev "
-            "file."
+            f"None of the {loaded} questions has a gold answer or gold passages: choose a file with answers, such as a "
+            "dev file."
         )
 
     def record(self, measured: int, read: int) -> dict[str, object]:

@@ -33,10 +33,12 @@ OUTPUT = OutputFolder(
     known_files(*FILES, *(f"*/{file}" for file in FILES), *OF_EARLIER_RELEASES),
 )
 NOTES = """\
-Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold answer): in per
+Brackets: 95% bootstrap intervals over questions; differences are paired. EM, F1, Acc (the answer contains a gold \
+answer): in per
 cent; answers and gold answers are normalized with the stated normalization.{paper}
 """
-PAPER = """ Rows and columns marked "paper" are {name}'s published results, with other retrievers, corpora, readers and model sizes:
+PAPER = """ Rows and columns marked "paper" are {name}'s published results, with other retrievers, corpora, readers \
+and model sizes:
 compare differences between rows rather than absolute values."""
 
 

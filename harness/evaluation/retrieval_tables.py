@@ -57,13 +57,20 @@ def evidence_table(
         rows["Log-Rank Index"] = [*([None] * (len(ks) - 1)), row]
     gold, answered = (int((~np.isnan(scores[f"{name}@{ks[0]}"])).sum()) for name in ("recall", "has-answer"))
     note = (
-        f"Over the evidence, at most {most} passages{_on_average(answers, most)}, in its order. Gold passages are known for {gold:,} questions, answers for "
-        f"{answered:,}. Precision is divided by k. Has-answer: a passage contains a gold answer (DPR's rule)."
+        f"Over the evidence, at most {most} passages{_on_average(answers, most)}, in its order. Gold passages are "
+        f"known for {gold:,} questions, answers for {answered:,}. Precision is divided by k. Has-answer: a passage "
+        "contains a gold answer (DPR's rule)."
     )
     if several:
-        note += " EM and F1 of the passages: all that were returned for a question, however many, against all of its gold passages."
+        note += (
+            " EM and F1 of the passages: all that were returned for a question, however many, against all of its gold "
+            "passages."
+        )
     if indexed is not None:
-        note += f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence counts as last."
+        note += (
+            f" Log-Rank Index (HiQA, gamma 1): of {indexed:,} indexed passages; gold that is not in the evidence "
+            "counts as last."
+        )
     return Table("evidence", "Evidence", tuple(f"{k} first %" for k in ks), rows, note=note)
 
 

@@ -77,7 +77,8 @@ def drafter(
             rewriter, strategies, samples, TEXT_TEMPERATURE if temperature is None else temperature, seed
         )
     raise UserError(
-        f"{rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give an ExtractiveRewriter or a TrainedRewriter."
+        f"{rewriter.name} cannot be sampled: type --samples 0 for its one rewrite, or give an ExtractiveRewriter or a "
+        "TrainedRewriter."
     )
 
 

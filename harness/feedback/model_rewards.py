@@ -114,8 +114,8 @@ class AnswerQuality:
         from harness.runtime.provenance import configuration
 
         return {
-            "reward": "EM + F1 + (1 if a passage has an answer, else -1)", "k": self.k, "normalization": self.normalization,
-            "reader": configuration(self.reader),
+            "reward": "EM + F1 + (1 if a passage has an answer, else -1)", "k": self.k,
+            "normalization": self.normalization, "reader": configuration(self.reader),
         }  # fmt: skip
 
     def missing(self, question: Question) -> str | None:

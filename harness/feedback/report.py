@@ -110,7 +110,10 @@ def counts_text(counts: Mapping[str, Any]) -> str:
     sampled = ", ".join(f"{each['sample']:.1f} {name.replace('_', ' ')}" for name, each in words.items())
     sampled = f"; words of a sample: {sampled}" if words else ""
     skipped = "".join(f"; {count:,} skipped ({reason})" for reason, count in counts["skipped"].items())
-    return f"{counts['questions']:,} questions, {counts['candidates']:,} candidates; mean reward: {means}{sampled}{skipped}."
+    return (
+        f"{counts['questions']:,} questions, {counts['candidates']:,} candidates; mean reward: "
+        f"{means}{sampled}{skipped}."
+    )
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:

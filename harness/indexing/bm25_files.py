@@ -49,7 +49,8 @@ def write_bm25(runs: Runs, k1: float, b: float, folder: Path) -> None:
     engine = bm25s.BM25(k1=k1, b=b, method="lucene")
     engine.nonoccurrence_array, engine.vocab_dict = None, runs.vocabulary
     engine.scores = {
-        "data": np.empty(0, np.float32), "indices": np.empty(0, np.int32), "indptr": starts_W, "num_docs": len(lengths_N)
+        "data": np.empty(0, np.float32), "indices": np.empty(0, np.int32), "indptr": starts_W,
+        "num_docs": len(lengths_N)
     }  # fmt: skip
     engine.save(folder, show_progress=False)  # its other files; DATA and INDICES are written here
     with (folder / DATA).open("wb") as data, (folder / INDICES).open("wb") as indices:

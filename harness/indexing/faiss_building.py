@@ -81,7 +81,8 @@ def _trained(faiss: ModuleType, vectors_ND: np.ndarray, parameters: dict, gpus: 
     index = faiss.index_factory(dimensions, f"IVF{parameters['nlist']},{stored}", faiss.METRIC_INNER_PRODUCT)
     rows = training_rows(count, parameters["nlist"])
     say(
-        f"training {parameters['nlist']:,} clusters on {len(rows):,} of {count:,} vectors, on {f'{gpus} GPUs' if gpus else 'the CPU'}."
+        f"training {parameters['nlist']:,} clusters on {len(rows):,} of {count:,} vectors, on "
+        f"{f'{gpus} GPUs' if gpus else 'the CPU'}."
     )
     if gpus:  # k-means uses it in the place of the quantizer, whose metric it must have
         index.clustering_index = faiss.index_cpu_to_all_gpus(faiss.IndexFlatIP(dimensions))

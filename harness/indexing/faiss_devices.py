@@ -74,8 +74,8 @@ def place(
         split, least = gpu_bytes(kind, searched_bytes, gpus), min(map(free_bytes, range(gpus)))
         if split > least:
             raise UserError(
-                f"index device all: the index takes {in_bytes(split)} on each of {gpus} GPUs, and {in_bytes(least)} are free. "
-                "Choose cpu, or build it with --faiss_index ivfpq."
+                f"index device all: the index takes {in_bytes(split)} on each of {gpus} GPUs, and {in_bytes(least)} "
+                "are free. Choose cpu, or build it with --faiss_index ivfpq."
             )
         return Placement(tuple(range(gpus)), f"split over {gpus} GPUs, {in_bytes(split)} each")
     one = local_rank % gpus

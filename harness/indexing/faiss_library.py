@@ -79,7 +79,8 @@ def check_parameters(
     parts = max(each for each in divisors if each <= _MOST_PQ_BYTES) if pq_bytes is None else pq_bytes
     if parts not in divisors:
         raise UserError(
-            f"pq_bytes must divide the {dimensions} dimensions of the vectors, got {pq_bytes}: {', '.join(map(str, divisors))}."
+            f"pq_bytes must divide the {dimensions} dimensions of the vectors, got {pq_bytes}: "
+            f"{', '.join(map(str, divisors))}."
         )
     return {"faiss_index": kind, "nlist": clusters, "pq_bytes": parts}
 
@@ -115,6 +116,6 @@ def check_memory(parameters: dict, count: int, dimensions: int, free_bytes: int 
         compressed = held_bytes(check_parameters("ivfpq", count, dimensions, None, 2), count, dimensions)
         smaller = f"ivfpq, which takes {in_bytes(compressed)}, or "
     raise UserError(
-        f"faiss_index {kind} takes {in_bytes(needed)} of memory for {count:,} vectors of {dimensions} dimensions, and {in_bytes(free_bytes)} "
-        f"are free. Choose {smaller}flat, which takes none while it is built."
+        f"faiss_index {kind} takes {in_bytes(needed)} of memory for {count:,} vectors of {dimensions} dimensions, and "
+        f"{in_bytes(free_bytes)} are free. Choose {smaller}flat, which takes none while it is built."
     )

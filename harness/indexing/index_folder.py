@@ -114,7 +114,10 @@ def differs_in_content_only(recorded: dict, recipe: dict) -> bool:
 
 
 def _rebuild(folder: Path) -> str:
-    return f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus or --documents and its --kind."
+    return (
+        f"Build it again: infer.py index --out {folder} --overwrite true, with its --corpus or --documents and its "
+        "--kind."
+    )
 
 
 def is_built(
@@ -244,7 +247,8 @@ def open_index(
     manifest = read_json(folder / MANIFEST, _rebuild(folder))
     if manifest.get("format") != FORMAT:
         raise ArtifactError(
-            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. {_rebuild(folder)}"
+            f"{folder} has index format {manifest.get('format')}, this version reads format {FORMAT}. "
+            f"{_rebuild(folder)}"
         )
     manifest = unsealed(folder / MANIFEST, manifest, _rebuild(folder))
     recipe, files = manifest["recipe"], manifest["files"]
@@ -254,7 +258,8 @@ def open_index(
         )
     if recipe["text"] != TEXT_FORMAT:
         raise ArtifactError(
-            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. {_rebuild(folder)}"
+            f"{folder} was built with text format {recipe['text']!r}, this version uses {TEXT_FORMAT!r}. "
+            f"{_rebuild(folder)}"
         )
     if expect_corpus is not None and recipe["corpus"] != expect_corpus:
         raise ArtifactError(

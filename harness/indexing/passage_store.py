@@ -58,7 +58,9 @@ class Corpus:
     """A corpus that was written."""
 
     passages: int
-    fingerprint: str  # sha256 over the passage ids in order, one per line, and what is indexed of segments: the content, not the corpus's own ids
+    # sha256 over the passage ids in order, one per line, and what is indexed of segments: the content, not the corpus's
+    # own ids
+    fingerprint: str
     labels: str | None  # sha256 over the corpus's own ids and metadata; None if it has neither
     other_ids: int  # passages not written because an earlier one has their title and text, under another own id
 

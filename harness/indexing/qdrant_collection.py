@@ -55,7 +55,8 @@ class Place:
         """Raise UserError unless there is one place, with a valid address."""
         if (self.url is None) == (self.path is None):
             raise UserError(
-                "A Qdrant collection is on a server or in a folder: give url, such as http://localhost:6333, or path, and not both."
+                "A Qdrant collection is on a server or in a folder: give url, such as http://localhost:6333, or path, "
+                "and not both."
             )
         if self.url is not None:
             check_url("url", self.url, "http://localhost:6333")
@@ -160,7 +161,8 @@ def _metadata(client: "QdrantClient", place: Place) -> dict[str, Any] | None:
         raise ArtifactError(f"{place} was not written by infer.py index: not used. Choose another collection.")
     if recorded.get("format") != FORMAT:
         raise ArtifactError(
-            f"{place} has format {recorded.get('format')}, this version reads format {FORMAT}. Upload it again, with --overwrite true."
+            f"{place} has format {recorded.get('format')}, this version reads format {FORMAT}. Upload it again, with "
+            "--overwrite true."
         )
     return recorded
 
@@ -271,7 +273,8 @@ class QdrantVectors:
             )
         if expect_corpus is not None and recipe["corpus"] != expect_corpus:
             raise ArtifactError(
-                f"{place} is of another corpus ({recipe['corpus'][:12]}, expected {expect_corpus[:12]}). Choose a collection of this corpus."
+                f"{place} is of another corpus ({recipe['corpus'][:12]}, expected {expect_corpus[:12]}). Choose a "
+                "collection of this corpus."
             )
         passages = CollectionPassages(self.client, place, recorded["passages"])
         self.index = CollectionIndex(Path(str(place)), recipe, recorded["passages"], recorded["origin"], passages)

@@ -93,7 +93,8 @@ class Connection:
         key = key_in_environment(self.key_variable)
         if not key and self.base_url == OPENAI:
             raise UserError(
-                f"{OPENAI} needs a key: export {self.key_variable or 'OPENAI_API_KEY'}=..., or set base_url to another endpoint."
+                f"{OPENAI} needs a key: export {self.key_variable or 'OPENAI_API_KEY'}=..., or set base_url to another "
+                "endpoint."
             )
         if len(key) >= SHORTEST_KEY and key in json.dumps([self.model, self.base_url, dict(self.options)]):
             raise UserError(f"model, base_url or options hold the key of {self.key_variable}: remove it there.")

@@ -249,8 +249,8 @@ class ChatEndpoint:
             raise UserError(f"{self.name} refuses all requests ({why}): {self.connection.cure(failure.status)}")
         if failure.kind == "no logprobs" and not self._gave_logprobs:
             raise UserError(
-                f"{self.name} gives no log-probabilities, which are needed here: set the reader's marginal to fast, or use an endpoint that "
-                "gives them, such as vLLM, llama.cpp or OpenAI."
+                f"{self.name} gives no log-probabilities, which are needed here: set the reader's marginal to fast, or "
+                "use an endpoint that gives them, such as vLLM, llama.cpp or OpenAI."
             )
         if failure.kind == "connect" and not self._answered and number + 1 >= _FIRST_CONNECTIONS:
             raise UnavailableError(f"{self.name} cannot be reached ({why}): start the server, or correct base_url.")

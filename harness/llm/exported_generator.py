@@ -124,8 +124,8 @@ class ExportedGenerator:
                 continue
             if len(ids) > most:
                 errors[row] = (
-                    f"the message has {len(ids)} tokens, and {self.name} reads at most {most}: name a prompt in its text format, "
-                    "such as generator_fid, so that passages are truncated, or shorten the message"
+                    f"the message has {len(ids)} tokens, and {self.name} reads at most {most}: name a prompt in its "
+                    "text format, such as generator_fid, so that passages are truncated, or shorten the message"
                 )
             else:
                 inputs[row] = ids

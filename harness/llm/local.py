@@ -184,8 +184,8 @@ class CausalLm:
         if self.context_tokens is None or tokens < self.context_tokens:
             return ""
         return (
-            f"the chat has {tokens} tokens, and {self.name} reads and writes at most {self.context_tokens} together: shorten "
-            "the passages, or raise context_tokens if it is set"
+            f"the chat has {tokens} tokens, and {self.name} reads and writes at most {self.context_tokens} together: "
+            "shorten the passages, or raise context_tokens if it is set"
         )
 
 

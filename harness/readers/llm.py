@@ -113,8 +113,8 @@ class LlmReader:
         kind = getattr(llm, "class_type", type(llm))
         if marginal == "thorough" and not hasattr(kind, "logprobs"):
             raise UserError(
-                f"marginal thorough scores given answers, which {kind.__name__} cannot: set marginal to generated or fast, or "
-                "use a local model."
+                f"marginal thorough scores given answers, which {kind.__name__} cannot: set marginal to generated or "
+                "fast, or use a local model."
             )
         _prompts(prompt, examples, examples_layout, shots)
         Prompt.load(closed_book or CLOSED_BOOK)
@@ -297,8 +297,8 @@ def _with_shots(prompt: Prompt, file: str | None, layout: str, shots: int | None
     if len(own) + len(further) < shots:
         given = f"and {file} gives {len(further)}" if file else "and no file gives further ones"
         raise UserError(
-            f"shots is {shots}, but prompt {prompt.name} has {len(own)} examples {given}: name a file of questions with answers and "
-            "passages by examples, or lower shots."
+            f"shots is {shots}, but prompt {prompt.name} has {len(own)} examples {given}: name a file of questions "
+            "with answers and passages by examples, or lower shots."
         )
     return replace(prompt, examples=(*own, *further))
 

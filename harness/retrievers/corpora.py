@@ -53,7 +53,8 @@ def check_same_corpus(retrievers: Sequence[Retriever]) -> None:
         if other.corpus != indexes[0].corpus:
             raise ArtifactError(
                 f"{indexes[0].folder} and {other.folder} are indexes of different corpora ({indexes[0].corpus[:12]}, "
-                f"{other.corpus[:12]}): their results cannot be combined or compared. Build both from the same --corpus files."
+                f"{other.corpus[:12]}): their results cannot be combined or compared. Build both from the same "
+                "--corpus files."
             )
 
 
@@ -116,7 +117,7 @@ def _absent_gold(searching: object, gold: Set[str], all_of_them: bool) -> set[st
             break
     if absent == gold:
         raise ArtifactError(
-            f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of these "
-            "questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
+            f"{indexes[0].folder} is an index of another corpus: it holds none of the {len(gold)} gold passages of "
+            "these questions. Index their corpus: infer.py index --corpus FILE --out FOLDER."
         )
     return absent

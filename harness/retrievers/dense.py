@@ -96,7 +96,8 @@ def build_dense(
         vectors_bytes = len(store) * encoder.dimensions * _FLOAT_BYTES
         say(
             f"{out}: {len(store):,} passages x {encoder.dimensions} float32 = {in_bytes(vectors_bytes)} of vectors, "
-            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over {processes.size} process(es)."
+            f"encoder {in_bytes(encoder.size_bytes)} on {encoder.device} in {encoder.dtype}, {chunks} chunks over "
+            f"{processes.size} process(es)."
         )
         known = KnownVectors(out if documents is not None else None, encoder)
         encode_chunks(store, partial, encoder, chunk_passages, processes, known)
@@ -220,8 +221,8 @@ class DenseRetriever:
         self.encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
         if self.encoder.recipe != recipe["encoder"]:
             raise ArtifactError(
-                f"{index} was built with another encoder than {name} (the files differ). Name that encoder with --encoder, "
-                f"or build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
+                f"{index} was built with another encoder than {name} (the files differ). Name that encoder with "
+                f"--encoder, or build the index again: infer.py index --encoder {name} --out {index} --overwrite true."
             )
         self._passages = PassageStore(self.index.folder)
         self._vectors = Vectors(self.index.folder, recipe["vectors"], index_device, nprobe, ef_search, k_factor)

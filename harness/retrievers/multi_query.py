@@ -169,8 +169,8 @@ class MultiQueryRetriever:
         if feedback is not None:
             if not isinstance(rewriter, FeedbackRewriter):
                 raise UserError(
-                    "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, or give a rewriter "
-                    "such as harness.rewriters.extractive.ExtractiveRewriter."
+                    "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback, "
+                    "or give a rewriter such as harness.rewriters.extractive.ExtractiveRewriter."
                 )
             check_same_corpus([retriever, feedback])
         if serving is not None:
@@ -198,8 +198,8 @@ class MultiQueryRetriever:
         given = (serving is not None) + (scorer is not None)
         if fusion == "rerank" and given != 1:
             raise UserError(
-                "fusion rerank needs one scorer: name a folder with an estimator by serving (checkpoints/<name>/serving) or a "
-                "cross-encoder such as BAAI/bge-reranker-base, or set fusion to rrf."
+                "fusion rerank needs one scorer: name a folder with an estimator by serving "
+                "(checkpoints/<name>/serving) or a cross-encoder such as BAAI/bge-reranker-base, or set fusion to rrf."
             )
         if fusion == "rrf" and given:
             raise UserError("fusion rrf uses no scorer: omit serving, or set fusion to rerank.")

@@ -69,12 +69,12 @@ class QdrantRetriever:
         self.encoder = SentenceEncoder(name, device, precision=precision, batch_tokens=batch_tokens, **settings)
         if self.encoder.recipe != recipe["encoder"]:
             raise ArtifactError(
-                f"{place} was built with another encoder than {name} (the files differ). Name that encoder with --encoder, "
-                "or upload the collection again: infer.py index --to qdrant --overwrite true."
+                f"{place} was built with another encoder than {name} (the files differ). Name that encoder with "
+                "--encoder, or upload the collection again: infer.py index --to qdrant --overwrite true."
             )
         say(
-            f"{place}: {self.index.passages:,} passages, encoder {in_bytes(self.encoder.size_bytes)} on {self.encoder.device} in "
-            f"{self.encoder.dtype}."
+            f"{place}: {self.index.passages:,} passages, encoder {in_bytes(self.encoder.size_bytes)} on "
+            f"{self.encoder.device} in {self.encoder.dtype}."
         )
 
     @staticmethod

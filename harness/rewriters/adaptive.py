@@ -110,7 +110,8 @@ class AdaptiveRewriter:
         always = f", always {', '.join(self.always)}" if self.always else ""
         return [
             *getattr(self.rewriter, "facts", [f"rewriter: {self.rewriter.name}"]),
-            f"{self._choice}: strategies with P {self.threshold:.3f} or more{always}, computed in {computed_in(self.model)}",
+            f"{self._choice}: strategies with P {self.threshold:.3f} or more{always}, computed in "
+            f"{computed_in(self.model)}",
         ]
 
     @property
@@ -189,8 +190,8 @@ class AdaptiveRewriter:
             return self.rewriter.rewrite(asked, chosen)
         if len(found) != len(questions):
             raise UserError(
-                f"{self.rewriter.name} reads what a first search found: use it in harness.retrievers.multi_query.MultiQueryRetriever or "
-                "harness.strategies.dmqr.Dmqr, which give it."
+                f"{self.rewriter.name} reads what a first search found: use it in "
+                "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
             )
         return self.rewriter.rewrite(asked, chosen, [found[place] for place in places])
 
@@ -200,5 +201,6 @@ def _check_known(name: str, known: Sequence[str], always: Sequence[str], strateg
     unknown = [each for each in strategies if each not in known and each not in always]
     if unknown:
         raise UserError(
-            f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}. Leave it out, or name it in always."
+            f"{name} was not trained on the strategy {unknown[0]!r}; it knows: {', '.join(known)}. Leave it out, or "
+            "name it in always."
         )

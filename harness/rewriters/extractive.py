@@ -128,8 +128,8 @@ class ExtractiveRewriter:
         _check_known(self.name, strategies)
         if len(found) != len(questions):
             raise UserError(
-                f"{self.name} reads what a first search found: use it in harness.retrievers.multi_query.MultiQueryRetriever or "
-                "harness.strategies.dmqr.Dmqr, which give it."
+                f"{self.name} reads what a first search found: use it in "
+                "harness.retrievers.multi_query.MultiQueryRetriever or harness.strategies.dmqr.Dmqr, which give it."
             )
         texts = [clean(question.text) for question in questions]
         tokens = self.model.tokens_read

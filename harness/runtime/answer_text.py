@@ -139,7 +139,10 @@ def _source_lines(answer: Answer, width: int) -> Iterator[str]:
             named = " ".join([passage.get("title") or "(no title)", *(f"<{link}>" for link in links if link)])
             yield from wrapped(f"from {named}", width, "        ", first="      ")
     if answer.notes.get("why"):
-        why = f"Chosen by {answer.notes.get('selector', 'the selector')}: {answer.notes.get('chosen')}, {answer.notes['why']}"
+        why = (
+            f"Chosen by {answer.notes.get('selector', 'the selector')}: {answer.notes.get('chosen')}, "
+            f"{answer.notes['why']}"
+        )
         yield from wrapped(why, width, "      ", first="  ")
     lost = answer.notes.get("lost")
     for name, reason in lost.items() if isinstance(lost, dict) else ():

@@ -146,8 +146,8 @@ class Machine:
             raise UserError(f"device {device!r} is unknown; allowed: auto, cpu, cuda, cuda:N.")
         if number >= len(self.gpus):
             raise UserError(
-                f"device is {device!r}, but the plan is for {len(self.gpus)} GPUs: use auto or cpu, or name a GPU's memory "
-                "with --gpu_memory_gib."
+                f"device is {device!r}, but the plan is for {len(self.gpus)} GPUs: use auto or cpu, or name a GPU's "
+                "memory with --gpu_memory_gib."
             )
         return self.gpus[number]
 

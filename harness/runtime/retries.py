@@ -97,6 +97,6 @@ class Health:
         self._row += 1
         if self._row >= self.limit:
             raise UnavailableError(
-                f"{self.name}: {self._row} {self.requests} in a row failed, the last with: {why}. {self.kept} Check the server, then "
-                "run the same command again."
+                f"{self.name}: {self._row} {self.requests} in a row failed, the last with: {why}. {self.kept} Check "
+                "the server, then run the same command again."
             )

@@ -46,7 +46,8 @@ def check_url(name: str, url: str | None, examples: str) -> None:
         host = None
     if host and "@" in parts.netloc:
         raise UserError(
-            f"{name} holds a user or password: leave them out, and export the key as the variable that key_variable names."
+            f"{name} holds a user or password: leave them out, and export the key as the variable that key_variable "
+            "names."
         )
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         shown = "" if "@" in url or "?" in url or looks_like_key(url) else f" is {url!r}, but"

@@ -129,8 +129,8 @@ class SharedLines:
                     part = self._path(batch).open(encoding="utf-8")
                 except FileNotFoundError as error:
                     raise ArtifactError(
-                        f"{self._path(batch)} is missing although all processes finished. Choose an --out on a file system that all "
-                        "nodes share, and run again: existing batches are reused."
+                        f"{self._path(batch)} is missing although all processes finished. Choose an --out on a file "
+                        "system that all nodes share, and run again: existing batches are reused."
                     ) from error
                 with part:
                     for line in part:

@@ -69,8 +69,8 @@ class SqliteFile:
                 raise self.damaged(str(error)) from error
             if name.startswith("SQLITE_BUSY"):
                 raise UserError(
-                    f"{self.file} was locked by another process for {WAIT_SECONDS:.0f} s. Run again when it has ended, or "
-                    "choose another folder with the option `cache`."
+                    f"{self.file} was locked by another process for {WAIT_SECONDS:.0f} s. Run again when it has ended, "
+                    "or choose another folder with the option `cache`."
                 ) from error
             cure = "Free space, then run again" if name in _FULL else "Choose another folder with the option `cache`"
             raise ArtifactError(

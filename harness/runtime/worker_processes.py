@@ -139,7 +139,9 @@ def serve(answer: Callable[[Any], Any]) -> None:
             reply = {"reply": answer(json.loads(line))}
         except OSError as error:
             reply = {
-                "error": f"{error.filename or 'a file'}: {error.strerror or error}. Free space, or choose another folder."
+                "error": (
+                    f"{error.filename or 'a file'}: {error.strerror or error}. Free space, or choose another folder."
+                )
             }
         replies.write(json.dumps(reply).encode() + b"\n")
         replies.flush()

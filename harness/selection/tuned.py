@@ -100,8 +100,8 @@ def completed(options: SelectionOptions, by_k: Mapping[int, Tuned], path: Path) 
     if options.k not in by_k:
         known = ", ".join(map(str, sorted(by_k)))
         raise UserError(
-            f"{path} has options for k = {known}, none for k = {options.k}. Choose one of these, or choose the options again with "
-            f"--study.ks '[{options.k}]' --study.tune FILE."
+            f"{path} has options for k = {known}, none for k = {options.k}. Choose one of these, or choose the options "
+            f"again with --study.ks '[{options.k}]' --study.tune FILE."
         )
     chosen = asdict(by_k[options.k])
     if options.method != "cfs":

@@ -90,8 +90,8 @@ class Dmqr:
         self.retriever, self.rewriter, self.reader, self.k = retriever, rewriter, reader, k
         self.feedback = feedback
         self.search = MultiQueryRetriever(
-            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device, precision,
-            judged_by, feedback=feedback,
+            retriever, rewriter, strategies, per_query, fusion, serving, original, rank_constant, scorer, device,
+            precision, judged_by, feedback=feedback,
         )  # fmt: skip
 
     @staticmethod

@@ -74,8 +74,9 @@ class DrRagBeam:
         self.scorer = scorer
         if beam.hops > 1 and scorer.most_documents <= 2:
             raise UserError(
-                f"the classifier in {serving} was trained on pairs of documents, a beam scores chains of 1 to {beam.hops}: train one "
-                "with data.chains (configs/train/drrag_beam_multihop.yaml), or use harness.strategies.drrag.DrRag."
+                f"the classifier in {serving} was trained on pairs of documents, a beam scores chains of 1 to "
+                f"{beam.hops}: train one with data.chains (configs/train/drrag_beam_multihop.yaml), or use "
+                "harness.strategies.drrag.DrRag."
             )
         if beam.hops > scorer.most_documents:
             raise UserError(

@@ -100,8 +100,9 @@ class ReRag:
         self.threshold_source = "exported" if threshold is None else "given"
         if refuse and threshold is None and model.refusal_contexts not in (None, contexts):
             say(
-                f"The exported refusal threshold {self.threshold:g} was chosen for the best {model.refusal_contexts} contexts "
-                f"of a question, and {contexts} are read: set contexts to {model.refusal_contexts}, or give a threshold."
+                f"The exported refusal threshold {self.threshold:g} was chosen for the best {model.refusal_contexts} "
+                f"contexts of a question, and {contexts} are read: set contexts to {model.refusal_contexts}, or give a "
+                "threshold."
             )
         self.retriever, self.serving, self.model = retriever, serving, model
         self.candidates, self.contexts, self.marginal = candidates, contexts, marginal
@@ -148,8 +149,8 @@ class ReRag:
         kind = getattr(reader, "class_type", type(reader))
         if reader is not None and not hasattr(kind, "matrices"):
             raise UserError(
-                f"reader is {kind.__name__}, which does not read each context alone: give harness.readers.llm.LlmReader, or omit "
-                "it for the generator of the serving folder."
+                f"reader is {kind.__name__}, which does not read each context alone: give "
+                "harness.readers.llm.LlmReader, or omit it for the generator of the serving folder."
             )
 
     @staticmethod
@@ -227,9 +228,9 @@ class ReRag:
             for question in questions:
                 if question.passages and not question.given_scores:
                     raise UserError(
-                        f"question {question.id!r} comes without a score for every passage, but this model weights contexts by "
-                        "the retriever's scores: configure --strategy.init_args.retriever, or write scores with `python "
-                        "infer.py score --questions FILE --out FILE`."
+                        f"question {question.id!r} comes without a score for every passage, but this model weights "
+                        "contexts by the retriever's scores: configure --strategy.init_args.retriever, or write "
+                        "scores with `python infer.py score --questions FILE --out FILE`."
                     )
         return [given_ranking(question) for question in questions]
 

@@ -21,7 +21,8 @@ _MONTH = "(?:January|February|March|April|May|June|July|August|September|October
 _DATE = re.compile(rf"\b(?:\d{{1,2}} {_MONTH} \d{{4}}|{_MONTH} \d{{1,2}}, \d{{4}}|{_MONTH} \d{{4}})\b")
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
 _UPPER = r"[^\W\d_a-z]"
-_CAPITALIZED = rf"(?:(?:{_UPPER}\.)+(?= )|(?:{_UPPER}\.)*{_UPPER}[\w&-]*(?:['\u2019](?!s\b)\w+)*)"  # initials, or a word without 's
+# initials, or a word without 's
+_CAPITALIZED = rf"(?:(?:{_UPPER}\.)+(?= )|(?:{_UPPER}\.)*{_UPPER}[\w&-]*(?:['\u2019](?!s\b)\w+)*)"
 _NAME = re.compile(rf"(?<![\w-]){_CAPITALIZED}(?: (?:(?:of|de|van|von) )?{_CAPITALIZED}| \d+\b)*")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;]\s+[\"“(]?)$")
 _MOST_WORDS = 8  # of a candidate: longer runs are headings

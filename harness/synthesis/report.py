@@ -64,6 +64,6 @@ def advice(outcomes: Mapping[str, Outcome]) -> str:
     if enough <= sum(len(outcome.rows) for outcome in outcomes.values()):
         return ""
     return (
-        f"{enough:,} questions were dropped because one of their passages is enough. A reader that never says that it does not know, such as "
-        "a T5, guesses the answer from one passage: type --alone false for it."
+        f"{enough:,} questions were dropped because one of their passages is enough. A reader that never says that it "
+        "does not know, such as a T5, guesses the answer from one passage: type --alone false for it."
     )

@@ -30,8 +30,9 @@ class T5Writer:
         assert model.generator is not None  # required above
         if model.generator.encode.format != "question_writing":
             raise UserError(
-                f"{serving} holds a generator that answers questions ({model.generator.encode.format}): the writer needs one that "
-                "was trained with text_format question_writing, as in configs/train/question_writer_world.yaml."
+                f"{serving} holds a generator that answers questions ({model.generator.encode.format}): the writer "
+                "needs one that was trained with text_format question_writing, as in "
+                "configs/train/question_writer_world.yaml."
             )
         self.generator, self.max_question_tokens = model.generator, model.max_answer_tokens
         self.fact = f"T5 of {serving}"

@@ -92,10 +92,10 @@ def _tasks_about(
 def _cause(passages: Sequence[Passage], links: Links, hops: int) -> str:
     if hops == 2 and not any(links):
         return (
-            f"None of the {len(passages):,} passages mentions the title of another one, so there are no pairs to ask about: give a "
-            "corpus with titles, or --hops 1."
+            f"None of the {len(passages):,} passages mentions the title of another one, so there are no pairs to ask "
+            "about: give a corpus with titles, or --hops 1."
         )
     return (
-        f"No answer candidate was found in {len(passages):,} passages (names, dates, numbers, titles of other passages): "
-        "let an LLM choose the answers (--llm)."
+        f"No answer candidate was found in {len(passages):,} passages (names, dates, numbers, titles of other "
+        "passages): let an LLM choose the answers (--llm)."
     )

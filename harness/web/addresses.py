@@ -15,9 +15,9 @@ _NOT_PUBLIC: list[Network] = [  # IANA's special-purpose registries
     *map(
         IPv4Network,
         (
-            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-            "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
-            "224.0.0.0/4", "240.0.0.0/4",
+            "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
+            "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
+            "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
         ),
     ),
     *map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")),  # Teredo and 6to4 among them
@@ -38,8 +38,8 @@ def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
             found.append(ip_network(text))
         except ValueError as error:
             raise UserError(
-                f"allow_networks has {text!r}, which is no network: write an address and a prefix, such as 10.1.0.0/16 or "
-                "127.0.0.1/32."
+                f"allow_networks has {text!r}, which is no network: write an address and a prefix, such as 10.1.0.0/16 "
+                "or 127.0.0.1/32."
             ) from error
     return tuple(found)
 

@@ -259,8 +259,8 @@ def environment_proxy(scheme: str, text: str) -> httpcore2.Proxy:
         host = None
     if not host or not host.isascii() or parts.scheme not in ("http", "https"):
         raise UserError(
-            f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as http://proxy.example:3128; "
-            "correct it, or set environment_proxies to false."
+            f"the environment variable {scheme.upper()}_PROXY must be the address of an HTTP proxy, such as "
+            "http://proxy.example:3128; correct it, or set environment_proxies to false."
         )
     auth = None if user is None else (unquote(user).encode(), unquote(parts.password or "").encode())
     return httpcore2.Proxy(httpcore2.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth)

@@ -21,8 +21,8 @@ def check_installed() -> None:
     """Raise UserError if the package that extracts texts is missing."""
     if find_spec(PACKAGE) is None:
         raise UserError(
-            f"pages are read with {PACKAGE}, which is not installed: pip install '{PACKAGE}{VERSIONS}', or set read_pages to false to "
-            "use the search service's snippets."
+            f"pages are read with {PACKAGE}, which is not installed: pip install '{PACKAGE}{VERSIONS}', or set "
+            "read_pages to false to use the search service's snippets."
         )
 
 
@@ -68,8 +68,8 @@ class TextExtractor:
         except ProcessEndedError as error:
             if error.code == CANNOT_IMPORT:
                 raise UserError(
-                    f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it again: pip "
-                    f"install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
+                    f"{PACKAGE} is installed, but its import fails; python -c 'import {PACKAGE}' says why. Install it "
+                    f"again: pip install --force-reinstall '{PACKAGE}{VERSIONS}', or set read_pages to false."
                 ) from error
             raise FetchError("its text takes too much time or memory to extract") from error
         if "error" in reply:

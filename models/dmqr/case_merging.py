@@ -49,5 +49,6 @@ def merge_case(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerFast:
     more = [token for token in tokenizer.all_special_tokens if token not in special.values()]
     return PreTrainedTokenizerFast(  # T5Tokenizer ignores the normalizer of a saved tokenizer.json
         tokenizer_object=Tokenizer.from_str(json.dumps(state)), name_or_path=tokenizer.name_or_path,
-        clean_up_tokenization_spaces=False, model_max_length=tokenizer.model_max_length, additional_special_tokens=more, **special,
+        clean_up_tokenization_spaces=False, model_max_length=tokenizer.model_max_length, additional_special_tokens=more,
+        **special,
     )  # fmt: skip

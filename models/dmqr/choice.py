@@ -56,8 +56,8 @@ class QuestionEncoder:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
         if not tokenizer.is_fast or None in (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id):
             raise UserError(
-                f"the tokenizer {tokenizer.name_or_path} must be a fast one (tokenizer.json) with a class, a separator and a padding "
-                "token."
+                f"the tokenizer {tokenizer.name_or_path} must be a fast one (tokenizer.json) with a class, a separator "
+                "and a padding token."
             )
         check_at_least(MIN_TOKENS, ", for a question", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens = tokenizer, max_tokens

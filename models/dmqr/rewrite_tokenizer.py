@@ -60,15 +60,16 @@ class RewriteEncoder:
         self.marks = marker_texts(tokenizer)
         if format == "seq2seq" and tokenizer("")["input_ids"][-1:] != self.end_ids[:1]:
             raise UserError(
-                f"the tokenizer {tokenizer.name_or_path} does not end a text with its end token: add the post-processor of its "
-                "model family."
+                f"the tokenizer {tokenizer.name_or_path} does not end a text with its end token: add the "
+                "post-processor of its model family."
             )
         if format == "chat":
             try:
                 self._prompt("Hi")
             except TemplateError as error:
                 raise UserError(
-                    f"the chat template of {tokenizer.name_or_path} refuses a user's message: {' '.join(str(error).split())}"
+                    f"the chat template of {tokenizer.name_or_path} refuses a user's message: "
+                    f"{' '.join(str(error).split())}"
                 ) from error
 
     @property

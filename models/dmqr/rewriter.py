@@ -75,13 +75,14 @@ class Rewriter(nn.Module):
         together = max_tokens + max_rewrite_tokens
         if lm.context_tokens is not None and together > lm.context_tokens:
             raise UserError(
-                f"max_tokens {max_tokens} and max_rewrite_tokens {max_rewrite_tokens} exceed the {lm.context_tokens} tokens that "
-                f"{lm.network.name_or_path} reads and writes together: lower one."
+                f"max_tokens {max_tokens} and max_rewrite_tokens {max_rewrite_tokens} exceed the {lm.context_tokens} "
+                f"tokens that {lm.network.name_or_path} reads and writes together: lower one."
             )
         self.lm, self.strategies, self.max_rewrite_tokens = lm, dict(strategies), max_rewrite_tokens
         if no_repeat_ngram and not isinstance(lm, Seq2SeqLanguageModel):
             raise UserError(
-                f"no_repeat_ngram is for encoder-decoders such as T5, and {lm.network.name_or_path} is a causal LM: set it to 0."
+                f"no_repeat_ngram is for encoder-decoders such as T5, and {lm.network.name_or_path} is a causal LM: "
+                "set it to 0."
             )
         self.no_repeat_ngram = no_repeat_ngram
         self.adapters: AdapterChoice | None = None  # None without an adapter for each strategy
@@ -126,8 +127,8 @@ class Rewriter(nn.Module):
             return cls(lm, max_tokens, max_rewrite_tokens, strategies, no_repeat_ngram)
         if not any(head in name for name in config.architectures or () for head in HEADS):
             raise UserError(
-                f"pretrained {pretrained} is a {config.model_type!r}, which generates no text: name a T5-family model or a causal "
-                "LM, such as google/flan-t5-base or Qwen/Qwen2.5-0.5B-Instruct."
+                f"pretrained {pretrained} is a {config.model_type!r}, which generates no text: name a T5-family model "
+                "or a causal LM, such as google/flan-t5-base or Qwen/Qwen2.5-0.5B-Instruct."
             )
         if dropout is not None:
             raise UserError(
@@ -280,10 +281,11 @@ class Rewriter(nn.Module):
         write_manifest(
             folder, KIND, self.encode.text_format, self.encode.max_tokens,
             strategies={
-                name: {"title": self.strategies[name].title, "several": self.strategies[name].several} for name in strategies
+                name: {"title": self.strategies[name].title, "several": self.strategies[name].several}
+                for name in strategies
             },
-            max_rewrite_tokens=self.max_rewrite_tokens, no_repeat_ngram=self.no_repeat_ngram, adapter=adapter, base=dict(base),
-            merged=merged, **facts,
+            max_rewrite_tokens=self.max_rewrite_tokens, no_repeat_ngram=self.no_repeat_ngram, adapter=adapter,
+            base=dict(base), merged=merged, **facts,
         )  # fmt: skip
 
     @classmethod

@@ -17,8 +17,8 @@ from common.records import clean
 from models.dmqr.rewrite_outputs import REASON, SEPARATOR, label_of, parse_output
 
 DIALOGUE = (
-    "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that refer to them, such "
-    "as he, it or there, in every rewritten result."
+    "### Conversation ###\nThe question follows these turns of a conversation. Put names in the place of words that "
+    "refer to them, such as he, it or there, in every rewritten result."
 )
 
 
@@ -50,8 +50,8 @@ GQR = Strategy(
 )  # fmt: skip
 KWR = Strategy(
     "kwr", "Keyword Rewriting",
-    "Extract all keywords from the question and separate them with commas, preserving the amount of information as in the "
-    "original question.",
+    "Extract all keywords from the question and separate them with commas, preserving the amount of information as in "
+    "the original question.",
     "for questions with several names, dates or terms that documents state literally.",
 )  # fmt: skip
 PAR = Strategy(
@@ -61,13 +61,14 @@ PAR = Strategy(
 )  # fmt: skip
 CCE = Strategy(
     "cce", "Core Content Extraction",
-    "Reduce the amount of information in the original question, only extracting the most core content. The rewritten query should "
-    "be more brief than Keyword Rewriting.",
+    "Reduce the amount of information in the original question, only extracting the most core content. The rewritten "
+    "query should be more brief than Keyword Rewriting.",
     "for questions with more detail than a search needs.",
 )  # fmt: skip
 DECOMPOSITION = Strategy(
     "decomposition", "Sub-Question Decomposition",
-    f'Divide the question into the sub-questions that have to be answered first, without repetition, separated by "{SEPARATOR.strip()}".',
+    "Divide the question into the sub-questions that have to be answered first, without repetition, separated by "
+    f'"{SEPARATOR.strip()}".',
     "for questions that join several facts, compare things or refer to something by another fact.",
     several=True,
 )  # fmt: skip
@@ -85,8 +86,8 @@ DEMONSTRATIONS = (
             "decomposition": "Which agreement ended World War I?; Where was the World War I armistice signed?",
         },
         ("gqr", "par"),
-        "the question is long but has one fact, so one clean query and a likely answer cover it; keywords and the core would repeat the "
-        "first query, and there is nothing to divide.",
+        "the question is long but has one fact, so one clean query and a likely answer cover it; keywords and the core "
+        "would repeat the first query, and there is nothing to divide.",
     ),
     Demonstration(
         "hey quick one, my kid asked me and i'm stuck lol, who was president when the first moon landing happened??",
@@ -98,7 +99,8 @@ DEMONSTRATIONS = (
             "decomposition": "When did the first Moon landing happen?; Who was president of the United States in 1969?",
         },
         ("gqr", "cce", "decomposition"),
-        "the noise has to go, and the date has to be found before the president; a list of keywords would add nothing to the core.",
+        "the noise has to go, and the date has to be found before the president; a list of keywords would add nothing "
+        "to the core.",
     ),
 )  # fmt: skip
 
@@ -215,11 +217,11 @@ class Pool:
             for each in shown
         ]
         return self._prompt(
-            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Please apply all of them to rewrite "
-            "the question.",
+            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Please apply all of them "
+            "to rewrite the question.",
             chosen,
-            ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, followed by a colon "
-             "and the rewritten result."],
+            ["### Output Format ###\nEach output line should hold one rewriting method, starting with its name, "
+             "followed by a colon and the rewritten result."],
             examples, dialogue,
         )  # fmt: skip
 
@@ -239,13 +241,14 @@ class Pool:
                 )
         guidelines = "\n".join(["### Guidelines ###", *(f"{s.title}: {s.guideline}" for s in chosen)])
         form = (
-            "### Output Format ###\nEach output line should list the selected rewriting method, starting with its name followed by "
-            "the rewritten result.\nThe final line should explain the selection rationale for these methods and the exclusion of "
+            "### Output Format ###\nEach output line should list the selected rewriting method, starting with its name "
+            "followed by the rewritten result.\nThe final line should explain the selection rationale for these "
+            "methods and the exclusion of "
             f'others, beginning with "{REASON}: ".'
         )
         return self._prompt(
-            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Based on the characteristics of the "
-            "query, please select some of the rewriting methods to rewrite the question.",
+            f"There are now the following {len(chosen)} rewriting methods, {_listed(chosen)}. Based on the "
+            "characteristics of the query, please select some of the rewriting methods to rewrite the question.",
             chosen, [guidelines, form], examples, dialogue,
         )  # fmt: skip
 
@@ -254,8 +257,8 @@ class Pool:
         task: str, chosen: Sequence[Strategy], further: Sequence[str], examples: Sequence[str], dialogue: bool
     ) -> str:
         parts = [
-            "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet "
-            f"search to provide an answer. {task}",
+            "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content "
+            f"through internet search to provide an answer. {task}",
             *(f"### {strategy.title} ###\n{strategy.description}" for strategy in chosen),
             *further,
             *(["### Example ###\n" + "\n\n".join(examples)] if examples else []),
@@ -263,8 +266,8 @@ class Pool:
         text = "\n\n".join(parts).replace("$", "$$")
         turns = f"\n\n{DIALOGUE}\n${{history}}" if dialogue else ""
         return (
-            f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any other unrelated "
-            "content.\nQuestion: ${question}\nOutput:"
+            f"{text}{turns}\n\nBegin! Only output the final result without any additional content. Do not generate any "
+            "other unrelated content.\nQuestion: ${question}\nOutput:"
         )
 
 

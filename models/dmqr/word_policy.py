@@ -54,7 +54,8 @@ class WordPolicy:
         check_above(0, temperature=self.temperature)
         if not self.strategies or not set(self.strategies) <= {*STAY_STRATEGIES, *JOIN_STRATEGIES}:
             raise UserError(
-                f"strategies is {list(self.strategies)}; allowed: {', '.join(dict.fromkeys(STAY_STRATEGIES + JOIN_STRATEGIES))}."
+                f"strategies is {list(self.strategies)}; allowed: "
+                f"{', '.join(dict.fromkeys(STAY_STRATEGIES + JOIN_STRATEGIES))}."
             )
 
     @classmethod

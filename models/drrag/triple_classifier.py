@@ -151,7 +151,8 @@ class TripleClassifier(CountsTokens, nn.Module):
             network = _with_two_labels(folder, config, **labels, **dropouts)
         else:
             raise UserError(
-                f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, camembert."
+                f"{pretrained} is a {config.model_type!r}; allowed: big_bird, longformer, bert, roberta, xlm-roberta, "
+                "camembert."
             )
         classifier = cls(network, encode, attention)
         room = network.config.max_position_embeddings - (2 if config.model_type == "longformer" else 0)

@@ -27,7 +27,10 @@ from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
-CHAIN_FORMAT = "cls question sep, then title. text sep of each of 1 to 4 documents, the last may be the end; nfkc, single blanks; v2"
+CHAIN_FORMAT = (
+    "cls question sep, then title. text sep of each of 1 to 4 documents, the last may be the end; nfkc, single blanks; "
+    "v2"
+)
 TEXT_FORMATS = (TEXT_FORMAT, CHAIN_FORMAT)  # two documents read the same in both
 PAIRS = 2  # documents of a triple
 MOST_DOCUMENTS = 4  # of a chain
@@ -137,7 +140,8 @@ class TripleEncoder:
         budget = self.max_tokens - special_tokens(len(passages_ids)) - len(question_ids)
         if budget < len(passages_ids):
             raise UserError(
-                f"the question {question()[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise max_tokens."
+                f"the question {question()[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise "
+                "max_tokens."
             )
         cls, sep = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         joined = [cls, *question_ids, sep]

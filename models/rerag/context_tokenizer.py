@@ -4,7 +4,7 @@
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
     fid             question: Q title: TITLE context: TEXT  Fusion-in-Decoder
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
-    question_writing  answer: A document 1: TITLE. TEXT document 2: ...  the same with an answer, for a writer of questions
+    question_writing  answer: A document 1: TITLE. TEXT document 2: ...  the same with an answer, to write questions
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
 All but `packed` and `question_writing` take one passage. Passages are truncated, never the question; those two share
@@ -134,8 +134,8 @@ class ContextEncoder:
             return self._plain(text)
         if _PARAGRAPHS in match[match.lastindex or 0]:
             raise UserError(
-                f"the generator reads one passage per call (text_format {self.format}), and this text has several: read each "
-                "alone, as the strategy harness.strategies.rerag.ReRag does."
+                f"the generator reads one passage per call (text_format {self.format}), and this text has several: "
+                "read each alone, as the strategy harness.strategies.rerag.ReRag does."
             )
         question, *body = (self._clean(part) for part in match.groups())
         body_text = f" title: {body[0]} context: {body[1]}" if self.format == "fid" else f"context: {body[0]}"
@@ -226,7 +226,8 @@ class ContextEncoder:
         for question in set(questions):
             if (tokens := self._tokens_of_too_long(question)) is not None:
                 raise UserError(
-                    f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise max_tokens."
+                    f"the question {question[:60]!r}... fills {tokens} of max_tokens {self.max_tokens}: raise "
+                    "max_tokens."
                 )
 
     def _tokens_of_too_long(self, question: str) -> int | None:

@@ -120,8 +120,8 @@ class RelevanceEstimator(CountsTokens, nn.Module):
         if layers is not None:
             if config.is_encoder_decoder or not 1 <= layers <= config.num_hidden_layers:
                 raise UserError(
-                    f"layers {layers} does not fit {pretrained}: it selects the first layers of an encoder-only model, here "
-                    f"1 to {config.num_hidden_layers}; a T5 is not supported."
+                    f"layers {layers} does not fit {pretrained}: it selects the first layers of an encoder-only model, "
+                    f"here 1 to {config.num_hidden_layers}; a T5 is not supported."
                 )
             options["num_hidden_layers"] = layers
         if config.is_encoder_decoder:

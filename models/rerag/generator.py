@@ -249,6 +249,6 @@ def check_answers(generator: Generator) -> None:
     """
     if generator.encode.format == "question_writing":
         raise UserError(
-            "This generator writes questions (text_format question_writing) and is for harness.synthesis.t5_writer.T5Writer: a reader "
-            "needs one that answers them."
+            "This generator writes questions (text_format question_writing) and is for "
+            "harness.synthesis.t5_writer.T5Writer: a reader needs one that answers them."
         )

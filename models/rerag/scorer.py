@@ -76,16 +76,16 @@ def _cross_encoder(name: str | Path) -> Path | None:
         folder = resolve(str(name))
     except MissingInputError as error:
         raise MissingInputError(
-            f"{name} does not exist: no serving folder there, and no cross-encoder of that name on this machine. Train one with "
-            "train.py, name another, or get a cross-encoder of the hub: hf download ID."
+            f"{name} does not exist: no serving folder there, and no cross-encoder of that name on this machine. Train "
+            "one with train.py, name another, or get a cross-encoder of the hub: hf download ID."
         ) from error
     config = _config(folder)
     architecture = (config.architectures or ["model without a head"])[0]
     if config.is_encoder_decoder or not architecture.endswith("ForSequenceClassification") or config.num_labels > 2:
         labels = f" with {config.num_labels} labels" if architecture.endswith("Classification") else ""
         raise UserError(
-            f"{name} is a {architecture}{labels}, not a cross-encoder: name a sequence classifier with 1 or 2 labels, such as "
-            "BAAI/bge-reranker-base, or a serving folder with an estimator."
+            f"{name} is a {architecture}{labels}, not a cross-encoder: name a sequence classifier with 1 or 2 labels, "
+            "such as BAAI/bge-reranker-base, or a serving folder with an estimator."
         )
     return folder
 

@@ -36,8 +36,8 @@ def fit_temperature(
     informative = [(score - score.max(), label) for score, label in pairs if label.any() and not label.all()]
     if not informative:
         raise UserError(
-            f"{option}: no question has both contexts with and contexts without an answer, so no temperature can be fitted: "
-            f"{cure}."
+            f"{option}: no question has both contexts with and contexts without an answer, so no temperature can be "
+            f"fitted: {cure}."
         )
     spread = float(np.mean([score.std() for score, _ in informative])) or 1.0
     powers = np.linspace(-_DECADES, _DECADES, _GRID)

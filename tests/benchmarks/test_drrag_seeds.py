@@ -19,7 +19,8 @@ def report(folder: Path, classifier: str, ids: tuple[str, str] = ("q1", "q2"), d
         {
             "id": id_, "gold": [{"id": "a"}, {"id": "b"}],
             "rows": {
-                name: {"2": {"documents": ["x"] * (2 - place), "found": ["t"] * found[place], "missed": ["t"] * (2 - found[place])}}
+                name: {"2": {"documents": ["x"] * (2 - place), "found": ["t"] * found[place],
+                    "missed": ["t"] * (2 - found[place])}}
                 for name, found in FOUND[classifier].items()
             },
         }

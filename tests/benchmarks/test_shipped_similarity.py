@@ -31,7 +31,8 @@ def test_the_command_prints_recall_em_and_f1(
 ) -> None:
     row = {
         "_id": "q", "question": "alba river", "answer": "brune", "type": "bridge", "level": "hard",
-        "context": [["Alba", ["alba joins"]], ["Brune", ["ocean ends"]]], "supporting_facts": [["Alba", 0], ["Brune", 0]],
+        "context": [["Alba", ["alba joins"]], ["Brune", ["ocean ends"]]],
+        "supporting_facts": [["Alba", 0], ["Brune", 0]],
     }  # fmt: skip
     file = tmp_path / "dev.json.gz"
     file.write_bytes(gzip.compress(json.dumps([row]).encode()))

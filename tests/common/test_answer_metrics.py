@@ -162,7 +162,8 @@ def has_answer_by_its_definition(text: str, answers: list[str]) -> bool:
 
 
 PIECES = st.sampled_from(
-    [*"aAbBzZ09 ,.'-_\t\x00\x7f\xa0\u200b\u0301\u00e9\u212a\u4e2d", "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u1e9e", "\u2160", "\U0001f600", "\ud800"]
+    [*"aAbBzZ09 ,.'-_\t\x00\x7f\xa0\u200b\u0301\u00e9\u212a\u4e2d", "\u03a3", "\u03c3", "\u03c2", "\u0130", "\u1e9e",
+        "\u2160", "\U0001f600", "\ud800"]
 )  # fmt: skip
 FEW = st.lists(PIECES, max_size=5).map("".join)
 

@@ -37,7 +37,8 @@ def test_a_document_under_several_names_is_cited_by_all() -> None:
 @pytest.mark.parametrize(
     "metadata",
     [None, {}, {"document": "a.pdf"}, {"document": 5, "headings": [], "kind": "text"},
-     {"document": "a.pdf", "headings": "Safety", "kind": "text"}, {"document": "a.pdf", "headings": [], "kind": "patent"}],
+     {"document": "a.pdf", "headings": "Safety", "kind": "text"},
+     {"document": "a.pdf", "headings": [], "kind": "patent"}],
 )  # fmt: skip
 def test_a_passage_of_another_corpus_is_not_cited(metadata: dict[str, object] | None) -> None:
     assert citation(Passage.of("Alba", "A river.", metadata=metadata)) == ""

@@ -44,7 +44,8 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     line = str(refused.value)
     started = r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     assert re.fullmatch(
-        rf"{re.escape(str(path))} is in use by process {process.pid} on {re.escape(socket.gethostname())} {started}. Wait.",
+        rf"{re.escape(str(path))} is in use by process {process.pid} on {re.escape(socket.gethostname())} {started}. "
+        r"Wait.",
         line,
     )
     assert lock_file(path).exists()  # it is still held

@@ -71,8 +71,9 @@ def contexts(checkpoints: dict[str, Path], folder: Path, models: tuple[str | Non
 
     def read(workers: int | None, ranks: int = 1, rank: int = 0) -> ReRagData:
         data = ReRagData(
-            [QuestionSource("fid", str(folder / "fid.json"))], validation_fraction=0.3, more=[str(folder / "more.jsonl")], contexts=4,
-            pick="sampled", questions_per_step=5, tokens_per_bucket=250, questions_per_validation_batch=2, workers=workers, **options,
+            [QuestionSource("fid", str(folder / "fid.json"))], validation_fraction=0.3,
+            more=[str(folder / "more.jsonl")], contexts=4, pick="sampled", questions_per_step=5, tokens_per_bucket=250,
+            questions_per_validation_batch=2, workers=workers, **options,
         )  # fmt: skip
         return set_up(data, module, rank, ranks)
 

@@ -101,7 +101,8 @@ def commands_of(script: str, arguments: list[str], place: Path) -> list[list[str
     recorder, record = place / "python", place / "commands"
     recorder.write_text(
         '#!/usr/bin/env bash\nset -e\n[ "$1" = -c ] && { echo asked; exit; }\n'
-        f'{{ printf "%s\\0" "$@"; printf "\\n"; }} > {record}.$$\ncat {record}.$$ >> {record}\n'  # one write: some run beside others
+        # one write: some run beside others
+        f'{{ printf "%s\\0" "$@"; printf "\\n"; }} > {record}.$$\ncat {record}.$$ >> {record}\n'
     )
     recorder.chmod(0o755)
     run = subprocess.run(

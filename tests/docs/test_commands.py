@@ -55,7 +55,8 @@ def test_printed_commands_parse(command: Printed) -> None:
         "python infer.py evaluate --config configs/infer/drrag_world.yaml --question dev.json --out reports/x",
         "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --protocol squad",
         "python infer.py evaluate --config configs/infer/rerag_nq.yaml --questions a.json --out b --study.rows [QDC]",
-        "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json --out b",
+        "python infer.py evaluate --config configs/infer/bm25_world.yaml --config no_such.yaml --questions a.json "
+        "--out b",
         "python infer.py ask --config configs/infer/rerag_nq.yaml --question x --strategy.init_args.refus true",
         "python infer.py ask --config configs/infer/rerag_world.yaml --question x",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
@@ -75,7 +76,8 @@ def test_commands_are_found_in_every_kind_of_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
         "Type `make test`.\n\n    python infer.py ask --config c.yaml \\\n        --question x\n\n1. Then\n\n"
-        "       OMP_NUM_THREADS=1 bash scripts/a.sh\n\n```\ntorchrun --nproc-per-node 8 train.py fit   # all\nplain text\n```\n\n"
+        "       OMP_NUM_THREADS=1 bash scripts/a.sh\n\n```\ntorchrun --nproc-per-node 8 train.py fit   # all\n"
+        "plain text\n```\n\n"
         "```python\npython = 1\n```\n"
     )
     assert [command.text for command in printed_on(page)] == [

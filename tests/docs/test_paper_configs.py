@@ -113,7 +113,8 @@ def test_the_header_of_a_rewriter_names_the_planned_memory(config: Path) -> None
     network = official(model["pretrained"])
     with torch.device("meta"):
         add_adapter(
-            network, model["pretrained"], model["lora_rank"], model["lora_alpha"], model["lora_dropout"], model["lora_targets"]
+            network, model["pretrained"], model["lora_rank"], model["lora_alpha"], model["lora_dropout"],
+            model["lora_targets"]
         )  # fmt: skip
     batches, answers = [(int(found[2]), int(found[3]))], {"rewriter": int(found[4] or 0)}
     _, planned = memory_plan({"rewriter": network}, batches, answers, True, False, torch.device("cuda"))

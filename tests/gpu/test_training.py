@@ -111,8 +111,9 @@ def test_memory_of_a_step_is_what_the_plan_says(
         flops = rows * (tokens * per_input + answers * per_target)
         with capsys.disabled():
             print(
-                f"\nthroughput  {name}, {precision}, checkpointing {checkpointing}: {rows * tokens / seconds:,.0f} tokens/s, "
-                f"{flops / seconds / 1e12:.1f} TFLOP/s; peak {measured / GIB:.2f} GiB, planned {planned / GIB:.2f} GiB"
+                f"\nthroughput  {name}, {precision}, checkpointing {checkpointing}: {rows * tokens / seconds:,.0f} "
+                f"tokens/s, {flops / seconds / 1e12:.1f} TFLOP/s; peak {measured / GIB:.2f} GiB, planned "
+                f"{planned / GIB:.2f} GiB"
             )
     if small:  # what autograd keeps is not yet the peak where a layer is computed again
         assert measured < 0.6 * planned if checkpointing else measured == pytest.approx(planned, rel=0.03)

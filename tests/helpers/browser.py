@@ -40,8 +40,9 @@ def drive(page: str, script: str, folder: Path, fragment: str = "") -> dict[str,
     copy.write_text(changed, encoding="utf-8")
     assert CHROMIUM is not None
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []  # else Chromium refuses to start
-    command = [CHROMIUM, "--headless", *as_root, "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
-               "--window-size=1400,1000", "--dump-dom", f"{copy.as_uri()}{fragment}"]  # fmt: skip
+    command = [CHROMIUM, "--headless", *as_root, "--disable-gpu", "--disable-dev-shm-usage",
+               f"--user-data-dir={folder / 'profile'}", "--window-size=1400,1000", "--dump-dom",
+               f"{copy.as_uri()}{fragment}"]  # fmt: skip
     dumped = subprocess.run(command, capture_output=True, text=True, timeout=120)
     found = re.search(r'<body[^>]* data-result="([^"]*)"', dumped.stdout)
     assert found, (dumped.stdout[:2000], dumped.stderr[-3000:])

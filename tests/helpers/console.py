@@ -2,7 +2,10 @@
 
 import re
 
-PROGRESS = r"(training|validation|loading|exporting|encoding|scoring|reading|selecting|sampling|pairs|answering|mining)\b.*: .*"
+PROGRESS = (
+    r"(training|validation|loading|exporting|encoding|scoring|reading|selecting|sampling|pairs|answering|"
+    r"mining)\b.*: .*"
+)
 FIT_ERR = (
     PROGRESS,
     r".*: converted to BigBird, with a new head, from random weights\.",

@@ -34,8 +34,8 @@ PASSING = (
 SLOW = ("stall", "drip", "drip headers")  # beyond the deadline of an attempt
 ANY = "*"  # in the place of a chat: all chats that are not listed
 HANGS_SECONDS = 8.0  # a hung response; the tests' deadlines are shorter
-CODES = {"429": 429, "429 second": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409, "400": 400, "413": 413, "403": 403,
-         "quota": 429, "404": 404}  # fmt: skip
+CODES = {"429": 429, "429 second": 429, "429 date": 429, "500": 500, "503 html": 503, "408": 408, "409": 409,
+         "400": 400, "413": 413, "403": 403, "quota": 429, "404": 404}  # fmt: skip
 
 
 class Server(ThreadingHTTPServer):

@@ -21,7 +21,8 @@ def greedy_feedback(
     """
     return [
         RewriteFeedback(
-            question, question, name, reward, (Candidate(f"{name} of it", reward + gain, times=0, greedy=True),), tuple(history)
+            question, question, name, reward, (Candidate(f"{name} of it", reward + gain, times=0, greedy=True),),
+            tuple(history)
         )
         for name, gain in gains.items()
     ]  # fmt: skip

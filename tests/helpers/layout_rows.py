@@ -87,13 +87,15 @@ AMBIGNQ = {
     ],
 }
 FRESHQA = {
-    "id": "3", "split": "TEST", "question": "Who wrote Hamlet?", "effective_year": "before 2022", "next_review": "occasionally",
-    "false_premise": "FALSE", "num_hops": "one-hop", "fact_type": "never-changing", "source": "https://example.org/a\nb",
-    **{f"answer_{number}": None for number in range(10)}, "answer_0": "Shakespeare, a writer", "answer_1": "the \"Bard\"", "note": None,
+    "id": "3", "split": "TEST", "question": "Who wrote Hamlet?", "effective_year": "before 2022",
+    "next_review": "occasionally", "false_premise": "FALSE", "num_hops": "one-hop", "fact_type": "never-changing",
+    "source": "https://example.org/a\nb", **{f"answer_{number}": None for number in range(10)},
+    "answer_0": "Shakespeare, a writer", "answer_1": "the \"Bard\"", "note": None,
 }  # fmt: skip
 STRATEGYQA = {
-    "qid": "s1", "term": "Hamlet", "description": "A play", "question": "Could Hamlet be read in a day?", "answer": True,
-    "facts": ["Hamlet takes four hours."], "decomposition": ["How long does Hamlet take?"], "evidence": [[[["Hamlet-1"]]]],
+    "qid": "s1", "term": "Hamlet", "description": "A play", "question": "Could Hamlet be read in a day?",
+    "answer": True, "facts": ["Hamlet takes four hours."], "decomposition": ["How long does Hamlet take?"],
+    "evidence": [[[["Hamlet-1"]]]],
 }  # fmt: skip
 MASQA = {
     "Question": "单选题：Hamlet 的作者是谁？\nA: Kyd    B: Shakespeare", "Answer": "B: Shakespeare",

@@ -9,7 +9,10 @@ from common.records import Answer, Passage, Question, Ranked
 from harness.evaluation.page import Case, page
 
 NAN = math.nan
-EVIL = "</script><img src=x onerror=\"document.body.dataset.evil='1'\"><script>document.body.dataset.evil='2'</script> <!-- & \u2028\u2029"
+EVIL = (
+    "</script><img src=x onerror=\"document.body.dataset.evil='1'\"><script>document.body.dataset.evil='2'</script>"
+    " <!-- & \u2028\u2029"
+)
 CITY, RIVER, SHIP = (Passage.of(name, f"{name} lies beside the {name}.") for name in ("City", "River", "Ship"))
 
 

@@ -19,8 +19,10 @@ DENSE = {"class_path": "harness.retrievers.dense.DenseRetriever", "init_args": {
 BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
 FUSED = {"class_path": "harness.retrievers.fusion.FusedRetriever", "init_args": {"retrievers": [DENSE, BM25]}}
 STRATEGIES = {
-    "drrag": ("harness.strategies.drrag.DrRag", {"retriever": FUSED, "serving": "drrag", "selection": {"method": "ranked"}}),
-    "dense": ("harness.strategies.drrag.DrRag", {"retriever": DENSE, "serving": "drrag", "selection": {"method": "ranked"}}),
+    "drrag": ("harness.strategies.drrag.DrRag",
+        {"retriever": FUSED, "serving": "drrag", "selection": {"method": "ranked"}}),
+    "dense": ("harness.strategies.drrag.DrRag",
+        {"retriever": DENSE, "serving": "drrag", "selection": {"method": "ranked"}}),
     "rerag": ("harness.strategies.rerag.ReRag", {"retriever": BM25, "serving": "rerag"}),
     "bm25": ("harness.strategies.retrieve_read.RetrieveRead", {"retriever": BM25}),
 }  # fmt: skip

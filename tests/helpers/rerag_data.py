@@ -18,7 +18,8 @@ def fid_rows(count: int, seed: int = 0) -> list[dict]:
         asked, answer, *others = rng.sample(NAMES, 7)
         contexts = [
             {"title": asked, "text": f"the director of {asked} is {answer} .", "isgold": True},
-            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3), "isgold": False}
+            *({"title": o, "text": f"{o} was born in the city of {rng.choice(NAMES)} . " * rng.randint(1, 3),
+                "isgold": False}
               for o in others[: rng.randint(2, 5)]),
         ]  # fmt: skip
         rng.shuffle(contexts)

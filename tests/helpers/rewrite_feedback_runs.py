@@ -21,7 +21,8 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr_feedback.RewriterFeedbackTrainer
   init_args:
-    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 8, lora_alpha: 16, learning_rate: 2.0e-2, clip: 20.0,
+    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 8, lora_alpha: 16, learning_rate: 2.0e-2, \
+clip: 20.0,
      schedule: constant}}
 data:
   class_path: datamodules.dmqr_feedback.RewriteFeedbackData
@@ -54,7 +55,8 @@ def data_of(module: RewriterFeedbackTrainer, folder: Path, *place: int, **option
 def write_gold(folder: Path, count: int = 40) -> tuple[str, ...]:
     """Gold passages, an index whose passages depend on the rewrite, and the options that search it."""
     rows = [
-        {"_id": str(n), "question": text, "answer": "x", "supporting_facts": [[name, 0]], "context": [[name, [f"{name} was born in"]]]}
+        {"_id": str(n), "question": text, "answer": "x", "supporting_facts": [[name, 0]],
+            "context": [[name, [f"{name} was born in"]]]}
         for n, text in enumerate(questions(count)) for name in [next(w for w in text.split() if w.startswith("name"))]
     ]  # fmt: skip
     (folder / "gold.json").write_text(json.dumps(rows))
@@ -65,6 +67,6 @@ def write_gold(folder: Path, count: int = 40) -> tuple[str, ...]:
     build_bm25([*passages, *noise], folder / "index")
     return (
         "--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", str(folder / "index"),
-        "--data.reward", "harness.feedback.rewards.GoldRecall", "--data.reward.half_rank", "2", "--data.reward.depth", "5",
-        "--data.gold_questions", f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]",
+        "--data.reward", "harness.feedback.rewards.GoldRecall", "--data.reward.half_rank", "2", "--data.reward.depth",
+        "5", "--data.gold_questions", f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]",
     )  # fmt: skip

@@ -39,7 +39,8 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr.RewriterTrainer
   init_args:
-    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 4, lora_dropout: {dropout}, learning_rate: 1.0e-2,
+    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 4, lora_dropout: {dropout}, \
+learning_rate: 1.0e-2,
      warmup_steps: 2, dropout: 0.0}}
 data:
   class_path: datamodules.dmqr.RewriteData
@@ -97,6 +98,7 @@ def write_gold(folder: Path) -> tuple[str, ...]:
 def data_of(module: RewriterTrainer, path: Path, *place: int, **options: Any) -> RewriteData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     data = RewriteData(
-        [RewriteSource("rewrites", str(path))], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3, **options
+        [RewriteSource("rewrites", str(path))], rewrites_per_step=12, validation_fraction=0.2, generated_rewrites=3,
+        **options
     )  # fmt: skip
     return set_up(data, module, *place)

@@ -28,8 +28,8 @@ class TableRewriter:
         costs = {"model_calls": 1.0, "tokens": 7.0, "reply_tokens": 3.0}
         return [
             with_fallbacks(
-                each.text, strategies, {name: tuple(q) for name, q in self.table.get(each.text, {}).items()}, "it is missing",
-                self.reason, costs,
+                each.text, strategies, {name: tuple(q) for name, q in self.table.get(each.text, {}).items()},
+                "it is missing", self.reason, costs,
             )
             for each in questions
         ]  # fmt: skip

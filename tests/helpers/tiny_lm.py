@@ -176,8 +176,9 @@ def save_plain_lm(folder: Path, learned: Sequence[Case] | None = None, steps: in
     torch.manual_seed(0)
     network = GPT2LMHeadModel(
         GPT2Config(
-            vocab_size=len(tokenizer), n_embd=64, n_layer=2, n_head=4, n_positions=PLAIN_CONTEXT, initializer_range=0.05,
-            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=end_id, eos_token_id=end_id,
+            vocab_size=len(tokenizer), n_embd=64, n_layer=2, n_head=4, n_positions=PLAIN_CONTEXT,
+            initializer_range=0.05, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=end_id,
+            eos_token_id=end_id,
         )
     )  # fmt: skip
     train(

@@ -23,7 +23,10 @@ from tests.helpers.river_corpus import write_index, write_questions
 PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead")
 RERAG = ("--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "no/serving")
 BM25 = ("--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "no/index")
-BARE = "ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give --questions FILE"
+BARE = (
+    "ships no passages, and the strategy has no retriever: configure --strategy.init_args.retriever, or give "
+    "--questions FILE"
+)
 EVERYTHING = (*PLAIN, *BM25)
 
 

@@ -62,7 +62,8 @@ MISTAKES = [
         "evaluate",
         ("--study.row", "[QDC]"),
         2,
-        "study.row is no option of drrag's study; allowed: rows, ks, bm25, scores, tune, grid, most_documents, ceilings.",
+        "study.row is no option of drrag's study; allowed: rows, ks, bm25, scores, tune, grid, most_documents, "
+        "ceilings.",
     ),
     (
         "evaluate",

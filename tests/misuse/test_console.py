@@ -30,8 +30,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
 
 
 def infer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(ROOT / "infer.py"), *arguments], cwd=folder, capture_output=True, text=True,
-                          timeout=300, env=os.environ, check=True)  # fmt: skip
+    return subprocess.run([sys.executable, str(ROOT / "infer.py"), *arguments], cwd=folder, capture_output=True,
+                          text=True, timeout=300, env=os.environ, check=True)  # fmt: skip
 
 
 @pytest.mark.slow

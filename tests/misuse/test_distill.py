@@ -14,7 +14,8 @@ from tests.helpers.llm_servers import fault_server
 
 DEAD = {
     "class_path": "harness.llm.endpoint.ChatEndpoint",
-    "init_args": {"model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 2, "cache": None},
+    "init_args": {"model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 2,
+        "cache": None},
 }  # fmt: skip
 GIVEN = {"--questions": "train.json", "--out": "out", "--llm": "dead.yaml"}
 

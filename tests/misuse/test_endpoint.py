@@ -50,11 +50,13 @@ def llm(**options: object) -> list[str]:
         ({"base_url": f"https://me:{SECRET}@example.org/v1"}, "base_url holds a user or password: leave them out"),
         ({"base_url": f"https://example.org/v1?api-key={SECRET}"}, "base_url must be an address without query"),
         ({"base_url": "localhost:8000/v1"}, "base_url is 'localhost:8000/v1', but must be an address"),
-        ({"base_url": "https://example.org:port/v1"}, "must be an address without query, such as http://localhost:8000/v1"),
+        ({"base_url": "https://example.org:port/v1"},
+            "must be an address without query, such as http://localhost:8000/v1"),
         ({"options": f'{{"api_key": "{SECRET}"}}'}, "options has the field 'api_key': export the key as the variable"),
         ({"options": f'{{"user": "{SECRET}"}}'}, "the value of 'user' looks like a key"),
         ({"options": '{"max_tokens": 5}'}, "options has the field 'max_tokens', which this project sets itself."),
-        ({"options": '{"temperature": 1}'}, "options has the field 'temperature', which this project sets itself; null omits it"),
+        ({"options": '{"temperature": 1}'},
+            "options has the field 'temperature', which this project sets itself; null omits it"),
         ({"timeout_seconds": 0}, "timeout_seconds must be above 0, got 0"),
         ({"max_retries": -1}, "max_retries must be at least 0, got -1"),
         ({"concurrency": 0}, "concurrency must be at least 1, got 0"),
@@ -93,7 +95,8 @@ def test_the_environment_s_address_and_key_are_checked_too(place: Path, monkeypa
 def test_a_plan_needs_no_key_and_still_checks_the_options(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent: neither the reader's model nor the rewriter's needs its key, or the environment's address."""
     rewriter = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": {"llm": {
-        "class_path": "harness.llm.endpoint.ChatEndpoint", "init_args": {"model": "m", "key_variable": "NO_SUCH_KEY"}}}}  # fmt: skip
+        "class_path": "harness.llm.endpoint.ChatEndpoint",
+        "init_args": {"model": "m", "key_variable": "NO_SUCH_KEY"}}}}  # fmt: skip
     strategy = yaml.safe_load((place / "plain.yaml").read_text())["strategy"]
     own = {"retriever": strategy["init_args"]["retriever"], "rewriter": rewriter, "fusion": "rrf"}
     config = {"strategy": {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": own}}

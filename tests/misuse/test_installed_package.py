@@ -93,8 +93,8 @@ def test_commands_say_their_own_names(run: Run) -> None:
     assert mistaken.stderr.splitlines() == [
         "lightning-rag: --jsn: no such option; close to it: --json.", "All keys: lightning-rag ask --help",
     ]  # fmt: skip
-    missing = run("lightning-rag", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index", "no",
-                  "--questions", "hotpot.json", "--out", "x")  # fmt: skip
+    missing = run("lightning-rag", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
+                  "no", "--questions", "hotpot.json", "--out", "x")  # fmt: skip
     assert missing.returncode == 66
     assert missing.stderr.startswith("lightning-rag: ")
     assert "lightning-rag index" in missing.stderr

@@ -45,7 +45,8 @@ def evaluate(place: Path, *more: str, systems: Sequence[str] = ("last",), judge:
     [
         (("--judge.passages", "0"), ["passages must be at least 1, got 0"]),
         (("--judge.repairs", "-1"), ["repairs must be at least 0, got -1"]),
-        (("--judge.verdicts", "[]"), ["verdicts is []; it must name at least one of answers, passages, criteria, ranking"]),
+        (("--judge.verdicts", "[]"), [
+            "verdicts is []; it must name at least one of answers, passages, criteria, ranking"]),
         (("--judge.verdicts", "[answer]"), ["judge.verdicts"]),
         (("--judge.answer_prompt", "judge_answers"), ["prompt is 'judge_answers'; allowed: ", "judge_answer"]),
         (("--judge.answer_prompt", "judge_ranking"), ["prompt judge_ranking", "${answers}", "allowed there: "]),

@@ -16,7 +16,8 @@ from tests.helpers.rerag_world import corpus, questions, write_serving
 CAUSAL, GENERATOR = "harness.llm.local.CausalLm", "harness.llm.exported_generator.ExportedGenerator"
 CONFIG = """strategy:
   class_path: harness.strategies.rerag.ReRag
-  init_args: {retriever: {class_path: harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}, serving: both, device: cpu}
+  init_args: {retriever: {class_path: harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}, serving: both, \
+device: cpu}
 """
 
 
@@ -66,7 +67,10 @@ def test_a_plan_refuses_a_reader_s_folder_that_lacks_a_part(
 ) -> None:
     if not (place / serving).exists():
         write_serving(checkpoints["t5"], place / serving, False)
-    config = "strategy:\n  class_path: harness.strategies.retrieve_read.RetrieveRead\n  init_args:\n    retriever: {class_path: "
+    config = (
+        "strategy:\n  class_path: harness.strategies.retrieve_read.RetrieveRead\n  init_args:\n"
+        "    retriever: {class_path: "
+    )
     config += "harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}\n    reader: {class_path: "
     config += f"harness.readers.t5.{reader}, init_args: {{serving: {serving}}}}}\n"
     (place / "reader.yaml").write_text(config)

@@ -16,27 +16,38 @@ FIT = f"train.py fit --config {ROOT / 'configs/train/drrag_world.yaml'} "
 ASK = f"infer.py ask --question x --strategy {DRRAG} "
 LISTED = [{"class_path": DENSE, "init_args": {"indx": "a"}}]
 MISTAKES = {  # command line -> the error line, and what follows "All keys: python"
-    "infer.py aks": ("command 'aks' is unknown; allowed: index, synthesize, distill, mine, expand, label, feedback, score, plan, ask, evaluate, export; close to it: ask.",
+    "infer.py aks": ("command 'aks' is unknown; allowed: index, synthesize, distill, mine, expand, label, feedback, "
+                     "score, plan, ask, evaluate, export; close to it: ask.",
                      "infer.py --help"),
     "infer.py index --corpus x": ("--out: not given, but required.", "infer.py index --help"),
-    "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25, keywords, links.", "infer.py index --help"),
-    "infer.py index --max_tokens many": ("max_tokens is 'many'; allowed: a whole number or null.", "infer.py index --help"),
-    "infer.py evaluate --paper nqq": ("paper is 'nqq'; allowed: musique, hotpotqa, 2wiki, nq, triviaqa, ambignq, freshqa, strategyqa or null.",
+    "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25, keywords, links.",
+        "infer.py index --help"),
+    "infer.py index --max_tokens many": ("max_tokens is 'many'; allowed: a whole number or null.",
+        "infer.py index --help"),
+    "infer.py evaluate --paper nqq": (
+                                     "paper is 'nqq'; allowed: musique, hotpotqa, 2wiki, nq, triviaqa, ambignq, "
+                                     "freshqa, strategyqa or null.",
                                      "infer.py evaluate --help"),
     "infer.py evaluate --ks 3": ("ks is '3'; allowed: a list.", "infer.py evaluate --help"),
     "infer.py ask --jsn true": ("--jsn: no such option; close to it: --json.", "infer.py ask --help"),
     "infer.py ask --json maybe": ("json is 'maybe'; allowed: true or false.", "infer.py ask --help"),
     "infer.py ask --question x": ("--strategy: not given, but required.", "infer.py ask --help"),
-    "infer.py ask --llm configs/llm/none.yaml": ("llm: the file configs/llm/none.yaml does not exist.", "infer.py ask --help"),
-    "infer.py evaluate --judge.llm none.yaml": ("judge.llm: the file none.yaml does not exist.", "infer.py evaluate --judge.help harness.evaluation.judge.Judge"),
+    "infer.py ask --llm configs/llm/none.yaml": ("llm: the file configs/llm/none.yaml does not exist.",
+        "infer.py ask --help"),
+    "infer.py evaluate --judge.llm none.yaml": ("judge.llm: the file none.yaml does not exist.",
+        "infer.py evaluate --judge.help harness.evaluation.judge.Judge"),
     "infer.py ask --strategy 5": ("strategy is '5'; allowed: the path of a class.", "infer.py ask --strategy.help"),
     f"infer.py ask --strategy {DRRAG}g": (
-        f"strategy: {DRRAG}g is not a class that can be used (module 'harness.strategies.drrag' has no attribute 'DrRagg').",
+        f"strategy: {DRRAG}g is not a class that can be used (module 'harness.strategies.drrag' has no attribute "
+        "'DrRagg').",
         "infer.py ask --strategy.help"),
-    f"infer.py ask --strategy {FUSED}": (f"strategy: {FUSED} is not of the kind Strategy.", "infer.py ask --strategy.help"),
+    f"infer.py ask --strategy {FUSED}": (f"strategy: {FUSED} is not of the kind Strategy.",
+        "infer.py ask --strategy.help"),
     ASK + "--strategy.lookahead x": ("strategy.lookahead is 'x'; allowed: a whole number.",
                                      f"infer.py ask --strategy.help {DRRAG}"),
-    ASK + "--strategy.selection.method best": ("strategy.selection.method is 'best'; allowed: sm, qdc, cis, cfs, ranked.",
+    ASK + "--strategy.selection.method best": (
+                                               "strategy.selection.method is 'best'; allowed: sm, qdc, cis, cfs, "
+                                               "ranked.",
                                                f"infer.py ask --strategy.help {DRRAG}"),
     ASK + "--strategy.readr x": ("strategy.readr is no key of strategy; close to it: reader.",
                                  f"infer.py ask --strategy.help {DRRAG}"),
@@ -50,14 +61,15 @@ MISTAKES = {  # command line -> the error line, and what follows "All keys: pyth
         f"infer.py ask --strategy.help {DRRAG} --strategy.retriever.help {FUSED}"),
     ASK + f"--strategy.retriever {FUSED} --strategy.retriever.retrievers {shlex.quote(str(LISTED))}": (
         "strategy.retriever.retrievers.indx is no key of strategy.retriever.retrievers; close to it: index.",
-        f"infer.py ask --strategy.help {DRRAG} --strategy.retriever.help {FUSED} --strategy.retriever.retrievers.help {DENSE}"),
+        f"infer.py ask --strategy.help {DRRAG} --strategy.retriever.help {FUSED} --strategy.retriever.retrievers.help "
+        f"{DENSE}"),
     f"infer.py ask --strategy {RERAG} --strategy.threshold x": ("strategy.threshold is 'x'; allowed: a number or null.",
                                                                 f"infer.py ask --strategy.help {RERAG}"),
     "train.py": ("no command was given; allowed: fit, validate.", "train.py --help"),
     "train.py fot": ("command 'fot' is unknown; allowed: fit, validate; close to it: fit.", "train.py --help"),
     FIT + "--trainer.precision 8": (
-        "trainer.precision is '8'; allowed: auto, 64, 32, 16, transformer-engine, transformer-engine-float16, 16-true, 16-mixed, "
-        "bf16-true, bf16-mixed, 32-true, 64-true, bf16 or null.", "train.py fit --trainer.help"),
+        "trainer.precision is '8'; allowed: auto, 64, 32, 16, transformer-engine, transformer-engine-float16, 16-true, "
+        "16-mixed, bf16-true, bf16-mixed, 32-true, 64-true, bf16 or null.", "train.py fit --trainer.help"),
     FIT + "--trainer.max_epochs x": ("trainer.max_epochs is 'x'; allowed: a whole number or null.",
                                      "train.py fit --trainer.help"),
     FIT + "--trainer.loger x": ("--trainer.loger: no such option; close to it: --trainer.logger.",

@@ -18,7 +18,8 @@ from trainers.run.precision import refuse_precision
 from trainers.t5 import SpanCorruptionTrainer
 
 LIGHTNINGS = {
-    str(name) for kind in (_PRECISION_INPUT_INT, _PRECISION_INPUT_STR, _PRECISION_INPUT_STR_ALIAS) for name in get_args(kind)
+    str(name) for kind in (_PRECISION_INPUT_INT, _PRECISION_INPUT_STR, _PRECISION_INPUT_STR_ALIAS)
+    for name in get_args(kind)
 }  # fmt: skip
 TRAINED = {"32", "32-true", "bf16", "bf16-mixed"}  # tests/trainers/test_bf16.py trains in the last; all others in fp32
 REASONS = {
@@ -56,7 +57,8 @@ def test_a_refused_precision_is_one_line_before_anything_is_loaded(tmp_path: Pat
 def test_a_precision_plugin_is_refused_too(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
     test_t5.write_corpus(tmp_path / "corpus.jsonl")
     test_t5.write_config(tmp_path, checkpoints["t5"])
-    plugin = ("--trainer.plugins", "pytorch_lightning.plugins.HalfPrecision", "--trainer.plugins.init_args.precision", "bf16-true")  # fmt: skip
+    plugin = ("--trainer.plugins", "pytorch_lightning.plugins.HalfPrecision", "--trainer.plugins.init_args.precision",
+        "bf16-true")  # fmt: skip
     refused(
         command(tmp_path, "train.py", "fit", "--config", "config.yaml", *plugin), 2, "trainer.precision is bf16-true"
     )

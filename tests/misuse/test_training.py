@@ -50,7 +50,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--resume", "auto", "--ckpt_path", "x.ckpt"], 66, ["x.ckpt does not exist"]),
         (["--name", "whole/second"], 2, ["lies within the run checkpoints/whole"]),
         (["--name", "new/serving"], 2, ["lies within the run checkpoints/new"]),
-        (["--ckpt_path", "checkpoints/whole/lst.ckpt"], 66, ["checkpoints in that folder: checkpoints/whole/best.ckpt"]),
+        (["--ckpt_path", "checkpoints/whole/lst.ckpt"], 66,
+            ["checkpoints in that folder: checkpoints/whole/best.ckpt"]),
         (["--ckpt_path", "checkpoints/torn/nothing.ckpt"], 66, ["checkpoints/torn/last.ckpt."]),
         (["--ckpt_path", "checkpoints/torn/last.ckpt"], 74, ["last.ckpt.sha256 is corrupt"]),
         (["--ckpt_path", "config.yaml"], 74, ["cannot be read"]),
@@ -59,7 +60,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         (["--trainer.max_steps", "2", "--model.warmup_steps", "2"], 2, ["within warmup_steps"]),
         (["--trainer.val_check_interval", "7"], 2, ["val_check_interval is 7, but an epoch has 4 batches"]),
         (["--trainer.val_check_interval", "3", "--trainer.limit_train_batches", "2"], 2, ["is 3, but an epoch has 2"]),
-        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "3"], 2, ["is 3 (3 batches)", "multiple"]),
+        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "3"], 2,
+            ["is 3 (3 batches)", "multiple"]),
         (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "0.4"], 2, ["is 0.4 (3 batches)"]),
         (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "00:00:01:00"], 2, ["a duration"]),
     ],
@@ -104,7 +106,8 @@ def test_a_taken_name_is_refused_until_it_is_resumed(place: Path) -> None:
 
 @pytest.mark.whole_run
 def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
-    first = subprocess.Popen([sys.executable, str(ROOT / "train.py"), *FIT, "--name", "shared", "--trainer.max_epochs", "2000"],
+    first = subprocess.Popen([sys.executable, str(ROOT / "train.py"), *FIT, "--name", "shared", "--trainer.max_epochs",
+        "2000"],
                              cwd=place, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
     try:
         folder = place / "checkpoints/shared"
@@ -126,8 +129,9 @@ def test_the_same_name_cannot_be_trained_twice_at_once(place: Path) -> None:
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(place: Path, rank: int) -> None:
     name = f"ranks-{rank}"
-    stop = ("--trainer.callbacks", "tests.helpers.signal_at.SignalAt", "--trainer.callbacks.init_args.hook", "on_train_batch_start",
-            "--trainer.callbacks.init_args.step", "4", "--trainer.callbacks.init_args.rank", str(rank))  # fmt: skip
+    stop = ("--trainer.callbacks", "tests.helpers.signal_at.SignalAt", "--trainer.callbacks.init_args.hook",
+            "on_train_batch_start", "--trainer.callbacks.init_args.step", "4", "--trainer.callbacks.init_args.rank",
+            str(rank))  # fmt: skip
     run = fit(place, "--name", name, *stop, torchrun=2)
     assert run.returncode != 0  # torchrun's own code
     assert "last.ckpt holds step 5" in run.stderr

@@ -39,15 +39,18 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ("options", "part"),
     [
         ({"service": "google"}, "google"),
-        ({"service": "searxng"}, "service searxng needs base_url, the address of your own SearXNG, such as http://localhost:8888"),
+        ({"service": "searxng"}, "service searxng needs base_url, the address of your own SearXNG, such as "
+                                 "http://localhost:8888"),
         ({"service": "searxng", "base_url": "localhost:8888"}, "base_url is 'localhost:8888', but must be an address"),
         ({"service": "searxng", "base_url": f"http://me:{SECRET}@localhost"}, "base_url holds a user or password"),
         ({**LOCAL, "key_variable": "A_KEY"}, "service searxng takes no key: omit key_variable"),
-        ({"service": "brave"}, "service brave needs key_variable, the name of the environment variable that holds the key: BRAVE_API_KEY"),
+        ({"service": "brave"}, "service brave needs key_variable, the name of the environment variable that holds the "
+                               "key: BRAVE_API_KEY"),
         ({"service": "brave", "key_variable": "BRAVE_API_KEY"}, "needs a key: export BRAVE_API_KEY=..."),
         ({"service": "tavily", "key_variable": SECRET}, "key_variable must be the name of an environment variable"),
         ({**LOCAL, "parameters": {"x": SECRET}}, "the value of 'x' looks like a key"),
-        ({**LOCAL, "parameters": {"format": "html"}}, "parameters has the field 'format', which this project sets itself"),
+        ({**LOCAL, "parameters": {"format": "html"}},
+            "parameters has the field 'format', which this project sets itself"),
         ({**LOCAL, "results": 21}, "results must be at most 20, got 21"),
         ({**LOCAL, "passage_words": 9}, "passage_words must be at least 10, got 9"),
         ({**LOCAL, "timeout_seconds": 0}, "timeout_seconds must be above 0, got 0"),

@@ -127,7 +127,8 @@ def test_torchs_profiler_counts_the_same(checkpoints: dict[str, Path], tmp_path:
 
 @pytest.mark.parametrize(
     ("rows", "tokens", "on_gpu", "expected"),
-    [(1000, 64, False, (32, 4)), (10, 64, False, (10, 1)), (40, 64, False, (32, 2)), (1000, 64, True, (32, 1)), (5, 9999, False, (1, 4))],
+    [(1000, 64, False, (32, 4)), (10, 64, False, (10, 1)), (40, 64, False, (32, 2)), (1000, 64, True, (32, 1)),
+        (5, 9999, False, (1, 4))],
 )  # fmt: skip
 def test_the_largest_batch(rows: int, tokens: int, on_gpu: bool, expected: tuple[int, int]) -> None:
     assert batch_size(rows, tokens, 2048, Compute(on_gpu, False, 4)) == expected

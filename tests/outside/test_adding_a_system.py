@@ -31,8 +31,9 @@ PASSAGES = [
     Passage.of("Boston", "a harbour"),
 ]
 QUESTION = {
-    "_id": "q1", "question": "where was the author who wrote the raven born", "answer": "Boston", "type": "bridge", "level": "hard",
-    "supporting_facts": [["Edgar Poe", 0], ["Birthplaces", 0]], "context": [[each.title, [each.text]] for each in PASSAGES],
+    "_id": "q1", "question": "where was the author who wrote the raven born", "answer": "Boston", "type": "bridge",
+    "level": "hard", "supporting_facts": [["Edgar Poe", 0], ["Birthplaces", 0]],
+    "context": [[each.title, [each.text]] for each in PASSAGES],
 }  # fmt: skip
 
 

@@ -85,10 +85,12 @@ def training(work: Path, trainer: str, ranks: int, accumulated: int = 1) -> Job:
 
     def command(run: str) -> list[str]:
         return ["train.py", "fit", "--config", str(work / trainer / "config.yaml"), "--name", run, "--resume", "auto",
-                "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices, *(accumulation if accumulated > 1 else [])]  # fmt: skip
+                "--trainer.max_epochs", "6", "--checkpoint.every_n_train_steps", "3", *devices,
+                *(accumulation if accumulated > 1 else [])]  # fmt: skip
 
-    return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}{', accumulation' * (accumulated > 1)}", command, lambda run: folder / "checkpoints" / run,
-               lambda out: sum("train/loss" in line for line in lines(out)), different_runs)  # fmt: skip
+    return Job(f"{trainer}, {ranks} process{'es' * (ranks > 1)}{', accumulation' * (accumulated > 1)}", command,
+               lambda run: folder / "checkpoints" / run, lambda out: sum("train/loss" in line for line in lines(out)),
+               different_runs)  # fmt: skip
 
 
 def lines(out: Path) -> list[str]:
@@ -154,7 +156,8 @@ def mining(work: Path) -> Job:
 
     def command(run: str) -> list[str]:
         return ["infer.py", "mine", "--retriever", "harness.retrievers.bm25.Bm25Retriever", "--retriever.index",
-                str(work / "bm25"), "--questions", str(work / "mine.json"), "--out", str(work / "mined" / run)]  # fmt: skip
+                str(work / "bm25"), "--questions", str(work / "mine.json"), "--out",
+                str(work / "mined" / run)]  # fmt: skip
 
     def batches(out: Path) -> int:
         return 12 if out.exists() else sum(1 for _ in out.parent.glob(f"{out.name}.partial/lines-*.jsonl"))

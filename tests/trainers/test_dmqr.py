@@ -92,8 +92,8 @@ def test_a_run_learns_and_exports_a_rewriter_that_rewrites_alike(
 def test_an_adapter_for_each_strategy_is_trained_exported_and_used(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6", "--model.learning_rate", "3.0e-2",
-                 "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
+    folder = fit("own", "--model.adapters", "per_strategy", "--trainer.max_epochs", "6", "--model.learning_rate",
+                 "3.0e-2", "--trainer.check_val_every_n_epoch", "3")  # fmt: skip
     losses = [row["val/loss_nats"] for row in metrics(folder) if "val/loss_nats" in row]
     assert losses[-1] < losses[0] < 0.95 * math.log(104)
     best = checkpoint_of(folder)

@@ -157,7 +157,8 @@ def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
     validating = [*options, "--trainer.val_check_interval", "1"]
     variants = {
         "dpo": (), "ranking": ("--model.objective", "ranking", "--model.lora_rank", "null"),
-        "policy": ("--model.objective", "policy_gradient", "--model.adapters", "per_strategy", "--data.groups_per_step", "2"),
+        "policy": ("--model.objective", "policy_gradient", "--model.adapters", "per_strategy", "--data.groups_per_step",
+            "2"),
     }  # fmt: skip
     alone = assert_two_processes_train_as_one(workplace, rows, validating, variants, "val/reward", relative=1e-4)
     assert_accumulation_trains_as_one(alone["dpo"], rows, options, relative=1e-4)

@@ -75,8 +75,8 @@ def test_the_measures_of_a_validation_by_hand() -> None:
     )
     assert found == pytest.approx(
         {
-            "expected_reward": 0.5, "loss": 1.5, "kl": 0.5, "length": 3.0, "unchanged_share": 1 / 3, "empty_share": 1 / 3,
-            "reward": 0.5, "reward_variance": 0.09, "reward_question": 0.2,
+            "expected_reward": 0.5, "loss": 1.5, "kl": 0.5, "length": 3.0, "unchanged_share": 1 / 3,
+            "empty_share": 1 / 3, "reward": 0.5, "reward_variance": 0.09, "reward_question": 0.2,
         }
     )  # fmt: skip
 

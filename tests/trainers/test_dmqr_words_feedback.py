@@ -66,8 +66,9 @@ def test_every_objective_learns_which_words_are_rewarded(
     """From random weights, on questions with other names: by the words' contexts."""
     start, _ = greedy(word_toy / "start")
     assert start < -0.2
-    folder = fit(objective, "--model.objective", objective, "--model.weights", weights, "--trainer.max_epochs", "8", "--model.learning_rate", "3.0e-3",
-                 "--model.head_learning_rate", "3.0e-3", "--trainer.check_val_every_n_epoch", "4")  # fmt: skip
+    folder = fit(objective, "--model.objective", objective, "--model.weights", weights, "--trainer.max_epochs", "8",
+                 "--model.learning_rate", "3.0e-3", "--model.head_learning_rate", "3.0e-3",
+                 "--trainer.check_val_every_n_epoch", "4")  # fmt: skip
     found, rows = greedy(folder / "serving")
     assert found > 0.75 * BEST_REWARD
     for each in rows[:10]:
@@ -90,7 +91,8 @@ def test_the_export_says_what_it_learned_from_and_is_sampled_next(workplace: Pat
     )
     write_feedback(workplace / "second", sampled(WordSelector.load(folder / "serving", "cpu", "fp32"), 20, 8), round_=2)
     again = fit("second", "--trainer.max_steps", "2", "--trainer.val_check_interval", "2", "--model.pretrained",
-                str(folder / "serving"), "--data.train", f"[{{layout: word_feedback, path: {workplace / 'second'}}}]")  # fmt: skip
+                str(folder / "serving"), "--data.train",
+                f"[{{layout: word_feedback, path: {workplace / 'second'}}}]")  # fmt: skip
     assert json.loads((again / "serving" / MANIFEST).read_text())["round"] == 2
 
 
@@ -159,8 +161,8 @@ def test_validation_rewards_the_queries_that_the_exported_rewriter_makes(
     data = data_of(module, word_toy / "feedback", retriever=Bm25Retriever(workplace / "index"), reward=GoldRecall(2.0),
                    gold_questions=[Source("hotpotqa", str(workplace / "gold.json"))], rewarded_questions=6)  # fmt: skip
     assert len(data.gold) == 6
-    rewriter = ExtractiveRewriter(folder / "serving", 2, POLICY.stay_probability, 0.5, POLICY.join_probability, device="cpu",
-                                  precision="fp32")  # fmt: skip
+    rewriter = ExtractiveRewriter(folder / "serving", 2, POLICY.stay_probability, 0.5, POLICY.join_probability,
+                                  device="cpu", precision="fp32")  # fmt: skip
     assert best["reward"] < measured[0]["val/reward"]
     rewards = [rewarded(rewriter, data.held_out[row].feedback, data.gold[row], data.retriever) for row in data.gold]
     assert len(set(rewards)) > 1
@@ -184,8 +186,8 @@ def rewarded(rewriter: ExtractiveRewriter, row: WordFeedback, gold: Question, re
 def test_a_run_that_leaves_the_starting_model_too_far_ends_and_keeps_its_best(
     workplace: Path, word_toy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = fit("far", "--trainer.callbacks", "trainers.run.collapse.CollapseGuard", "--trainer.callbacks.most_kl_nats",
-                 "1.0e-6")  # fmt: skip
+    folder = fit("far", "--trainer.callbacks", "trainers.run.collapse.CollapseGuard",
+                 "--trainer.callbacks.most_kl_nats", "1.0e-6")  # fmt: skip
     assert "the rewriter has collapsed: val/kl" in capsys.readouterr().out
     assert (
         largest_difference(weights(folder, "best.ckpt"), WordFeedbackTrainer(str(word_toy / "start")).state_dict()) == 0

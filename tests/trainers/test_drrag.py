@@ -38,7 +38,8 @@ name: tiny
 seed_everything: 0
 model:
   class_path: trainers.drrag.DrRagTrainer
-  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: 2.0e-3}}
+  init_args: {{pretrained: {model}, max_tokens: 96, dropout: {dropout}, learning_rate: 2.0e-3, head_learning_rate: \
+2.0e-3}}
 data:
   class_path: datamodules.drrag.DrRagData
   init_args:
@@ -118,8 +119,8 @@ def test_frozen_embeddings_stay_as_they_were(workplace: Path, checkpoints: dict[
 def test_an_adapter_is_trained_with_the_head_and_merged_into_the_export(
     model: str, workplace: Path, checkpoints: dict[str, Path]
 ) -> None:
-    fit_here(workplace, "--model.pretrained", str(checkpoints[model]), "--model.lora_rank", "2", "--trainer.max_epochs", "2",
-             "--model.learning_rate", "0.05", "--model.gradient_checkpointing", "true")  # fmt: skip
+    fit_here(workplace, "--model.pretrained", str(checkpoints[model]), "--model.lora_rank", "2", "--trainer.max_epochs",
+             "2", "--model.learning_rate", "0.05", "--model.gradient_checkpointing", "true")  # fmt: skip
     state = {
         name.removeprefix("classifier.network."): value
         for name, value in weights(workplace, "tiny", "best.ckpt").items()

@@ -62,7 +62,8 @@ def test_it_trains_resumes_and_exports_as_ddp(
         else:
             served, prefix = TripleClassifier.load(serving, "cpu").state_dict(), "classifier."
         same = [key for key, value in served.items() if torch.equal(value, trained[prefix + key])
-                or value.shape != trained[prefix + key].shape]  # of the head, which is exported with one label  # fmt: skip
+                or value.shape != trained[prefix
+                    + key].shape]  # of the head, which is exported with one label  # fmt: skip
         assert same == list(served)
 
 

@@ -88,8 +88,8 @@ def test_re_rags_estimator_has_its_own_rate_and_frozen_embeddings_stay(
     tmp_path: Path, checkpoints: dict[str, Path], schedule: str, factors: list[float]
 ) -> None:
     test_rerag_training.write_config(tmp_path, checkpoints["t5"])
-    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.estimator_learning_rate", "4.0e-3",
-             "--model.warmup_steps", "3", "--model.schedule", schedule, "--model.freeze_embeddings", "true",
+    fit_here(tmp_path, *RECORDED, *DECAYS, "--model.learning_rate", "1.0e-3", "--model.estimator_learning_rate",
+             "4.0e-3", "--model.warmup_steps", "3", "--model.schedule", schedule, "--model.freeze_embeddings", "true",
              "--trainer.max_steps", "6")  # fmt: skip
 
     def rate_of(name: str) -> float | None:

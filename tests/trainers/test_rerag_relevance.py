@@ -111,7 +111,8 @@ name: baseline
 seed_everything: 0
 model:
   class_path: trainers.rerag.ReRagTrainer
-  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, max_answer_tokens: 4, dropout: 0.0,
+  init_args: {{estimator: null, generator: {model}, relevance: retriever, max_tokens: 48, max_answer_tokens: 4, \
+dropout: 0.0,
               validation_contexts: 2, learning_rate: 3.0e-3}}
 data:
   class_path: datamodules.rerag.ReRagData
@@ -121,7 +122,8 @@ data:
     contexts: 3
     questions_per_step: 8
     tokens_per_bucket: 300
-trainer: {{accelerator: cpu, max_epochs: 20, check_val_every_n_epoch: 10, enable_progress_bar: false, enable_model_summary: false}}
+trainer: {{accelerator: cpu, max_epochs: 20, check_val_every_n_epoch: 10, enable_progress_bar: false, \
+enable_model_summary: false}}
 early_stopping: {{patience: 20}}
 checkpoint: {{monitor: val/em}}
 """

@@ -150,8 +150,8 @@ def test_a_packed_reader_trains_alone(workplace: Path) -> None:
 
 
 def test_a_writer_of_questions_trains_alone(workplace: Path) -> None:
-    fit_here(workplace, "--model.estimator", "null", "--model.text_format", "question_writing", "--model.max_tokens", "128",
-             "--trainer.max_epochs", "1")  # fmt: skip
+    fit_here(workplace, "--model.estimator", "null", "--model.text_format", "question_writing", "--model.max_tokens",
+             "128", "--trainer.max_epochs", "1")  # fmt: skip
     served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
     assert served.generator.encode.format == "question_writing"
 
@@ -172,8 +172,8 @@ def test_a_validation_of_one_kind_exports_no_refusal_threshold(
         workplace, "--model.generator", "null", "--model.label_weight", "1", "--checkpoint.monitor", "val/recall_1"
     )
     line = (
-        "refusal threshold: not fitted, because every validation question has a relevant context among its best 25: name "
-        "files with both kinds in data.validation.\n"
+        "refusal threshold: not fitted, because every validation question has a relevant context among its best 25: "
+        "name files with both kinds in data.validation.\n"
     )
     assert capsys.readouterr().out.count(line) == 1  # of two validations
     folder = workplace / "checkpoints/tiny/serving"

@@ -54,7 +54,8 @@ def classifier_usage(classifier: TripleClassifier) -> str:
         padding = f'padding="max_length", max_length={length}'
     separator = classifier.encode.tokenizer.sep_token
     return f"""{CLEAN}
-The tokenizer cuts a pair after {classifier.encode.max_tokens} tokens, at its end: shorten both documents of a longer pair first.
+The tokenizer cuts a pair after {classifier.encode.max_tokens} tokens, at its end: shorten both documents of a longer \
+pair first.
 
 ```python
 {IMPORTS.format(kind="AutoModelForSequenceClassification", part=PART)}
@@ -87,7 +88,8 @@ batch = tokenizer(texts, truncation=True, padding=True, return_tensors="pt")
 start = torch.full((len(texts), 1), network.config.decoder_start_token_id)
 with torch.inference_mode():
     logits = network(**batch, decoder_input_ids=start).logits[:, 0]
-relevance = logits[:, {estimator.true_id}] - logits[:, {estimator.false_id}]  # "{estimator.label_words[0]}" and "{estimator.label_words[1]}"
+relevance = logits[:, {estimator.true_id}] - logits[:, {estimator.false_id}]  # "{estimator.label_words[0]}" and \
+"{estimator.label_words[1]}"
 ```"""
     return f"""{CLEAN}
 
@@ -110,7 +112,8 @@ def generator_usage(generator: Generator, max_answer_tokens: int) -> str:
     writes = generator.encode.format == "question_writing"
     given, asked, said = (ANSWER, "{answer}", "question") if writes else (QUESTION, "{question}", "answer")
     packed = " ".join([generator.encode.prefix + asked, '{" ".join(documents)}'])
-    texts = f"""documents = [f"document {{i}}: {{title}}. {{text}}" for i, (title, text) in enumerate(passages, start=1)]
+    texts = f"""documents = [f"document {{i}}: {{title}}. {{text}}" for i, (title, text) in enumerate(passages, \
+start=1)]
 texts = [f'{packed}']"""
     if not generator.encode.packed:
         texts = f"texts = [{PROMPTS[generator.encode.format]} for title, text in passages]"
@@ -142,7 +145,10 @@ def rewriter_usage(rewriter: Rewriter, strategies: Sequence[str]) -> str:
     kind = "AutoModelForSeq2SeqLM" if rewriter.format == "seq2seq" else "AutoModelForCausalLM"
     inputs = {
         "seq2seq": 'tokenizer(text, truncation=True, return_tensors="pt")',
-        "chat": 'tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt")',
+        "chat": (
+            'tokenizer.apply_chat_template([{"role": "user", "content": text}], add_generation_prompt=True, '
+            'return_tensors="pt")'
+        ),
         "plain": 'tokenizer(f"{text}\\n", return_tensors="pt")',
     }[rewriter.format]
     loading = IMPORTS.format(kind=kind, part=PART_OF_REWRITER)

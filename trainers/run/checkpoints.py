@@ -284,8 +284,8 @@ class RunCheckpoint(ModelCheckpoint):
         saved = f"{path} holds step {self._saved_step:,}" if path.is_file() else "no checkpoint was written"
         if trainer.is_global_zero:
             raise DivergedError(
-                f"{what} is infinite or not a number at step {trainer.global_step:,} (epoch {trainer.current_epoch}); {saved}. "
-                "Lower model.learning_rate, set trainer.gradient_clip_val, or train in 32-true."
+                f"{what} is infinite or not a number at step {trainer.global_step:,} (epoch {trainer.current_epoch}); "
+                f"{saved}. Lower model.learning_rate, set trainer.gradient_clip_val, or train in 32-true."
             )
         raise SystemExit(DivergedError.exit_code)
 

@@ -77,7 +77,8 @@ def program_help(description: str) -> str:
     commands = "\n".join(f"  {name:<10}{text}" for name, text in COMMANDS.items())
     return (
         f"usage: train.py {{{','.join(COMMANDS)}}} --config FILE [--KEY VALUE ...]\n\n{description.strip()}\n\n"
-        f"commands:\n{commands}\n\nOptions of a command: python train.py fit --help.  Version: python train.py --version."
+        f"commands:\n{commands}\n\nOptions of a command: python train.py fit --help.  Version: python train.py "
+        "--version."
     )
 
 

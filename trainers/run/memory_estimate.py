@@ -229,8 +229,8 @@ def memory_plan(
     sizes = ", ".join(f"{name} {sum(p.numel() for p in n.parameters()) / 1e6:.1f} M" for name, n in shapes.items())
     lines = [
         f"memory  parameters: {sizes}; weights, gradients, AdamW: {states / GIB:.2f} GiB",
-        f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, of all rows before a backward pass: "
-        f"{largest * kept / GIB:.2f} GiB",
+        f"memory  activations of {rows} rows of {tokens} tokens: {largest / GIB:.2f} GiB, of all rows before a "
+        f"backward pass: {largest * kept / GIB:.2f} GiB",
         f"memory  a training step: {total / GIB:.2f} GiB in all",
     ]
     return lines, total
@@ -288,5 +288,6 @@ def check_memory(
     if needed * processes > there:
         each = f" in each of {processes} processes" if processes > 1 else ""
         raise UserError(
-            f"a training step needs about {needed / GIB:.1f} GiB{each}, and {place} has {there / GIB:.1f} GiB free: {lower}."
+            f"a training step needs about {needed / GIB:.1f} GiB{each}, and {place} has {there / GIB:.1f} GiB free: "
+            f"{lower}."
         )

@@ -30,7 +30,8 @@ DRRAG_CARD = Card(
     ("pretrained",),
     """# DR-RAG classifier C(q, d1, d2)
 
-Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  The score is the log-odds of "positive", in nats.
+Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  The score is the log-odds of "positive", \
+in nats.
 A pair is positive if its probability is at least {threshold:.4f}.
 
 - Input: `{text_format}`, at most {max_tokens} tokens.{chains}
@@ -42,7 +43,8 @@ A pair is positive if its probability is at least {threshold:.4f}.
 
 {usage}
 
-`models.drrag.triple_classifier.TripleClassifier.load(folder)` of Lightning RAG gives the same scores, cleans the texts, and shortens
+`models.drrag.triple_classifier.TripleClassifier.load(folder)` of Lightning RAG gives the same scores, cleans the \
+texts, and shortens
 both documents of a long pair evenly.
 """,
 )
@@ -59,7 +61,8 @@ RERAG_CARD = Card(
     ("estimator", "generator"),
     """# RE-RAG: {models}
 
-- Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most {max_tokens}
+- Input: format `{text_format}` (an encoder-only estimator: question and passage as a sentence pair), at most \
+{max_tokens}
   tokens; the passage is truncated, never the question.
 - Relevance score: logit("{true_word}") - logit("{false_word}"), or the single logit of an encoder-only estimator.
 - Calibration on validation: {calibration}; {refusal}{weights}.
@@ -76,9 +79,11 @@ RERAG_CARD = Card(
 
 _REWRITER = """# DMQR-RAG query rewriter: {strategies}
 
-Rewrites a question into search queries, by the strategy that the input names, with the earlier turns of a dialogue if there are any.
+Rewrites a question into search queries, by the strategy that the input names, with the earlier turns of a dialogue if \
+there are any.
 
-- Input: format `{text_format}`, at most {max_tokens} tokens; the oldest words of the history are left out first, the question never.
+- Input: format `{text_format}`, at most {max_tokens} tokens; the oldest words of the history are left out first, the \
+question never.
 - Output: at most {max_rewrite_tokens} tokens; several queries of a decomposition are separated by semicolons.
 - Trained: {trained}, from `{pretrained}`, TRAINED_ON.
 - Validation (dialogues held out by hash, or the file that the config names; SCORES): {validation}.
@@ -105,7 +110,8 @@ DMQR_FEEDBACK_CARD = _rewriter_card(
 
 _WORDS = """# DMQR-RAG extractive rewriter
 
-Decides which words of a question stay in a search query, and which words of a passage that the question has found join it.
+Decides which words of a question stay in a search query, and which words of a passage that the question has found \
+join it.
 
 - Input: `{text_format}`, at most {max_tokens} tokens; the passage is truncated, never the question.
 - Output: two logits per token, log-odds in nats: 0 "stays" (words of the question), 1 "joins" (words of the passage).
@@ -136,10 +142,13 @@ CHOICE_CARD = Card(
 
 Predicts for a question by which rewriting strategies a rewrite will add relevant passages to what the question finds.
 
-- Input: `{text_format}`, at most {max_tokens} tokens; the oldest words of earlier turns are left out first, the question never.
-- Output: one logit per strategy, log-odds in nats.  A strategy is chosen if its probability is at least {threshold:.4f}: the highest
+- Input: `{text_format}`, at most {max_tokens} tokens; the oldest words of earlier turns are left out first, the \
+question never.
+- Output: one logit per strategy, log-odds in nats.  A strategy is chosen if its probability is at least \
+{threshold:.4f}: the highest
   threshold that keeps {kept_gain:.0%} of the validation questions' best gains.
-- Trained: from `{pretrained}`, on how retrieval changed with each strategy's rewrite.  It holds for that rewriter and that retriever.
+- Trained: from `{pretrained}`, on how retrieval changed with each strategy's rewrite.  It holds for that rewriter and \
+that retriever.
 - Validation (questions held out by hash, or the folder that the config names): {validation}.
 - Data: {data}.
 
@@ -156,7 +165,8 @@ T5_CARD = Card(
     ("pretrained",),
     """# T5 trained on a corpus by span corruption
 
-A checkpoint to fine-tune: it fills gaps in text and has learned no other task.  Name `t5/` as a trainer's starting point.
+A checkpoint to fine-tune: it fills gaps in text and has learned no other task.  Name `t5/` as a trainer's starting \
+point.
 
 - Initialized from `{pretrained}`; learning rate {learning_rate:g}, schedule {schedule}.
 - Validation (passages held out by hash): {validation}.

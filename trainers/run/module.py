@@ -183,6 +183,6 @@ class RunModule(pl.LightningModule):
         except RuntimeError as error:
             lines = [line.strip() for line in str(error).splitlines()[1:]]
             raise ArtifactError(
-                f"the checkpoint holds another model ({lines[0] if lines else error}; {len(lines)} such differences): resume "
-                "with the config.yaml of the run that wrote it."
+                f"the checkpoint holds another model ({lines[0] if lines else error}; {len(lines)} such differences): "
+                "resume with the config.yaml of the run that wrote it."
             ) from error

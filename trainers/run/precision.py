@@ -3,7 +3,10 @@
 from common.errors import UserError
 
 ALIASES = {"16": "16-mixed", "32": "32-true", "64": "64-true", "bf16": "bf16-mixed"}
-FP16 = "overflows in T5's feed-forward layers, whose activations exceed fp16's 65,504, and has not been shown to train others"
+FP16 = (
+    "overflows in T5's feed-forward layers, whose activations exceed fp16's 65,504, and has not been shown to train "
+    "others"
+)
 ENGINE = "needs NVIDIA's Transformer Engine, with which no model has been trained here"
 REFUSED = {
     "bf16-true": "keeps the weights in bf16, whose 8 significant bits lose most of AdamW's small updates",
@@ -31,6 +34,6 @@ def refuse_precision(precision: str | int | None) -> None:
         return
     reason = REFUSED.get(name, "has not been shown to train, resume and export here")
     raise UserError(
-        f"trainer.precision is {precision}, which {reason}: type --trainer.precision bf16-mixed (CPUs, and GPUs since Ampere) "
-        "or 32-true."
+        f"trainer.precision is {precision}, which {reason}: type --trainer.precision bf16-mixed (CPUs, and GPUs since "
+        "Ampere) or 32-true."
     )

@@ -48,8 +48,8 @@ def refuse_validation_interval(trainer: pl.Trainer) -> None:
     if accumulate > 1 and (every is None or every % accumulate):
         given = "a duration" if every is None else f"{interval} ({every} batches)"
         raise UserError(
-            f"trainer.val_check_interval is {given}, which may end within an optimizer step: give a number of batches that is "
-            f"a multiple of trainer.accumulate_grad_batches, {accumulate}."
+            f"trainer.val_check_interval is {given}, which may end within an optimizer step: give a number of batches "
+            f"that is a multiple of trainer.accumulate_grad_batches, {accumulate}."
         )
 
 
@@ -63,8 +63,8 @@ def warn_of_small_steps(trainer: pl.Trainer) -> None:
     whole = units * data.steps_per_epoch  # an epoch is divided into whole steps of equal size
     enough = getattr(data, data.step_option) / units * whole / max(1, whole // needed)
     print(
-        f"warning: an optimizer step gives each of the {ranks} processes {units * per_unit / ranks:.1f} {data.examples_name}: "
-        f"type --data.{data.step_option} {math.ceil(enough / ranks) * ranks} and scale model.learning_rate "
-        "(docs/multi_gpu.md), or use fewer processes.",
+        f"warning: an optimizer step gives each of the {ranks} processes {units * per_unit / ranks:.1f} "
+        f"{data.examples_name}: type --data.{data.step_option} {math.ceil(enough / ranks) * ranks} and scale "
+        "model.learning_rate (docs/multi_gpu.md), or use fewer processes.",
         flush=True,
     )

@@ -70,8 +70,8 @@ def refuse_strategy(strategy: Any, trainer_class: str | type[pl.LightningModule]
     kind = name.rpartition(".")[2]
     if name not in SHOWN and kind not in SHOWN_CLASSES:
         raise UserError(
-            f"trainer.strategy is {name}, which has not been shown to train, resume and export here: {SMALLER}; or, not for "
-            f"RE-RAG, divide the weights by --trainer.strategy {FSDP2}."
+            f"trainer.strategy is {name}, which has not been shown to train, resume and export here: {SMALLER}; or, "
+            f"not for RE-RAG, divide the weights by --trainer.strategy {FSDP2}."
         )
     if name == FSDP2 or kind == Fsdp2Strategy.__name__:
         made = trainer_class
@@ -80,6 +80,6 @@ def refuse_strategy(strategy: Any, trainer_class: str | type[pl.LightningModule]
             made = getattr(import_module(module), trainer_name)
         if not getattr(made, "shardable", False):
             raise UserError(
-                f"trainer.strategy is {name}, and the ranks of {getattr(made, '__name__', made)} run different numbers of forward "
-                f"passes, for each of which FSDP2 would wait for all ranks: {SMALLER}."
+                f"trainer.strategy is {name}, and the ranks of {getattr(made, '__name__', made)} run different numbers "
+                f"of forward passes, for each of which FSDP2 would wait for all ranks: {SMALLER}."
             )

@@ -10,9 +10,9 @@ from common.documents import Block, Document, Heading, Paragraph, Table
 
 _SKIPPED_TAGS = ("script", "style", "head", "nav", "title")
 _SKIPPED_CLASSES = {  # navigation, tables of contents, indexes, signs that link to a heading
-    "navheader", "navfooter", "toc", "toctree-wrapper", "list-of-tables", "list-of-figures", "list-of-examples", "related", "sphinxsidebar",
-    "footer", "header", "navigation", "headerlink", "contents", "Contents_element", "index", "footnotes-heading",
-    "summary-letter", "index-cp", "index-fn", "index-vr", "copiable-link",
+    "navheader", "navfooter", "toc", "toctree-wrapper", "list-of-tables", "list-of-figures", "list-of-examples",
+    "related", "sphinxsidebar", "footer", "header", "navigation", "headerlink", "contents", "Contents_element", "index",
+    "footnotes-heading", "summary-letter", "index-cp", "index-fn", "index-vr", "copiable-link",
 }  # fmt: skip
 _BLOCKS = [
     "address",

@@ -24,21 +24,22 @@ _RULES = re.compile(r"\\(?:hline|toprule|midrule|bottomrule|botrule|colrule|Xhli
 _TABLES = ("tabular", "tabular*", "tabularx", "longtable", "supertabular", "tabulary")
 _CODE = ("verbatim", "verbatim*", "lstlisting", "Verbatim", "vquote")
 _DROPPED = (
-    "equation", "align", "eqnarray", "gather", "multline", "displaymath", "alignat", "flalign", "subequations", "widetext",
-    "CCSXML", "comment", "filecontents", "tikzpicture", "picture", "thebibliography",
+    "equation", "align", "eqnarray", "gather", "multline", "displaymath", "alignat", "flalign", "subequations",
+    "widetext", "CCSXML", "comment", "filecontents", "tikzpicture", "picture", "thebibliography",
 )  # fmt: skip
 _WITHOUT_TEXT = {  # commands whose arguments print nothing: how many in braces
     "label": 1, "ref": 1, "pageref": 1, "eqref": 1, "autoref": 1, "nameref": 1, "cite": 1, "citep": 1, "citet": 1,
     "citealt": 1, "citealp": 1, "citeauthor": 1, "citeyear": 1, "onlinecite": 1, "nocite": 1, "vspace": 1, "hspace": 1,
-    "includegraphics": 1, "includeclip": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2, "rule": 2,
-    "bibliographystyle": 1, "bibliography": 1, "pagestyle": 1, "thispagestyle": 1, "index": 1, "input": 1, "include": 1,
-    "color": 1, "hypersetup": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2, "providecommand": 2,
-    "usepackage": 1, "fontsize": 2, "selectlanguage": 1, "markboth": 2, "ccsdesc": 1, "definecolor": 3, "lstset": 1,
-    "newtheorem": 2, "setcitestyle": 1, "hypertarget": 1, "addcontentsline": 3, "pdfbookmark": 2, "thanksref": 1,
-    "fnref": 1, "corref": 1, "tnoteref": 1, "stepcounter": 1, "phantom": 1, "orcid": 1, "orcidID": 1, "tnotemark": 1,
-    "newlength": 1, "theoremstyle": 1, "resizebox": 2, "extracolsep": 1, "bibinfo": 1, "bibfield": 1, "href": 1,
-    "textcolor": 1, "begingroup": 0, "acmConference": 3, "citestyle": 1, "received": 1, "linespread": 1, "ead": 1,
-    "title": 1, "titlerunning": 1, "raisebox": 1, "multirow": 2, "fontencoding": 1, "fontfamily": 1, "setfloatlink": 1,
+    "includegraphics": 1, "includeclip": 1, "setlength": 2, "addtolength": 2, "setcounter": 2, "addtocounter": 2,
+    "rule": 2, "bibliographystyle": 1, "bibliography": 1, "pagestyle": 1, "thispagestyle": 1, "index": 1, "input": 1,
+    "include": 1, "color": 1, "hypersetup": 1, "cline": 1, "cmidrule": 1, "newcommand": 2, "renewcommand": 2,
+    "providecommand": 2, "usepackage": 1, "fontsize": 2, "selectlanguage": 1, "markboth": 2, "ccsdesc": 1,
+    "definecolor": 3, "lstset": 1, "newtheorem": 2, "setcitestyle": 1, "hypertarget": 1, "addcontentsline": 3,
+    "pdfbookmark": 2, "thanksref": 1, "fnref": 1, "corref": 1, "tnoteref": 1, "stepcounter": 1, "phantom": 1,
+    "orcid": 1, "orcidID": 1, "tnotemark": 1, "newlength": 1, "theoremstyle": 1, "resizebox": 2, "extracolsep": 1,
+    "bibinfo": 1, "bibfield": 1, "href": 1, "textcolor": 1, "begingroup": 0, "acmConference": 3, "citestyle": 1,
+    "received": 1, "linespread": 1, "ead": 1, "title": 1, "titlerunning": 1, "raisebox": 1, "multirow": 2,
+    "fontencoding": 1, "fontfamily": 1, "setfloatlink": 1,
 }  # fmt: skip
 
 

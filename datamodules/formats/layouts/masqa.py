@@ -20,10 +20,10 @@ SIGNATURE_FIELDS = ("Question",)
 
 CHOICE, TRUE_OR_FALSE = "choice", "true or false"
 _KINDS = {
-    "单选题": CHOICE, "多选题": CHOICE, "选择题": CHOICE, "判断题": TRUE_OR_FALSE, "填空题": "cloze", "简答题": "short answer",
-    "问答题": "short answer", "计算题": "calculation", "single choice": CHOICE, "multiple choice": CHOICE, "choice": CHOICE,
-    "true or false": TRUE_OR_FALSE, "true/false": TRUE_OR_FALSE, "fill in the blank": "cloze", "cloze": "cloze", "short answer": "short answer",
-    "calculation": "calculation",
+    "单选题": CHOICE, "多选题": CHOICE, "选择题": CHOICE, "判断题": TRUE_OR_FALSE, "填空题": "cloze",
+    "简答题": "short answer", "问答题": "short answer", "计算题": "calculation", "single choice": CHOICE,
+    "multiple choice": CHOICE, "choice": CHOICE, "true or false": TRUE_OR_FALSE, "true/false": TRUE_OR_FALSE,
+    "fill in the blank": "cloze", "cloze": "cloze", "short answer": "short answer", "calculation": "calculation",
 }  # fmt: skip
 _PREFIX = re.compile(rf"({'|'.join(map(re.escape, _KINDS))})(?: questions?)?\s*:\s*", re.IGNORECASE)
 _OPTION = re.compile(r"(?:(?<=\s)|^)([A-H])\s*[.:、)]\s*")  # cleaning has made full-width colons and brackets plain

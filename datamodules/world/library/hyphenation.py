@@ -3,8 +3,10 @@
 import re
 
 _SYLLABLES = """
-instruc-tions instal-lation opera-tion main-tenance manufac-turer tempera-ture elec-trical elec-tronics con-densation ventila-tion
-protec-tive conduc-tors commis-sioning regula-tions per-mitted equip-ment packag-ing sur-faces inter-vals cus-tomer con-nected mois-ture
+instruc-tions instal-lation opera-tion main-tenance manufac-turer tempera-ture elec-trical elec-tronics con-densation \
+ventila-tion
+protec-tive conduc-tors commis-sioning regula-tions per-mitted equip-ment packag-ing sur-faces inter-vals cus-tomer \
+con-nected mois-ture
 compo-nents vibra-tion damp-ers improp-er
 """
 _SOFT_HYPHEN = "\u00ad"

@@ -27,7 +27,8 @@ class Block:
 class Fact:
     """A fact that one place of a manual states."""
 
-    key: str  # of a parameter, or "error F07", "part Impeller", "price Impeller", "job ...", "torque ...", "figure blocks"
+    # of a parameter, or "error F07", "part Impeller", "price Impeller", "job ...", "torque ...", "figure blocks"
+    key: str
     answers: tuple[str, ...]  # the main form first
     evidence: Evidence
     block: Block

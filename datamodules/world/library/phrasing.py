@@ -102,8 +102,10 @@ CALCULATIONS: dict[str, Pair] = {  # an expression of parameters; the result has
         "What remains of the boxed mass of the {n} when the device is taken out?",
     ),
     "{cooldown} + {discharge}": (
-        "The fan of the {n} runs on after switching off, and only then is it disconnected: after how many minutes in total may its cover be opened?",
-        "Cooling after it was turned off, then the safety delay: how many minutes is it until one can reach inside the {n}?",
+        "The fan of the {n} runs on after switching off, and only then is it disconnected: after how many minutes in "
+        "total may its cover be opened?",
+        "Cooling after it was turned off, then the safety delay: how many minutes is it until one can reach inside the "
+        "{n}?",
     ),
     "{depth} + 2 * {clearance}": (
         "How deep must a room for the {n} be, with the required free space in front and behind?",

@@ -42,10 +42,16 @@ HELVETICA = ("Helvetica", "Helvetica-Bold", "Helvetica-Bold")
 TIMES = ("Times-Roman", "Times-Bold", "Helvetica-Bold")
 VERA = ("Vera", "VeraBd", "VeraBd")
 STYLES = {
-    "ruled": Style(A4, 1, HELVETICA, 9.5, "1.2", "ruled", "Table {number}", "Figure {number}", ": ", "{name}", "{page}", contents=True, bookmarks=True),
-    "columns": Style(A4, 2, TIMES, 9.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ". ", "{name}|{kind}", "Page {page}", justified=True, hyphens=True),
-    "shaded": Style(A4, 1, VERA, 8.2, "", "shaded", "Table {number}", "Picture {number}", ": ", "{chapter}", "{page}", contents=True, bookmarks=True, color="#7a2a10"),
-    "letter": Style(LETTER, 1, ("Helvetica", "Helvetica-Bold", "Times-Bold"), 9.5, "chapters", "shaded", "Table {number}", "Figure {number}", " - ", "{kind}|{name}", "{page}", contents=True, file_title=None),
-    "compact": Style(A4, 2, HELVETICA, 8.5, "1.2.", "shaded", "Tab. {number}", "Fig. {number}", " ", "{name}|{chapter}", "{page} / {kind}", bookmarks=True, color="#10406a"),
-    "booktabs": Style(LETTER, 1, TIMES, 10.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ": ", "{chapter}|{name}", "{page}", justified=True, file_title="Microsoft Word - manual_final_2.docx"),
+    "ruled": Style(A4, 1, HELVETICA, 9.5, "1.2", "ruled", "Table {number}", "Figure {number}", ": ", "{name}", "{page}",
+        contents=True, bookmarks=True),
+    "columns": Style(A4, 2, TIMES, 9.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ". ", "{name}|{kind}",
+        "Page {page}", justified=True, hyphens=True),
+    "shaded": Style(A4, 1, VERA, 8.2, "", "shaded", "Table {number}", "Picture {number}", ": ", "{chapter}", "{page}",
+        contents=True, bookmarks=True, color="#7a2a10"),
+    "letter": Style(LETTER, 1, ("Helvetica", "Helvetica-Bold", "Times-Bold"), 9.5, "chapters", "shaded",
+        "Table {number}", "Figure {number}", " - ", "{kind}|{name}", "{page}", contents=True, file_title=None),
+    "compact": Style(A4, 2, HELVETICA, 8.5, "1.2.", "shaded", "Tab. {number}", "Fig. {number}", " ", "{name}|{chapter}",
+        "{page} / {kind}", bookmarks=True, color="#10406a"),
+    "booktabs": Style(LETTER, 1, TIMES, 10.5, "1.2", "booktabs", "Table {number}", "Figure {number}", ": ",
+        "{chapter}|{name}", "{page}", justified=True, file_title="Microsoft Word - manual_final_2.docx"),
 }  # fmt: skip

@@ -25,8 +25,8 @@ def check_installed() -> None:
     """Raise UserError if the package that typesets the manuals is missing."""
     if find_spec(PACKAGE) is None:
         raise UserError(
-            f"the library's manuals are typeset with {PACKAGE}, which is not installed: pip install 'lightning-rag[library]', "
-            "or leave out --library."
+            f"the library's manuals are typeset with {PACKAGE}, which is not installed: pip install "
+            "'lightning-rag[library]', or leave out --library."
         )
 
 

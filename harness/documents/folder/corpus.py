@@ -95,12 +95,13 @@ class DocumentFolder:
         first = f"; the first: {failed[0].name}: {failed[0].why.rstrip('.')}" if failed else ""
         if all(row.why or row.copy_of for row in rows):
             raise DataError(
-                f"{self.folder} holds no document that can be indexed: {len(rows):,} files, {len(failed):,} documents that could "
-                f"not be read{first}. PDF, HTML, DOCX and Markdown files are read."
+                f"{self.folder} holds no document that can be indexed: {len(rows):,} files, {len(failed):,} documents "
+                f"that could not be read{first}. PDF, HTML, DOCX and Markdown files are read."
             )
         if self.strict and failed:
             raise DataError(
-                f"{len(failed):,} documents of {self.folder} could not be read{first}. Omit --strict to index the others."
+                f"{len(failed):,} documents of {self.folder} could not be read{first}. Omit --strict to index the "
+                "others."
             )
 
     def _passages_of(self, entry: Entry, copies: list[str]) -> Iterator[Passage]:

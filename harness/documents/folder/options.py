@@ -83,8 +83,8 @@ class Limits:
         check_above(0, document_seconds=self.seconds)
         if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
             raise UserError(
-                f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, got {self.seconds:g} "
-                f"and {self.mebibytes}."
+                f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, "
+                f"got {self.seconds:g} and {self.mebibytes}."
             )
         check_at_least(_LEAST_MEBIBYTES, document_mebibytes=self.mebibytes)
         check_at_least(1, workers=self.workers)

@@ -11,12 +11,14 @@ from harness.documents.pdf.lines import Line, Placed
 from harness.documents.pdf.numbering import Number, number_of
 
 TITLE = re.compile(
-    r"(?:\d+\.?\s+)?(?:(?:short |brief |detailed |full )?(?:table of )?contents|summary of contents|inhalt(?:sverzeichnis)?|sommaire|"
-    r"table des matières|índice(?: general| de contenidos)?|contenido|indice|sommario|inhoud(?:sopgave)?|spis treści|содержание|目次|目录)",
+    r"(?:\d+\.?\s+)?(?:(?:short |brief |detailed |full )?(?:table of )?contents|summary of contents|"
+    r"inhalt(?:sverzeichnis)?|sommaire|table des matières|índice(?: general| de contenidos)?|contenido|indice|sommario|"
+    r"inhoud(?:sopgave)?|spis treści|содержание|目次|目录)",
     re.IGNORECASE,
 )
 _LISTS = re.compile(
-    r"(?:list of |liste des |lista de |)(?:figures|tables|examples|listings|algorithms|procedures|equations|illustrations)",
+    r"(?:list of |liste des |lista de |)(?:figures|tables|examples|listings|algorithms|procedures|equations|"
+    r"illustrations)",
     re.IGNORECASE,
 )
 _LABEL = r"(?P<label>\d{1,4}|[ivxlcIVXLC]{1,7}|[A-Z]?\d*[-.\u2013]\d{1,3})"

@@ -9,8 +9,8 @@ from harness.documents.pdf.title import Title
 
 _TEXT_LINES, _TEXT_CHARACTERS = 4, 250  # of the first paragraph
 _OWN_NAMES = re.compile(
-    r"(?:executive )?(?:abstract|summary|preface|foreword|introduction|overview|dedication|acknowledge?ments?|zusammenfassung|vorwort|"
-    r"einleitung|résumé|préface|avant-propos|resumen|prefacio|introducción)",
+    r"(?:executive )?(?:abstract|summary|preface|foreword|introduction|overview|dedication|acknowledge?ments?|"
+    r"zusammenfassung|vorwort|einleitung|résumé|préface|avant-propos|resumen|prefacio|introducción)",
     re.IGNORECASE,
 )
 

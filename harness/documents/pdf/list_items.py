@@ -2,7 +2,10 @@
 
 import re
 
-BULLETS = "-*+o\u2022\u00b7\u25e6\u25aa\u25ab\u2023\u2043\u2219\u25cf\u25cb\u25a0\u25a1\u25b8\u25ba\u25b6\u27a2\u27a4\u2713\u2714\u2013\u2014\u00bb"
+BULLETS = (
+    "-*+o\u2022\u00b7\u25e6\u25aa\u25ab\u2023\u2043\u2219\u25cf\u25cb\u25a0\u25a1\u25b8\u25ba\u25b6"
+    "\u27a2\u27a4\u2713\u2714\u2013\u2014\u00bb"
+)
 _BULLET = re.compile(rf"(?P<mark>[{re.escape(BULLETS)}])\s+(?=\S)")
 _NUMBER = re.compile(r"(?P<mark>\(?(?:\d{1,3}|[a-zA-Z]|[ivxl]{1,5})[.)])\s+(?=\S)")
 

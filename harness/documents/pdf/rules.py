@@ -5,7 +5,8 @@ from itertools import groupby
 from harness.documents.pdf.page import Box
 
 SAME_LINE = 2.5  # points between the two strokes of a double line; no row of text is as low
-GAP = 1.5  # points between pieces of a line, e.g. for a crossing line; table rules of neighbouring columns are further apart
+# points between pieces of a line, e.g. for a crossing line; table rules of neighbouring columns are further apart
+GAP = 1.5
 DASH = 8.0  # points: pieces up to this long are dashes,
 DASH_GAP = 6.0  # which may be as far apart as this
 SHORTEST = 4.0  # points

@@ -14,9 +14,9 @@ _MOST_WORDS = 10
 _SET_APART = 1.15  # leadings above
 _LEAST_OF_A_KIND = 3  # in a document
 _OTHERS = re.compile(  # what begins in bold and is no heading: theorems, captions, labels
-    r"(?:theorem|lemma|proof|definition|corollary|proposition|remark|example|exercise|problem|solution|claim|case|step|question|answer|"
-    r"fig(?:ure)?|tab(?:le)?|algorithm|listing|note|warning|caution|tip|important|abstract|summary|keywords?|key words|index terms|"
-    r"q|a|todo)\b",
+    r"(?:theorem|lemma|proof|definition|corollary|proposition|remark|example|exercise|problem|solution|claim|case|step|"
+    r"question|answer|fig(?:ure)?|tab(?:le)?|algorithm|listing|note|warning|caution|tip|important|abstract|summary|"
+    r"keywords?|key words|index terms|q|a|todo)\b",
     re.IGNORECASE,
 )
 

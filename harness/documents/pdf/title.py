@@ -15,8 +15,9 @@ _SAME_WORDS = 0.6  # of the metadata's
 _NEAR = 3.0  # font sizes between the parts of a title
 _FIRST_PAGES = 3  # a cover may have no text
 _IMPLAUSIBLE = re.compile(
-    r"untitled.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|p65|pdf|xml|fo|html?|rtf|pptx?|xlsx?|md|rst|txt)|(?:microsoft word|powerpoint presentation)\b.*|"
-    r"(?:document|title|manuscript|report|slide|print|template|noname|none|null|default)\d*|.*[/\\].*",
+    r"untitled.*|.*\.(?:docx?|odt|tex|dvi|indd|qxd|p65|pdf|xml|fo|html?|rtf|pptx?|xlsx?|md|rst|txt)|(?:microsoft word|"
+    r"powerpoint presentation)\b.*|(?:document|title|manuscript|report|slide|print|template|noname|none|null|"
+    r"default)\d*|.*[/\\].*",
     re.IGNORECASE,
 )
 

@@ -6,7 +6,8 @@ from docx.oxml.ns import qn
 from lxml import etree
 
 _MOST_LEVELS = 9
-_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+_ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
+    (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

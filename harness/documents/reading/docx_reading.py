@@ -32,8 +32,8 @@ from harness.documents.reading.image_files import image_of
 from harness.documents.reading.outline import titled
 from harness.documents.reading.zip_bounds import check_zip
 
-_BROKEN = (OpcError, zipfile.BadZipFile, zlib.error, struct.error, etree.LxmlError, EOFError, OSError, NotImplementedError, RuntimeError,
-           AttributeError, LookupError, TypeError, ValueError)  # fmt: skip
+_BROKEN = (OpcError, zipfile.BadZipFile, zlib.error, struct.error, etree.LxmlError, EOFError, OSError,
+           NotImplementedError, RuntimeError, AttributeError, LookupError, TypeError, ValueError)  # fmt: skip
 _NO_TITLE = re.compile(
     r"(?:word document|document\d*|microsoft word - .*|untitled|powerpoint presentation)?", re.IGNORECASE
 )
@@ -55,7 +55,8 @@ def parse_docx(data: bytes, name: str) -> Document:
     except _BROKEN as error:
         reason = one_line(str(error))[:200] or type(error).__name__
         raise DataError(
-            f"{name} is no Word document that can be read ({reason}): open it in Word or LibreOffice and save it as .docx."
+            f"{name} is no Word document that can be read ({reason}): open it in Word or LibreOffice and save it as "
+            ".docx."
         ) from error
     named = reader.title or ("" if _NO_TITLE.fullmatch(core_title) else core_title)
     title, blocks = titled(with_captions(reader.pieces), named)

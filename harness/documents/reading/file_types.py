@@ -10,7 +10,8 @@ from harness.documents.reading.zip_bounds import check_zip
 FileType = Literal["pdf", "docx", "html", "markdown"]
 
 SUFFIXES: dict[str, FileType] = {
-    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown", ".markdown": "markdown", ".txt": "markdown",
+    ".pdf": "pdf", ".docx": "docx", ".html": "html", ".htm": "html", ".xhtml": "html", ".md": "markdown",
+    ".markdown": "markdown", ".txt": "markdown",
 }  # fmt: skip
 _ALLOWED = "Allowed are PDF, DOCX, HTML, Markdown and plain text"
 _HEAD_BYTES = 2048
@@ -22,8 +23,9 @@ _OTHERS = {  # beginnings of files that are often taken for documents
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "an encrypted or old Office file: save it as .docx without a password",
     b"{\\rtf": "an RTF file: save it as .docx",
     b"%!PS": "a PostScript file: convert it to PDF with ps2pdf",
-    b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"GIF8": "a picture", b"II*\x00": "a picture", b"MM\x00*": "a picture",
-    b"\x1f\x8b": "a gzip file: unpack it", b"BZh": "a bzip2 file: unpack it", b"\xfd7zXZ": "an xz file: unpack it", b"7z\xbc\xaf": "a 7z file: unpack it",
+    b"\x89PNG": "a picture", b"\xff\xd8\xff": "a picture", b"GIF8": "a picture", b"II*\x00": "a picture",
+    b"MM\x00*": "a picture", b"\x1f\x8b": "a gzip file: unpack it", b"BZh": "a bzip2 file: unpack it",
+    b"\xfd7zXZ": "an xz file: unpack it", b"7z\xbc\xaf": "a 7z file: unpack it",
     b"Rar!": "a RAR file: unpack it", b"\x7fELF": "a program", b"AT&TFORM": "a DjVu file: convert it to PDF",
 }  # fmt: skip
 _MOST_CONTROL_SHARE = 0.05  # of control characters in a text

@@ -10,7 +10,8 @@ from harness.documents.reading.image_files import ImageLoader
 from harness.documents.reading.text_encoding import decoded
 
 _PACKAGES: dict[FileType, tuple[str, ...]] = {  # modules that a type needs
-    "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"), "markdown": ("markdown_it", "lxml", "PIL"),
+    "pdf": ("pypdfium2", "PIL"), "docx": ("docx", "lxml", "PIL"), "html": ("lxml", "PIL"),
+    "markdown": ("markdown_it", "lxml", "PIL"),
 }  # fmt: skip
 
 
@@ -72,7 +73,8 @@ class DoclingFormatter:
     def __init__(self) -> None:
         if find_spec("docling") is None:
             raise UserError(
-                "engine docling needs the package docling, which is not installed: pip install docling, or use engine auto."
+                "engine docling needs the package docling, which is not installed: pip install docling, or use engine "
+                "auto."
             )
 
     def read(self, data: bytes, name: str) -> Document:
@@ -117,7 +119,8 @@ def formatter_for(
     missing = [package for package in _PACKAGES[kind] if find_spec(package) is None]
     if missing:
         raise UserError(
-            f"{kind} files are read with packages that are not installed ({', '.join(missing)}): pip install 'lightning-rag[documents]'."
+            f"{kind} files are read with packages that are not installed ({', '.join(missing)}): pip install "
+            "'lightning-rag[documents]'."
         )
     formatter: Formatter
     if engine == "docling":

@@ -17,20 +17,21 @@ def names(text: str) -> frozenset[str]:
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCKS = names(
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure footer form h1 h2 "
-    "h3 h4 h5 h6 header hgroup hr html legend li main ol optgroup option p pre search section summary table tbody td tfoot th "
-    "thead tr ul"
+    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main ol optgroup option p pre search section "
+    "summary table tbody td tfoot th thead tr ul"
 )
 MAIN = names("main article section")  # headers, footers and asides within are content
 _NO_CONTENT = names(
-    "script style nav noscript template iframe object embed applet button select textarea input svg canvas audio video map title "
-    "link meta base annotation annotation-xml dialog datalist frameset"
+    "script style nav noscript template iframe object embed applet button select textarea input svg canvas audio video "
+    "map title link meta base annotation annotation-xml dialog datalist frameset"
 )
 _FRAME = names("header footer aside")  # around the content, where they stand outside of it
 _FRAME_ROLES = names("navigation banner contentinfo search complementary menu doc-toc doc-index")
 _FRAME_CLASSES = names(  # of documentation generators: navigation and tables of contents, which repeat the headings
-    "toc shortcontents element-contents toctree-wrapper sphinxsidebar related navheader navfooter nav-panel breadcrumbs breadcrumb mini-toc "
-    "menu viewcode-link linenos headerlink copiable-link copiable-anchor edit-link skip-link sr-only"
+    "toc shortcontents element-contents toctree-wrapper sphinxsidebar related navheader navfooter nav-panel "
+    "breadcrumbs breadcrumb mini-toc menu viewcode-link linenos headerlink copiable-link copiable-anchor edit-link "
+    "skip-link sr-only"
 )
 _FRAME_IDS = names("toc table-of-contents sec_contents sec_shortcontents")
 _HIDDEN = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)

@@ -28,7 +28,8 @@ from harness.documents.reading.text_encoding import decoded
 
 _LISTS = names("ul ol dl")
 _DIVISIONS = names(  # of DocBook, whose headings do not always say their level
-    "part chapter appendix preface glossary bibliography reference refentry sect1 sect2 sect3 sect4 sect5 refsect1 refsect2"
+    "part chapter appendix preface glossary bibliography reference refentry sect1 sect2 sect3 sect4 sect5 refsect1 "
+    "refsect2"
 )
 _FIGURES = names("figure table informalfigure float")  # classes of elements that hold a figure and its caption
 _TITLES = names("title settitle")  # classes of a heading that is the document's title
@@ -198,7 +199,8 @@ class _Reader:
 
     def _open_figure(self, element: etree._Element) -> None:
         caption = next(
-            (part for part in element.iterdescendants("figcaption", "p", "div") if tag_of(part) == "figcaption" or classes_of(part) & _CAPTIONS),
+            (part for part in element.iterdescendants("figcaption", "p", "div") if tag_of(part) == "figcaption"
+                or classes_of(part) & _CAPTIONS),
             None,
         )  # fmt: skip
         self._figures.append(_Figure(element, caption, text_of(caption) if caption is not None else ""))

@@ -29,7 +29,8 @@ def check_zip(data: bytes, name: str) -> list[str]:
     markup = max((part.file_size for part in parts if part.filename.lower().endswith((".xml", ".rels"))), default=0)
     if unpacked > MOST_UNPACKED_BYTES or markup > MOST_PART_BYTES or len(parts) > MOST_PARTS:
         raise DataError(
-            f"{name} unpacks to {unpacked / 2**20:,.0f} MiB in {len(parts):,} files, the largest text {markup / 2**20:,.0f} MiB; allowed are "
-            f"{MOST_UNPACKED_BYTES >> 20} MiB, {MOST_PARTS:,} files and {MOST_PART_BYTES >> 20} MiB. Is it a zip bomb? Split a real document."
+            f"{name} unpacks to {unpacked / 2**20:,.0f} MiB in {len(parts):,} files, the largest text "
+            f"{markup / 2**20:,.0f} MiB; allowed are {MOST_UNPACKED_BYTES >> 20} MiB, {MOST_PARTS:,} files and "
+            f"{MOST_PART_BYTES >> 20} MiB. Is it a zip bomb? Split a real document."
         )
     return [part.filename for part in parts]

@@ -15,7 +15,8 @@ from common.documents import Paragraph, Table
 _ALONE = "\u3005-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese and Japanese characters
 _WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
 _SENTENCE_END = re.compile(
-    r"""(?<=[.!?\u2026])["')\]\u201d\u2019]*\s+(?=[^\W\d_a-z]|["'(\[\u201c\u2018])  # neither before a lower-case letter nor before a number: abbreviations
+    r"""(?<=[.!?\u2026])["')\]\u201d\u2019]*\s+(?=[^\W\d_a-z]|["'(\[\u201c\u2018])  """
+    r"""# neither before a lower-case letter nor before a number: abbreviations
       | (?<=[\u3002\uff01\uff1f\uff1b])""",
     re.VERBOSE,
 )

@@ -65,7 +65,8 @@ def _told(number: int, question: Question, hits: MultiQueryHits, relevance: Rele
         relevant = [f"{title} (rank {rank})" for rank, title in _relevant(number, search, relevance)]
         names = f": {', '.join(relevant[:_TITLES])}" if relevant else ""
         told.append(
-            f'{"/".join(search.made_by)}: "{search.query}" found {len(search.hits)} passages, {len(hits.alone(place))} of them alone, '
+            f'{"/".join(search.made_by)}: "{search.query}" found {len(search.hits)} passages, {len(hits.alone(place))} '
+            "of them alone, "
             f"{len(relevant)} relevant{names}."
         )
     return f"{question.id}. {' '.join(told)}"

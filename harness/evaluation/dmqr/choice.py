@@ -18,8 +18,10 @@ from harness.evaluation.tables import Cell, Cells, Table
 
 CHOSEN, DIFFERENCE = "with choice", "difference"
 _NOTE = """\
-Per question, {fewer:.0f}% fewer rewrites are made with the choice, and {searches:.0f}% fewer different queries besides the question search. Rewrites: strategies that
-are asked; one that falls back to the question is among them. The paper (FreshQA): 4 without the choice, with it 2.48 by Llama3-8B and 2.46 by GPT-4; accuracy gains
+Per question, {fewer:.0f}% fewer rewrites are made with the choice, and {searches:.0f}% fewer different queries \
+besides the question search. Rewrites: strategies that
+are asked; one that falls back to the question is among them. The paper (FreshQA): 4 without the choice, with it 2.48 \
+by Llama3-8B and 2.46 by GPT-4; accuracy gains
 2.17 and 0.66 points.
 """
 

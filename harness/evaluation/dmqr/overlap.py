@@ -19,12 +19,15 @@ from harness.evaluation.tables import Cell, Cells, Table
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryHits
 
 _NOTE = """\
-Row i, column j: the share of the passages that query i found which query j found, too; mean over the questions that have both. A strategy
-that fell back to the question shares all of it. Alone: the share that no other query found. Without it: how much recall of all is lost if
+Row i, column j: the share of the passages that query i found which query j found, too; mean over the questions that \
+have both. A strategy
+that fell back to the question shares all of it. Alone: the share that no other query found. Without it: how much \
+recall of all is lost if
 only this query is left out.
 """
 _REWRITES_NOTE = """\
-Strategies: mean number that is asked; they may fall back to the question or make the same query. Mean, and the shares of the questions: different
+Strategies: mean number that is asked; they may fall back to the question or make the same query. Mean, and the shares \
+of the questions: different
 queries besides the question itself. Of the paper's four strategies, its adaptive selection takes
 2.48 on average with Llama3-8B and 2.46 with GPT-4 (Figure 2, FreshQA).
 """
@@ -59,8 +62,8 @@ def overlap_table(found: Found, relevance: Relevance, bootstrap: Bootstrap) -> T
             Cell(100 * float(has_SN[row].mean())), Cell(100 * fallen / len(lists)),
         ]  # fmt: skip
     columns = (
-        *(f"shared with {maker} %" for maker in makers), "alone %", "recall of it alone %", "recall lost without it, points",
-        "questions %", "fell back %",
+        *(f"shared with {maker} %" for maker in makers), "alone %", "recall of it alone %",
+        "recall lost without it, points", "questions %", "fell back %",
     )  # fmt: skip
     return Table("overlap", f"What each query finds, relevance by {relevance.rule}", columns, rows, note=_NOTE)
 

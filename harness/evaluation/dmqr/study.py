@@ -120,7 +120,8 @@ class Study:
         """
         if turned := next((each for each in questions if each.history), None):
             raise UserError(
-                f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand alone: rewrite them first."
+                f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand "
+                "alone: rewrite them first."
             )
         own, spent = Rewriting.of(strategy), Spent()
         retrievers, further = self._retrievers(strategy, own)
@@ -151,7 +152,8 @@ class Study:
         findings.variants = answers
         findings.seconds_before = spent.seconds_before + (read.seconds_before if read else 0.0)
         findings.facts += [
-            f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in {spent.pairs * spent.pair_seconds:.0f} s"
+            f"{len(methods)} methods; {spent.pairs:,} (question, passage) scored once each in "
+            f"{spent.pairs * spent.pair_seconds:.0f} s"
             + (f", matrix products in {dtype}" if (dtype := computed_in(strategy.search.scorer)) else "")
         ]
         findings.settings |= {

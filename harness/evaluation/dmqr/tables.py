@@ -28,12 +28,16 @@ _RECALL_AT = re.compile(r"recall@(\d+)")
 ALL = "recall of all"
 JUDGED = "judged "  # beginning of a judge's values
 NOTES = """\
-H@{k}: a relevant passage is among the first {k}; P@{k}: relevant passages among the first {k}, divided by {k}. Relevant: {rule}. {recall} A
-row of fewer than k passages has no more for recall@k. Recall of all: of all passages that the queries found, before any are cut off.
+H@{k}: a relevant passage is among the first {k}; P@{k}: relevant passages among the first {k}, divided by {k}. \
+Relevant: {rule}. {recall} A
+row of fewer than k passages has no more for recall@k. Recall of all: of all passages that the queries found, before \
+any are cut off.
 Differences are paired, in points.
 
-Rows. OQR: the question alone, {per_query} passages. OQR deep: the question alone, {deep} passages. A strategy's name: the question and its
-rewrite by that strategy. A row ending in "rrf": reciprocal rank fusion instead of the scorer. All rows search the same index at the same depth
+Rows. OQR: the question alone, {per_query} passages. OQR deep: the question alone, {deep} passages. A strategy's name: \
+the question and its
+rewrite by that strategy. A row ending in "rrf": reciprocal rank fusion instead of the scorer. All rows search the \
+same index at the same depth
 per query, and have the same fusion unless their name says otherwise.{judged}
 """
 BY_REWRITE = """

@@ -96,8 +96,8 @@ class Study:
         replaced = (out.resolve(), partial_folder(out).resolve())
         if scores is not None and (scores.is_file() or any(scores.resolve().is_relative_to(each) for each in replaced)):
             raise UserError(
-                f"--study.scores {scores} must be a folder outside --out {out} and {partial_folder(out)}, which are replaced or removed "
-                "at the end."
+                f"--study.scores {scores} must be a folder outside --out {out} and {partial_folder(out)}, which are "
+                "replaced or removed at the end."
             )
 
     def measure(self, strategy: DrRag, questions: Sequence[Question], settings: Settings) -> Findings:
@@ -106,8 +106,8 @@ class Study:
         baselines = _baselines(strategy.retriever, self.bm25)
         cache = self._score_cache(strategy, settings.partial)
         evaluation = recall.run(
-            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead, strategy.selection,
-            strategy.complete, strategy.second_retriever,
+            questions, strategy.retriever, baselines, selections, self.ks, cache, strategy.lookahead,
+            strategy.selection, strategy.complete, strategy.second_retriever,
         )  # fmt: skip
         assert evaluation.own is not None  # the strategy's selection is given
         outcomes = [*evaluation.outcomes, *([] if evaluation.own in evaluation.outcomes else [evaluation.own])]
@@ -256,7 +256,7 @@ def _depth_fact(strategy: DrRag, evaluation: Evaluation) -> list[str]:
         candidates = getattr(retriever, "candidates", None)
         if candidates is not None and depth > candidates:
             facts[id(retriever)] = (
-                f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its ranking may "
-                f"differ from that of an answer alone; set candidates to {depth} or more"
+                f"the rows share a search of {depth} passages, more than the retriever's {candidates} candidates: its "
+                f"ranking may differ from that of an answer alone; set candidates to {depth} or more"
             )
     return list(facts.values())

@@ -12,15 +12,20 @@ from harness.evaluation.tables import Cell, Cells, Table
 COLUMNS = ("recall %", f"difference to {BASELINE}", "documents", "all found %", "time", "pairs")
 PAPER_COLUMNS = ("paper: recall %", "paper: documents")
 NOTES = """\
-Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with every
+Recall: share of a question's gold passages among the chosen documents, mean over questions. All found: questions with \
+every
 gold passage found. Difference: to SM at the same k, in points, with the 95% paired bootstrap interval over questions.
-Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per pair
-for all pairs it needs, although rows share scores here. The oracles use the gold passages: each is the upper bound of the
+Time: retrieval and pair scoring per question, relative to SM, without a reader; each row is charged the mean time per \
+pair
+for all pairs it needs, although rows share scores here. The oracles use the gold passages: each is the upper bound of \
+the
 selections that choose from the pool it names, and of no other.
 """
 PAPER_NOTE = """\
-Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor its corpus,
-used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM rather
+Columns marked "paper" are DR-RAG's Table 5 ({dataset}). The setups differ: the paper names neither its encoder nor \
+its corpus,
+used about 2,300 questions per data set, and trained BigBird-base on the whole training set; compare differences to SM \
+rather
 than absolute values. Its Table 4 (CIS and CFS without QDC) reports a reader's EM, F1 and accuracy, not recall.
 """
 

@@ -39,11 +39,13 @@ class Tuning:
         limits = self.most_documents
         if limits is not None and (len(limits) != len(ks) or min(limits) < 1):
             raise UserError(
-                f"study.most_documents is {list(limits)}: give one number of at least 1 for each of study.ks {list(ks)}."
+                f"study.most_documents is {list(limits)}: give one number of at least 1 for each of study.ks "
+                f"{list(ks)}."
             )
         if self.path is not None and self.path.exists() and not is_selection_file(self.path):
             raise UserError(
-                f"study.tune: {self.path} exists and is no file of selection options: not replaced. Choose another file."
+                f"study.tune: {self.path} exists and is no file of selection options: not replaced. Choose another "
+                "file."
             )
 
     def run(
@@ -101,8 +103,8 @@ class Tuning:
             if row is None:
                 fewest = each.means()[1].min()
                 raise UserError(
-                    f"study.most_documents: no setting for k = {each.k} hands over at most {limit:g} documents; the fewest are "
-                    f"{fewest:.2f}."
+                    f"study.most_documents: no setting for k = {each.k} hands over at most {limit:g} documents; the "
+                    f"fewest are {fewest:.2f}."
                 )
             chosen[each.k] = each.settings[row]
             findings.tables.append(ablation_table(each, limit, settings.bootstrap))
@@ -123,8 +125,8 @@ class Tuning:
         }
         for k, its in chosen.items():
             line = (
-                f"k = {k}: k1 {its.k1}, depth {its.depth}, threshold {its.threshold:.4f}, question weight {its.question_weight}"
-                + ", both orders" * its.symmetric
+                f"k = {k}: k1 {its.k1}, depth {its.depth}, threshold {its.threshold:.4f}, question weight "
+                f"{its.question_weight}" + ", both orders" * its.symmetric
             )
             findings.facts.append(f"{path}, chosen on these {len(questions):,} questions, {line}")
             say(f"{path}, {line}.")

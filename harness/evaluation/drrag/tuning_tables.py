@@ -21,8 +21,10 @@ ALL, ELSEWHERE = "all, written", f"all, chosen on other questions ({FOLDS} folds
 NOTE = """\
 CFS, Eq. 4, unfilled. Alone: the best value of one option with the defaults of the others, with no more documents
 than allowed or than the defaults hand over. The written options are the best on these
-questions, so their gain here is too high; in the last row each fifth of the questions is measured with the options that the other
-four fifths choose, which is what unseen questions may expect. Differences in points with 95% paired bootstrap intervals."""
+questions, so their gain here is too high; in the last row each fifth of the questions is measured with the options \
+that the other
+four fifths choose, which is what unseen questions may expect. Differences in points with 95% paired bootstrap \
+intervals."""
 
 
 def folds_of(count: int) -> list[NDArray[np.int64]]:

@@ -23,10 +23,14 @@ from harness.evaluation.tables import Cells, Table, not_measured
 RIGHT_OR_WRONG = ("choice", "calculation", "comparison", "true or false")  # kinds with one right answer, no half credit
 MOST_WORDS = 10  # of the main accepted answer: nobody repeats a worked solution word for word
 _EXACT = (
-    f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, in order, without "
-    f"case and punctuation, else 0; accepted answers of more than {MOST_WORDS} words do not count. An answer in other words needs a judge."
+    f"Kinds with one right answer ({', '.join(RIGHT_OR_WRONG)}): 1 if the answer's words are those of an accepted one, "
+    f"in order, without case and punctuation, else 0; accepted answers of more than {MOST_WORDS} words do not count. "
+    "An answer in other words needs a judge."
 )
-_JUDGED = "By the judge: correct 1, partly correct 0.5, incorrect 0; an empty answer is incorrect. A failed verdict does not count."
+_JUDGED = (
+    "By the judge: correct 1, partly correct 0.5, incorrect 0; an empty answer is incorrect. A failed verdict does not "
+    "count."
+)
 
 Values = dict[str, NDArray[np.float64]]  # row -> (N,), NaN where it is undefined
 

@@ -30,8 +30,8 @@ from harness.strategies.hiqa import within_budget
 BUDGETS = (500, 1000, 1500, 3000)
 TITLES = {RECALL: "Gold segments in a context of so many words, %", WHOLE: "Questions with all gold segments in it, %"}
 _NOTE = (
-    "The passages of the ranking, best first, each with its title, that fit so many words together: as the system fills its context, but "
-    "without its limit on their number. The first passage always counts."
+    "The passages of the ranking, best first, each with its title, that fit so many words together: as the system "
+    "fills its context, but without its limit on their number. The first passage always counts."
 )
 _ABSENT = "no readers are given (--study.readers)"
 

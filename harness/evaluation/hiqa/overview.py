@@ -57,8 +57,9 @@ def overview_table(passages: Iterable[Passage], questions: Sequence[Question], t
     golds = [len(question.gold_segments) for question in questions]
     rows["gold segments of a question"] = [Cell(sum(golds)), *_spread(golds)[1:]]
     note = (
-        "Of the first row's index. Pages: up to the last one that a segment names. Words and tokens: of the segments' texts, without "
-        "metadata; tokens by the encoder's tokenizer. Mean, least and most: of a document, or of a question."
+        "Of the first row's index. Pages: up to the last one that a segment names. Words and tokens: of the segments' "
+        "texts, without metadata; tokens by the encoder's tokenizer. Mean, least and most: of a document, or of a "
+        "question."
     )
     return Table("overview", "Table 6: the collection", ("all", "mean", "least", "most"), rows, note=note, decimals=1)
 

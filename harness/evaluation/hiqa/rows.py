@@ -24,8 +24,8 @@ def check_rows(rows: Mapping[str, Path]) -> None:
         for kind in KINDS:
             if not (Path(folder) / kind / MANIFEST).is_file():
                 raise MissingInputError(
-                    f"study.rows: {Path(folder) / kind} is no index. Build it: infer.py index --documents FOLDER --kind {kind} "
-                    f"--out {Path(folder) / kind}."
+                    f"study.rows: {Path(folder) / kind} is no index. Build it: infer.py index --documents FOLDER "
+                    f"--kind {kind} --out {Path(folder) / kind}."
                 )
 
 

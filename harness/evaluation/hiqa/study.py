@@ -109,7 +109,8 @@ class Study:
         check_above(0, gamma=gamma)
         if without is not None and without not in (rows or {}):
             raise UserError(
-                f"study.without is {without!r}, which is none of study.rows ({', '.join(rows or ()) or 'none are given'})."
+                f"study.without is {without!r}, which is none of study.rows "
+                f"({', '.join(rows or ()) or 'none are given'})."
             )
         if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
             raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")

@@ -29,10 +29,11 @@ WITHOUT, WITH, WHOLE = "without data fields (A.4)", "with data fields", "whole t
 _RULE = re.compile(r"\|(\s*:?-+:?\s*\|)+")  # between the header and the body of a Markdown table
 _BETWEEN_CELLS = re.compile(r"(?<!\\)\|")
 _NOTE = (
-    "Of {questions} questions with a gold table, against {tables} tables of the index. Without data fields: what is embedded, that is "
-    "metadata, the sentences before the table, caption, header and first column. With them: the same and the other cells behind. Whole "
-    "table alone: metadata, caption and the table in Markdown. Ranks are by the vectors alone, with all tables of the index embedded in "
-    "this way; the encoder reads {tokens} tokens of a text at most."
+    "Of {questions} questions with a gold table, against {tables} tables of the index. Without data fields: what is "
+    "embedded, that is metadata, the sentences before the table, caption, header and first column. With them: the same "
+    "and the other cells behind. Whole table alone: metadata, caption and the table in Markdown. Ranks are by the "
+    "vectors alone, with all tables of the index embedded in this way; the encoder reads {tokens} tokens of a text at "
+    "most."
 )
 
 Vectors = NDArray[np.float64]

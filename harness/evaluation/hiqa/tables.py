@@ -28,8 +28,9 @@ def ranking_table(rows: Mapping[str, Scores], k: int, gamma: float, count: int, 
     """Hit rate, recall, MRR and Log-Rank Index of every row, in per cent (Table 2 in shape)."""
     cells = {name: known_percent_cells([each[m] for m in measures(k)], bootstrap) for name, each in rows.items()}
     note = (
-        f"Rankings of all segments of the row's index ({count:,} in the first row's), Log-Rank Index with gamma {gamma:g}. A gold segment is "
-        "found at the first one that holds its evidence; what no segment holds whole counts as last."
+        f"Rankings of all segments of the row's index ({count:,} in the first row's), Log-Rank Index with gamma "
+        f"{gamma:g}. A gold segment is found at the first one that holds its evidence; what no segment holds whole "
+        "counts as last."
     )
     return Table("ranking", "Table 2: augmentation and routes", tuple(f"{m} %" for m in measures(k)), cells, note=note)
 

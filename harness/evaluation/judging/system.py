@@ -117,7 +117,8 @@ class _System:
             if self.questions[number].answers
         ]
         by_em = [
-            Case(number, bool(exact_match(self.answers[number].text, self.questions[number].answers, normalize)), correct)
+            Case(number, bool(exact_match(self.answers[number].text, self.questions[number].answers, normalize)),
+                correct)
             for number, verdict in enumerate(self.of_answers)
             if verdict and (correct := _correct(verdict)) is not None
         ]  # fmt: skip
@@ -138,13 +139,14 @@ class _System:
         ):
             rows[row] = agreement_cells(cases, absent, self.settings.bootstrap)
         note = (
-            "By gold passages and by has-answer: whether a passage that the system returned is judged relevant, against whether it is a "
-            "gold passage, or contains a gold answer (DPR's rule). Other passages may be relevant too. By EM: whether an answer is "
-            "judged correct, against its exact match; an answer in other words is right without EM. Made right and wrong: for "
-            f"{self.judge.known_answers} questions at most, the gold answer, and the gold answer of another question that shares no "
-            "word with it; only here the truth is certain. Precision: share of what is judged true that is true; recall: the other way "
-            "round; partly correct counts as not correct. Kappa: Cohen's, 0 for agreement by chance, 1 for full agreement. Brackets: "
-            "questions are resampled with all their cases. Failed verdicts are left out."
+            "By gold passages and by has-answer: whether a passage that the system returned is judged relevant, "
+            "against whether it is a gold passage, or contains a gold answer (DPR's rule). Other passages may be "
+            "relevant too. By EM: whether an answer is judged correct, against its exact match; an answer in other "
+            f"words is right without EM. Made right and wrong: for {self.judge.known_answers} questions at most, the "
+            "gold answer, and the gold answer of another question that shares no word with it; only here the truth is "
+            "certain. Precision: share of what is judged true that is true; recall: the other way round; partly "
+            "correct counts as not correct. Kappa: Cohen's, 0 for agreement by chance, 1 for full agreement. "
+            "Brackets: questions are resampled with all their cases. Failed verdicts are left out."
         )
         return Table("judge agreement", "Agreement of the judge with known truth", COLUMNS, rows, note=note)
 

@@ -52,10 +52,10 @@ def judged_table(judged: Judged, failed: Mapping[str, int], bootstrap: Bootstrap
         rows[name] = [cell or not_measured("all verdicts failed"), count, Cell(failed[name])]
     rows |= {name: [not_measured(reason)] * 3 for name, reason in judged.reasons.items()}
     note = (
-        f"{CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's accuracy. "
-        "H@k: a relevant passage is among the first k; P@k: relevant passages among the first k, divided by k. Correctness to "
-        "creativity: DMQR-RAG's Appendix B, 0 to 5. Adequacy: HiQA's, K for the best of K systems' answers to 1 for the last. A "
-        "question whose verdict failed does not count."
+        f"{CORRECT}: FreshQA's accuracy as DMQR-RAG has it scored; with half credit for partly correct answers: HiQA's "
+        "accuracy. H@k: a relevant passage is among the first k; P@k: relevant passages among the first k, divided by "
+        "k. Correctness to creativity: DMQR-RAG's Appendix B, 0 to 5. Adequacy: HiQA's, K for the best of K systems' "
+        "answers to 1 for the last. A question whose verdict failed does not count."
     )
     return Table("judged", "Judged by a language model", ("mean", "questions", "failed verdicts"), rows, note=note)
 
@@ -117,7 +117,8 @@ def _compared(
         for name in others
     }
     return [
-        Table(table, title, tuple(names), rows, note="An empty cell: the system has no reader, or the judge was not asked."),
+        Table(table, title, tuple(names), rows,
+            note="An empty cell: the system has no reader, or the judge was not asked."),
         Table(
             f"{table}, differences",
             f"{title}: differences to {first}",
@@ -146,9 +147,9 @@ def costs_table(verdicts: Mapping[str, Sequence[Verdict]]) -> Table:
     rows["all"] = _costs([each for of_kind in verdicts.values() for each in of_kind])
     columns = ("verdicts", "failed", *_COSTS.values())
     note = (
-        "Each request is asked once, also if several systems need its verdict, which is then charged to each of them. Calls: repairs "
-        "included. Cached calls: answered from the response cache, with the costs of the first time. No US dollars: the model has no "
-        "price in its config. Seconds: shares of the time of batches."
+        "Each request is asked once, also if several systems need its verdict, which is then charged to each of them. "
+        "Calls: repairs included. Cached calls: answered from the response cache, with the costs of the first time. No "
+        "US dollars: the model has no price in its config. Seconds: shares of the time of batches."
     )
     counts = ("calls", "repairs", "cached calls", "tokens read", "tokens written")
     return Table("judge costs", "Costs of judging", columns, rows, note=note, decimals=1,

@@ -105,8 +105,8 @@ class Study:
             raise UserError("study.fit takes the answers of one run: omit study.runs, or study.fit.")
         if runs > 1 and not _sampling(strategy):
             raise UserError(
-                f"study.runs is {runs}, and no part of the system samples, so that all runs would be equal: omit study.runs, or give the "
-                "reader or a source a temperature above 0."
+                f"study.runs is {runs}, and no part of the system samples, so that all runs would be equal: omit "
+                "study.runs, or give the reader or a source a temperature above 0."
             )
         if fit is not None and Path(fit).exists() and not is_answer_model(Path(fit)):
             raise UserError(f"study.fit: {fit} exists and is no fitted selector: not replaced. Choose another file.")
@@ -232,11 +232,12 @@ class Study:
 
         paper, singles = settings.paper, [SINGLE[source] for source in strategy.names]
         tables = [
-            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN, "learned"), settings, published(paper, 1, 0),
-                         majority_row(questions, settings)),
-            scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL), settings,
-                         published(paper, 2, 0)),
-            scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings, published(paper, 3, 0)),
+            scores_table("table 1", "Table 1: methods", some(NO_RAG, SINGLE[WEB], SR_RAG, OWN, "learned"), settings,
+                         published(paper, 1, 0), majority_row(questions, settings)),
+            scores_table("table 2", "Table 2: context of the model's own knowledge", some(NO_RAG, GPT_RETRIEVAL),
+                         settings, published(paper, 2, 0)),
+            scores_table("table 3", "Table 3: each source left out", some(*WITHOUT.values(), OWN), settings,
+                published(paper, 3, 0)),
         ]  # fmt: skip
         if any(row.startswith(UNSEGMENTED) for row in values):
             shown = some(SINGLE[WEB], SR_RAG, UNSEGMENTED, OWN)

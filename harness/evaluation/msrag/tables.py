@@ -28,12 +28,16 @@ COSTS = (
 )
 GOLD = "uses the gold answer"
 NOTES = """\
-Acc: {accuracy}. Rows whose name says so choose by the GOLD answer, as in the paper (Eq. 1-4): an upper bound of every selection among the same
-answers, no system. All rows share the sources' answers: a source is asked once. Differences are paired, in points. Costs: as if a row ran
-alone; seconds are summed over the stages, which run one after the other here. The paper's figures are with Llama-2-7B-Chat, GPT-3.5 and Google.
+Acc: {accuracy}. Rows whose name says so choose by the GOLD answer, as in the paper (Eq. 1-4): an upper bound of every \
+selection among the same
+answers, no system. All rows share the sources' answers: a source is asked once. Differences are paired, in points. \
+Costs: as if a row ran
+alone; seconds are summed over the stages, which run one after the other here. The paper's figures are with \
+Llama-2-7B-Chat, GPT-3.5 and Google.
 """
 RUNS = """\
-Mean of {runs} runs, each with other samples: a question's score is its mean over the runs, and the intervals are over questions. The questions'
+Mean of {runs} runs, each with other samples: a question's score is its mean over the runs, and the intervals are over \
+questions. The questions'
 records and the further tables of answers are those of the first run.
 """
 YES_NO = "the first word of the answer is the gold answer, with true for yes and false for no"

@@ -44,8 +44,8 @@ class Baseline:
         if model.estimator is not None or model.relevance != "retriever" or model.retriever_temperature is None:
             found = "with an estimator" if model.estimator else f"with relevance {model.relevance or 'not recorded'}"
             raise UserError(
-                f"study.baseline_serving: {serving} was trained {found}, and Table 7's baseline with relevance retriever: train it with "
-                "configs/train/rerag_nq_baseline.yaml, or omit the option."
+                f"study.baseline_serving: {serving} was trained {found}, and Table 7's baseline with relevance "
+                "retriever: train it with configs/train/rerag_nq_baseline.yaml, or omit the option."
             )
         return cls(serving, model.generator, model.max_answer_tokens, model.retriever_temperature)
 

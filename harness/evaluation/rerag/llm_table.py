@@ -44,7 +44,7 @@ def llm_table(
         columns,
         {name: percent_cells(np.stack(values), scoring.bootstrap) for name, values in exact.items()},
         paper_figures.language_model(paper, counts),
-        "Each ranker's first contexts with its own weights, one call per context. The paper's language model is gpt-3.5-turbo-0125, its "
-        "retriever FiD-KD's, its temperature of sampling 0.8.",
+        "Each ranker's first contexts with its own weights, one call per context. The paper's language model is "
+        "gpt-3.5-turbo-0125, its retriever FiD-KD's, its temperature of sampling 0.8.",
         signed=frozenset(["RE - retriever"]),
     )

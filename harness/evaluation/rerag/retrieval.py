@@ -130,8 +130,9 @@ def fit_temperatures(
         chosen = [question for question in training if question.given_scores] if source == "given" else training
         if not chosen:
             raise UserError(
-                f"study.temperature_questions: none of the {len(training)} questions has a score for every passage, as those that "
-                "are measured have: give training questions with scores of the same retriever, or omit the option."
+                f"study.temperature_questions: none of the {len(training)} questions has a score for every passage, as "
+                "those that are measured have: give training questions with scores of the same retriever, or omit the "
+                "option."
             )
         keep = saved if source != "given" else None  # given scores are read, not computed
         scores = _training_scores(chosen, retriever, encoder, candidates, source == "given", keep)

@@ -35,7 +35,10 @@ from models.rerag.marginal_reader import AnyMarginal
 from models.serving_manifest import MANIFEST
 
 _SAME_CONTEXTS = "; no question has more candidates than contexts: both rankers select the same contexts"
-_NO_GENERATOR = "not measured without a generator or a reader: answers, ablation, EM by contexts and quality, refusal, risk and coverage"
+_NO_GENERATOR = (
+    "not measured without a generator or a reader: answers, ablation, EM by contexts and quality, refusal, risk and "
+    "coverage"
+)
 
 
 class Study:
@@ -75,8 +78,8 @@ class Study:
             check_questions(layout, [temperature_questions], temperature_limit)
         if baseline_serving is not None and not (baseline_serving / MANIFEST).is_file():
             raise MissingInputError(
-                f"study.baseline_serving: {baseline_serving} is no serving folder. Give one that training exported, such as "
-                "checkpoints/rerag-nq-baseline/serving."
+                f"study.baseline_serving: {baseline_serving} is no serving folder. Give one that training exported, "
+                "such as checkpoints/rerag-nq-baseline/serving."
             )
 
     def measure(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Findings:
@@ -219,8 +222,10 @@ def _findings(
     report.facts = [
         *retrieval_facts(questions, strategy.retriever, encoder, temperatures, training),
         *[f"temperature of the estimator's weights for `thorough`: {temperature:g}"] * (strategy.reader is None),
-        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} contexts per ranker"
-        + _SAME_CONTEXTS * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
+        f"{np.mean([len(each.passages) for each in candidate_sets]):.1f} candidates per question, {strategy.contexts} "
+        "contexts per ranker"
+        + _SAME_CONTEXTS
+        * all(len(each.passages) <= strategy.contexts for each in candidate_sets),
         *_threshold_facts(strategy),
         *[f"matrix products of the models in {computed_in(strategy.model.estimator)}"]
         * (computed_in(strategy.model.estimator) is not None),
@@ -229,8 +234,8 @@ def _findings(
     ]
     if baseline is not None:
         report.facts.append(
-            f"generator without RE: {baseline.serving}; temperature of the retriever's scores {baseline.temperature:.4g}, as in "
-            "its training: it fits here if one retriever gave the scores of both"
+            f"generator without RE: {baseline.serving}; temperature of the retriever's scores "
+            f"{baseline.temperature:.4g}, as in its training: it fits here if one retriever gave the scores of both"
         )
     report.settings = {
         "serving": str(strategy.serving) if strategy.serving else None,

@@ -163,15 +163,15 @@ def ablation_table(
         rows[f"{name} - {other}"] = [part for cell in cells for part in (cell, None)]
     columns = tuple(text for m in scoring.marginals for text in (f"EM %, {m}", f"points to Baseline, {m}"))
     note = (
-        "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. The "
-        "paper's first four rows have a generator trained without the estimator under the retriever's weights: "
+        "All rows use the jointly trained generator, under other weights than it was trained with in all but the last. "
+        "The paper's first four rows have a generator trained without the estimator under the retriever's weights: "
         "--study.baseline_serving adds them."
     )
     if len(prefixes) > 1:
         note = (
-            "Rows of the generator without RE, which was trained under the retriever's weights, are the paper's first four; the "
-            "others use the jointly trained generator. Points are to the Baseline of the same generator; the last rows are paired "
-            "differences between the two generators."
+            "Rows of the generator without RE, which was trained under the retriever's weights, are the paper's first "
+            "four; the others use the jointly trained generator. Points are to the Baseline of the same generator; the "
+            "last rows are paired differences between the two generators."
         )
     note += " The paper's retriever is FiD-KD's."
     if by_llm:

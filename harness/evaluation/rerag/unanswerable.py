@@ -116,7 +116,8 @@ def _detection_table(systems: Sequence[Confidence], paper: paper_figures.Paper |
     if not all(system.one_kind for system in systems):
         note += (
             " An exported threshold was chosen on validation questions. The best threshold on these questions, of "
-            f"{THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, is optimistic; the paper does not say on which questions it searched."
+            f"{THRESHOLDS[0]:g} to {THRESHOLDS[-1]:g}, is optimistic; the paper does not say on which questions it "
+            "searched."
         )
     title = "Detection of context sets without an answer (Table 4)"
     return Table("detection", title, columns, rows, paper_figures.detection(paper), note)
@@ -183,7 +184,10 @@ def _cost_table(systems: Sequence[Confidence], bootstrap: Bootstrap) -> Table:
         "What refusal costs, all questions",
         columns,
         rows,
-        note="EM over all questions, a refusal counted as wrong. Correct: a refused set without an answer counted as right.",
+        note=(
+            "EM over all questions, a refusal counted as wrong. Correct: a refused set without an answer counted as "
+            "right."
+        ),
         signed=frozenset({"points"}),
     )
 
@@ -229,7 +233,10 @@ def coverage_curves(
         "Risk and coverage",
         ("AURC", *(f"risk at {c:.0%}" for c in coverages)),
         rows,
-        note="Risk: share of wrong answers (1 - EM) among the most confident questions; AURC: mean risk over all coverages.",
+        note=(
+            "Risk: share of wrong answers (1 - EM) among the most confident questions; AURC: mean risk over all "
+            "coverages."
+        ),
         decimals=3,
     )
     return {name: (curve.coverage_N, curve.risk_N) for name, curve in curves.items()}, table

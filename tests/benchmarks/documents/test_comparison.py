@@ -14,7 +14,10 @@ from benchmarks.documents.catalogue import Entry, Truth, catalogue
 from benchmarks.documents.engines import ENGINES
 from common.errors import MissingInputError, UserError
 
-TRUE = b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p><h2>Power</h2><p>300 W.</p></body></html>"
+TRUE = (
+    b"<html><title>T</title><body><h1>Pump</h1><h2>Safety</h2><p>Mind the gap.</p>"
+    b"<h2>Power</h2><p>300 W.</p></body></html>"
+)
 READ = b"# Pump\n\n## 1 Safety\n\nMind the gap.\n\n## 2 Power\n\n300 W.\n"
 
 

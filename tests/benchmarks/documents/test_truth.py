@@ -97,7 +97,8 @@ def page(body: str, head: str = "") -> bytes:
 
 def test_sphinx_and_mkdocs_pages() -> None:
     body = """<div class="related"><h3>Navigation</h3></div>
-    <div class="body"><h1>Manual</h1><h2><span class="section-number">1. </span>One<a class="headerlink" href="#">¶</a></h2>
+    <div class="body"><h1>Manual</h1><h2><span class="section-number">1. </span>One<a class="headerlink" \
+href="#">¶</a></h2>
     <div class="toctree-wrapper"><p>1. One</p></div><p>Text <b>bold</b>.</p><ul><li>item</li></ul><h3>Two</h3><pre>a
   b</pre></div><div class="footer"><p>by Sphinx</p></div>"""
     document = html_document([("a.html", page(body))], "x")
@@ -160,7 +161,10 @@ def test_html_tables_with_spans_and_tables_that_only_lay_out() -> None:
 
 
 def test_texinfo_footnotes_have_no_headings() -> None:
-    body = '<h1>T</h1><h2>One</h2><div class="footnote"><h4 class="footnotes-heading">Footnotes</h4><h5>(1)</h5><p>so</p></div>'
+    body = (
+        '<h1>T</h1><h2>One</h2><div class="footnote"><h4 class="footnotes-heading">Footnotes</h4><h5>(1)</h5><p>so</p>'
+        "</div>"
+    )
     assert html_document([("a.html", page(body))], "x").blocks == (Heading("One", 1), Paragraph("so"))
 
 
@@ -271,7 +275,8 @@ def test_word_paragraphs_with_outline_levels_and_merged_cells() -> None:
     down, across = cell("A", '<w:vMerge w:val="restart"/>'), cell("B", '<w:gridSpan w:val="2"/>')
     two = cell("2").replace("</w:p>", "</w:p><w:p/><w:p><w:r><w:t>W</w:t></w:r></w:p>")
     body = (
-        '<w:p><w:pPr><w:pStyle w:val="Titre1"/></w:pPr><w:r><w:t>One</w:t></w:r></w:p><w:p><w:r><w:t>Text</w:t></w:r></w:p>'
+        '<w:p><w:pPr><w:pStyle w:val="Titre1"/></w:pPr><w:r><w:t>One</w:t></w:r></w:p><w:p><w:r><w:t>Text</w:t></w:r>'
+        "</w:p>"
         f"<w:tbl><w:tr>{down}{across}</w:tr><w:tr>{cell('', '<w:vMerge/>')}{cell('1')}{two}</w:tr></w:tbl>"
     )
     buffer = io.BytesIO()

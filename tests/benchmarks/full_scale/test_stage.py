@@ -31,7 +31,8 @@ from benchmarks.full_scale.process_memory import descendants
 from benchmarks.full_scale.stage import Training, measure
 from common.errors import UserError
 try:
-    cost = measure("test", [sys.executable, "script.py"], Path({str(folder)!r}), {{}}, Path({str(folder / "log")!r}){options})
+    cost = measure("test", [sys.executable, "script.py"], Path({str(folder)!r}), {{}}, \
+Path({str(folder / "log")!r}){options})
     print(json.dumps(cost.to_row() | {{"left": descendants(os.getpid())}}))
 except UserError as error:
     print(json.dumps({{"error": str(error), "left": descendants(os.getpid())}}))
@@ -45,7 +46,8 @@ def test_core_seconds_are_of_all_processes_also_of_orphans(tmp_path: Path) -> No
     busy = BUSY.format(seconds=0.3)
     script = f"""
 import subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])", {busy!r}]).wait()
+subprocess.Popen([sys.executable, "-c", "import subprocess, sys; subprocess.Popen([sys.executable, '-c', \
+sys.argv[1]])", {busy!r}]).wait()
 {busy}
 import time; time.sleep(1)
 """
@@ -59,7 +61,8 @@ def test_memory_is_of_a_ranks_processes_together(tmp_path: Path) -> None:
     hold = "import sys, time; held = b'x' * (int(sys.argv[1]) * 2**20); time.sleep(2)"
     script = f"""
 import os, subprocess, sys
-def start(rank, size): return subprocess.Popen([sys.executable, "-c", {hold!r}, str(size)], env=os.environ | {{"RANK": rank}})
+def start(rank, size): return subprocess.Popen([sys.executable, "-c", {hold!r}, str(size)], env=os.environ | {{"RANK": \
+rank}})
 for each in [start("0", 60), start("0", 40), start("1", 30)]: each.wait()
 """
     cost = measured(tmp_path, script)

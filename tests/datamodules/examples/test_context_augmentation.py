@@ -56,7 +56,8 @@ def test_swapped_words_by_hand() -> None:
 
 
 @given(
-    text=st.lists(st.sampled_from(["small", "Small", "house.", "red", "it's", "co-op", "(red)", "é", "1", "x"])).map(" ".join)
+    text=st.lists(st.sampled_from(["small", "Small", "house.", "red", "it's", "co-op", "(red)", "é", "1", "x"])).map(
+        " ".join)
     | st.text(max_size=60),
     share=st.floats(0, 1),
     seed=st.integers(0, 9),

@@ -130,8 +130,8 @@ def test_pinned_batches_are_pinned_to_the_last_tensor(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(
     ("device", "given", "cores", "local", "expected"),
-    [("cpu", None, 64, 1, 0), ("cpu", 3, 64, 1, 3), ("cuda", None, 64, 8, 4), ("cuda", None, 16, 8, 2), ("cuda", None, 2, 8, 1),
-     ("cuda", 0, 64, 1, 0), ("cuda", 9, 2, 1, 9)],
+    [("cpu", None, 64, 1, 0), ("cpu", 3, 64, 1, 3), ("cuda", None, 64, 8, 4), ("cuda", None, 16, 8, 2),
+        ("cuda", None, 2, 8, 1), ("cuda", 0, 64, 1, 0), ("cuda", 9, 2, 1, 9)],
 )  # fmt: skip
 def test_the_number_of_workers_follows_from_the_device_unless_it_is_given(
     monkeypatch: pytest.MonkeyPatch, device: str, given: int | None, cores: int, local: int, expected: int

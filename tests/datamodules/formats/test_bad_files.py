@@ -85,8 +85,9 @@ FETCH = "Correct it or fetch the file again."
         (
             "hotpotqa",
             as_lines([without(HOTPOT, "_id")]),
-            "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? "
-            "Known layouts: ambignq, corpus_questions, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, strategyqa, twowiki.",
+            "{}, line 1: field '_id' or 'id' is missing; every hotpotqa row has it. Is this a hotpotqa file? Known "
+            "layouts: ambignq, corpus_questions, fid, flashrag, freshqa, hotpotqa, ircot, jsonl, masqa, musique, "
+            "strategyqa, twowiki.",
         ),
         (
             "hotpotqa",

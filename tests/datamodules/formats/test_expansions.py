@@ -24,7 +24,9 @@ def test_what_is_written_is_read_and_rounds_add_up(tmp_path: Path) -> None:
     assert read_expansions([]) == {}
 
 
-@pytest.mark.parametrize("line", ["no json", '{"question_id": "q"}', '{"question_id": "q", "passages": [], "expansions": [{"chain": ["x"]}]}', "[]"])  # fmt: skip
+@pytest.mark.parametrize("line",
+    ["no json", '{"question_id": "q"}', '{"question_id": "q", "passages": [], "expansions": [{"chain": ["x"]}]}',
+        "[]"])  # fmt: skip
 def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
     file = tmp_path / "file.jsonl"
     write_expansions(file, [to_row("q1", FIRST)])

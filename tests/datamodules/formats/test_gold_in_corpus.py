@@ -83,7 +83,8 @@ def test_training_draws_the_same_triples_as_from_a_file_that_ships_its_passages(
     rows = [
         {
             "_id": question.id, "question": question.text, "answer": "x", "type": "bridge", "level": "hard",
-            "supporting_facts": [[p.title, 0] for p in question.gold], "context": [[p.title, [p.text]] for p in question.gold],
+            "supporting_facts": [[p.title, 0] for p in question.gold],
+            "context": [[p.title, [p.text]] for p in question.gold],
         }
         for question in read()
     ]  # fmt: skip

@@ -240,13 +240,16 @@ def test_masqa_in_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "answer", "kind", "accepted"),
     [
-        ("判断题：It rains.", "\u00d7", "true or false", "false"), ("True or false questions: It rains.", "True.", "true or false", "true"),
+        ("判断题：It rains.", "\u00d7", "true or false", "false"),
+        ("True or false questions: It rains.", "True.", "true or false", "true"),
         ("判断题: It rains.", "部分", "true or false", "部分"),
-        ("多选题：Which? A. a B. b C. c", "A、C", "choice", "AC"), ("Multiple choice: Which? A) a B) b", "A and B", "choice", "AB"),
+        ("多选题：Which? A. a B. b C. c", "A、C", "choice", "AC"),
+        ("Multiple choice: Which? A) a B) b", "A and B", "choice", "AB"),
         ("Single choice: Which? A. a B. b", "Because of b", "choice", "Because of b"),
-        ("Single choice: Which? A. a pump B. b", "A pump", "choice", "A pump"), ("单选题：Which? A. a B. b", "B选项", "choice", "B"),
-        ("填空题：It is ____.", "6", "cloze", "6"), ("What is it?", "A pump.", "", "A pump."),
-        ("证明题：why?", "so", "", "so"), ("Calculation: 1 + 1?", "2", "calculation", "2"),
+        ("Single choice: Which? A. a pump B. b", "A pump", "choice", "A pump"),
+        ("单选题：Which? A. a B. b", "B选项", "choice", "B"), ("填空题：It is ____.", "6", "cloze", "6"),
+        ("What is it?", "A pump.", "", "A pump."), ("证明题：why?", "so", "", "so"),
+        ("Calculation: 1 + 1?", "2", "calculation", "2"),
     ],
 )  # fmt: skip
 def test_kinds_and_answers_of_masqa(question: str, answer: str, kind: str, accepted: str, tmp_path: Path) -> None:

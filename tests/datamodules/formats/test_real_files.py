@@ -102,7 +102,8 @@ def test_masqa() -> None:
     assert not any(question.gold_segments for each in found.values() for question in each)
     golds = [gold for question in with_context for gold in question.gold_segments]
     assert [gold.document for gold in golds] == [
-        f"{name}.pdf" for name in ("afe7906", "amc131m02", "dac532a3w", "awrl1432", "tps272c45", "tps8804", "opt3004", "amc131m02")
+        f"{name}.pdf" for name in ("afe7906", "amc131m02", "dac532a3w", "awrl1432", "tps272c45", "tps8804", "opt3004",
+            "amc131m02")
     ]  # fmt: skip
     assert golds[0].evidence == ("每个 DDC 通道 16 个 NCO",)
     assert golds[5].headings == ("1 Layout Guidelines", "2 CO Amplifier Layout")

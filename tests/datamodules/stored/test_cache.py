@@ -127,9 +127,11 @@ def test_two_processes_make_one_store(folder: Path, capsys: pytest.CaptureFixtur
     path = folder / "cache" / split(folder).stores[0].name
     code = (
         "import sys; from datamodules.stored import content_digests; content_digests.SMALL_BYTES = 0\n"
-        "from datamodules.examples.splits import QuestionSource; from datamodules.stored.splits import split_questions\n"
+        "from datamodules.examples.splits import QuestionSource; from datamodules.stored.splits import "
+        "split_questions\n"
         "print('ready', flush=True)\n"
-        "found = split_questions([QuestionSource('fid', sys.argv[1])], [], 0.3, sys.argv[2]); print(len(found.training) + len(found.held_out))"
+        "found = split_questions([QuestionSource('fid', sys.argv[1])], [], 0.3, sys.argv[2]); "
+        "print(len(found.training) + len(found.held_out))"
     )
     (path / cache.RECORDS).unlink()
     expected = len(texts(split_questions([QuestionSource("fid", str(folder / "fid.json"))], [], 0.3)))

@@ -95,7 +95,8 @@ AUGMENTED = {"crop_words": 3, "crop_growth_words": 1, "substitution": 0.7}
 @pytest.mark.parametrize("kept", [None, "memory", "disk"])
 @pytest.mark.parametrize(
     ("pick", "options"),
-    [("ranked", {}), ("sampled", AUGMENTED), ("gold", {"labels": "gold", "mined": False}), ("sampled", {"mined": False})],
+    [("ranked", {}), ("sampled", AUGMENTED), ("gold", {"labels": "gold", "mined": False}),
+        ("sampled", {"mined": False})],
 )  # fmt: skip
 def test_every_draw_is_that_of_files_in_memory(
     files: Path,

@@ -60,7 +60,8 @@ def files(hotpot_file: Path, tmp_path: Path) -> Path:
 def read(folder: Path, module: DrRagTrainer, chains: ChainSampling | None, **kept: Any) -> DrRagData:
     """The data of the files, set up for a module."""
     data = DrRagData(
-        [QuestionSource("hotpotqa", str(folder / "hotpot.json")), QuestionSource("musique", str(folder / "musique.jsonl"))],
+        [QuestionSource("hotpotqa", str(folder / "hotpot.json")),
+            QuestionSource("musique", str(folder / "musique.jsonl"))],
         validation_fraction=0.3, mined=[str(folder / "mined.jsonl"), str(folder / "again.jsonl")], sampling=SAMPLING,
         tokens_per_step=600, tokens_per_validation_batch=500, chains=chains,
         expansions=[str(folder / "expansions.jsonl")] if chains else None, **kept,

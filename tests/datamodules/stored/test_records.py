@@ -23,7 +23,8 @@ JSON = st.dictionaries(TEXT, st.one_of(TEXT, st.integers(), st.lists(TEXT, max_s
 FEW = {"max_size": 3}
 PASSAGE = st.builds(Passage, TEXT, TEXT, TEXT, TEXT, TEXT, st.none() | JSON, TEXT)
 SEGMENT = st.builds(
-    GoldSegment, TEXT, st.lists(TEXT, **FEW).map(tuple), TEXT, st.lists(TEXT, **FEW).map(tuple), st.none() | st.integers()
+    GoldSegment, TEXT, st.lists(TEXT, **FEW).map(tuple), TEXT, st.lists(TEXT, **FEW).map(tuple), st.none()
+    | st.integers()
 )  # fmt: skip
 TEXTS = st.lists(TEXT, **FEW).map(tuple)
 QUESTION = st.builds(

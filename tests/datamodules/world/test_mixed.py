@@ -27,7 +27,8 @@ KINDS = {"single", "multi-hop", "noisy", "web-only", "manuals"}
 def library_row(split: str, number: int) -> dict:
     gold = {"document": "a.pdf", "evidence": f"It weighs {number} kg."}
     metadata = {"type": "table", "gold_segments": [gold]}
-    return {"id": f"{split}_library_{number}", "question": f"Weight {number} of {split}?", "golden_answers": [f"{number} kg"], "metadata": metadata}  # fmt: skip
+    return {"id": f"{split}_library_{number}", "question": f"Weight {number} of {split}?",
+        "golden_answers": [f"{number} kg"], "metadata": metadata}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -111,4 +112,5 @@ def test_other_files_keep_their_bytes(folder: Path, tmp_path: Path) -> None:
     kept = set(json.loads((folder / "world.json").read_text())["sha256"])
     assert {name: digest(tmp_path / "out" / name) for name in kept} == {name: digest(folder / name) for name in kept}
     more = {path.name for path in (tmp_path / "out").iterdir()} - kept - {"manuals"}
-    assert more == {"library", "world.json", *(f"{name}_{split}.jsonl" for name in ("library", "mixed") for split in ("test", "validation"))}  # fmt: skip
+    assert more == {"library", "world.json",
+        *(f"{name}_{split}.jsonl" for name in ("library", "mixed") for split in ("test", "validation"))}  # fmt: skip

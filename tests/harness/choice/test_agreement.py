@@ -75,9 +75,10 @@ def test_refusals_take_part_only_among_themselves() -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ("unanswerable", True), ("I don't know", True), ("I do not know the answer.", True), ("Not mentioned in the text.", True),
-        ("Cannot be determined", True), ("N/A", True), ("none", True), ("It is unknown", True), ("Nonesuch", False),
-        ("The Unknown Soldier", False), ("Knox", False), ("no", False), ("No Country for Old Men", False), ("Iknow", False), ("", False),
+        ("unanswerable", True), ("I don't know", True), ("I do not know the answer.", True),
+        ("Not mentioned in the text.", True), ("Cannot be determined", True), ("N/A", True), ("none", True),
+        ("It is unknown", True), ("Nonesuch", False), ("The Unknown Soldier", False), ("Knox", False), ("no", False),
+        ("No Country for Old Men", False), ("Iknow", False), ("", False),
     ],
 )  # fmt: skip
 def test_refusals_are_told_from_answers(text: str, refused: bool) -> None:

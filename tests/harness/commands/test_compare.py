@@ -249,14 +249,18 @@ MISTAKES: dict[str, tuple[Config, tuple[str, ...], int, str]] = {
     ),
     "a k out of range": ({"strategy": system("retrieve_read.RetrieveRead", k=0)}, (), 2, "k must be at least 1, got 0"),
     "an option that its study has not": (
-        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2, "study.rows is no option of the study of other; allowed: temperature_questions",
+        {**SYSTEMS["rerag"], "study": {"rows": ["QDC"]}}, (), 2,
+        "study.rows is no option of the study of other; allowed: temperature_questions",
     ),
-    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2, "study.rows is no option of these systems' studies; there is no such study"),
+    "a study where there is none": (SYSTEMS["bm25"], ("--study.rows", "[QDC]"), 2,
+        "study.rows is no option of these systems' studies; there is no such study"),
     "other questions": (
-        {**SYSTEMS["rerag"], "limit": 3}, (), 2, "limit is None for no and 3 for other: all systems of a comparison need the same. Type --limit",
+        {**SYSTEMS["rerag"], "limit": 3}, (), 2,
+        "limit is None for no and 3 for other: all systems of a comparison need the same. Type --limit",
     ),
     "a key that is none": ({**SYSTEMS["rerag"], "layuot": "fid"}, (), 2, "layuot"),
-    "an output that is none": (SYSTEMS["rerag"], ("--out", "index"), 2, "index exists and is not a report of `infer.py evaluate`"),
+    "an output that is none": (SYSTEMS["rerag"], ("--out", "index"), 2,
+        "index exists and is not a report of `infer.py evaluate`"),
     "no such questions": (SYSTEMS["rerag"], ("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
 }  # fmt: skip
 

@@ -153,7 +153,10 @@ def test_a_kill_loses_nothing_that_was_answered(tmp_path: Path) -> None:
     replies = {prompt(text): said(made_of(text)) for text in asked}
     with fault_server(tmp_path / "plan.json", replies, delay_seconds=0.1) as server:
         write_model(tmp_path, server, concurrency=2)
-        code = f"import harness.synthesis.rewrites as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; infer.main()"
+        code = (
+            f"import harness.synthesis.rewrites as r, infer, sys; r.QUESTIONS_AT_ONCE = 4; sys.argv[1:] = {GIVEN!r}; "
+            "infer.main()"
+        )
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment) as killed:
             while sum(server.counts()["answered"].values()) < 14:
@@ -265,11 +268,13 @@ seed_everything: 0
 model:
   class_path: trainers.dmqr.RewriterTrainer
   init_args:
-    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: null, learning_rate: 1.0e-2, warmup_steps: 2, dropout: 0.0}}
+    {{pretrained: {model}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: null, learning_rate: 1.0e-2, \
+warmup_steps: 2, dropout: 0.0}}
 data:
   class_path: datamodules.dmqr.RewriteData
   init_args:
-    {{train: [{{layout: rewrites, path: out/rewrites.jsonl}}], validation_fraction: 0.1, rewrites_per_step: 12, generated_rewrites: 7}}
+    {{train: [{{layout: rewrites, path: out/rewrites.jsonl}}], validation_fraction: 0.1, rewrites_per_step: 12, \
+generated_rewrites: 7}}
 trainer: {{accelerator: cpu, max_epochs: 3, enable_progress_bar: false, log_every_n_steps: 1}}
 checkpoint: {{monitor: val/loss_nats, mode: min}}
 early_stopping: {{mode: min, patience: 100}}

@@ -50,8 +50,8 @@ def served(folder: Path) -> ReRag:
 def measure(folder: Path, *more: str, serving: str = "joint", out: str = "report") -> Ended:
     return command(
         folder, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", serving,
-        "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid", "--out", out,
-        "--resamples", "20", *more,
+        "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid", "--out",
+        out, "--resamples", "20", *more,
     )  # fmt: skip
 
 
@@ -110,11 +110,14 @@ def test_an_interrupted_reading_by_the_baseline_resumes(folder: Path, monkeypatc
     ("more", "code", "part"),
     [
         (("--study.baseline_serving", "nowhere"), 66, "baseline_serving: nowhere is no serving folder"),
-        (("--study.baseline_serving", "plain"), 2, "plain was trained with relevance not recorded, and Table 7's baseline with"),
+        (("--study.baseline_serving", "plain"), 2,
+            "plain was trained with relevance not recorded, and Table 7's baseline with"),
         (("--study.baseline_serving", "joint"), 2, "joint was trained with an estimator"),
         (("--study.baseline_serving", "reranker"), 74, "reranker holds no generator"),
-        (("--study.baseline_serving", "baseline", "--strategy.serving", "reranker"), 2, "with an estimator and a generator only: omit"),
-        (("--study.baseline_serving", "baseline", "--strategy.serving", "plain"), 2, "with an estimator and a generator only: omit"),
+        (("--study.baseline_serving", "baseline", "--strategy.serving", "reranker"), 2,
+            "with an estimator and a generator only: omit"),
+        (("--study.baseline_serving", "baseline", "--strategy.serving", "plain"), 2,
+            "with an estimator and a generator only: omit"),
     ],
 )  # fmt: skip
 def test_other_generators_are_refused(folder: Path, more: tuple[str, ...], code: int, part: str) -> None:

@@ -45,9 +45,9 @@ def study(tmp_path: Path, checkpoints: dict[str, Path]) -> Callable[..., Ended]:
             (tmp_path / "train.json").write_text(json.dumps(training))
             more = (*more, "--study.temperature_questions", "train.json")
         return command(
-            tmp_path, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", "serving",
-            "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout", "fid",
-            "--out", "report", "--resamples", "20", "--study.encoder", encoder, *more,
+            tmp_path, "infer.py", "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving",
+            "serving", "--strategy.contexts", "2", "--strategy.device", "cpu", "--questions", "dev.json", "--layout",
+            "fid", "--out", "report", "--resamples", "20", "--study.encoder", encoder, *more,
         )  # fmt: skip
 
     return run

@@ -170,8 +170,9 @@ def test_freshqa_is_measured_by_the_judge_and_by_kind(place: Path, loop: Loop) -
     kinds = ("never-changing", "fast-changing", "never-changing", "false-premise")
     rows = [
         FRESHQA | {
-            "id": str(number), "split": "TEST" if number < 8 else "DEV", "question": row["question"], "answer_0": row["answer"],
-            "answer_1": None, "false_premise": str(kinds[number % 4] == "false-premise").upper(),
+            "id": str(number), "split": "TEST" if number < 8 else "DEV", "question": row["question"],
+            "answer_0": row["answer"], "answer_1": None,
+            "false_premise": str(kinds[number % 4] == "false-premise").upper(),
             "fact_type": kinds[number % 4].replace("false-premise", "slow-changing"),
         }
         for number, row in enumerate(ROWS)
@@ -275,7 +276,8 @@ def test_without_a_judge_one_line_says_so(place: Path) -> None:
 def test_only_some_verdicts(place: Path) -> None:
     ended = evaluate(place, "some", "--judge.verdicts", "[passages]", "--judge.passages", "2")
     assert ended.code == 0, ended.err
-    judged = {row for (table, row, column), value in measured_cells(place / "some").items() if (table, column) == ("judged", "mean")}  # fmt: skip
+    judged = {row for (table, row, column), value in measured_cells(place / "some").items()
+        if (table, column) == ("judged", "mean")}  # fmt: skip
     assert judged == {"judged H@2 %", "judged P@2 %"}
     assert "not measured: the judge is not asked for it (--judge.verdicts)" in ended.out
 

@@ -67,8 +67,8 @@ def run(folders: dict[str, Path], out: Path, *more: str, serving: str = "serving
     infer.main(
         [
             "evaluate", "--strategy", "harness.strategies.rerag.ReRag", "--strategy.serving", str(folders[serving]),
-            "--strategy.contexts", "4", "--strategy.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out),
-            "--study.encoder", str(folders["encoder"]), "--resamples", "100", *more,
+            "--strategy.contexts", "4", "--strategy.device", "cpu", "--questions", str(folders["dev"]), "--out",
+            str(out), "--study.encoder", str(folders["encoder"]), "--resamples", "100", *more,
         ]
     )  # fmt: skip
 
@@ -250,9 +250,11 @@ def test_refusals(folders: dict[str, Path], tmp_path: Path) -> None:
     for message, options in {
         "ks is": {"ks": (5, 1)},
         "resamples": {"resamples": 0},
-        "study.temperature_questions is no option of drrag": {"strategy": silent, "study": {"temperature_questions": file}},
+        "study.temperature_questions is no option of drrag": {"strategy": silent,
+            "study": {"temperature_questions": file}},
         "normalization": {"normalization": "bleu"},
-        "without passages": {"questions": str(bare), "layout": "flashrag", "study": {"encoder": str(folders["encoder"])}},
+        "without passages": {"questions": str(bare), "layout": "flashrag",
+            "study": {"encoder": str(folders["encoder"])}},
         "None of the questions has a gold answer": {"questions": str(hidden)},
         "is not a report of `infer.py evaluate`": {"out": tmp_path},
     }.items():  # fmt: skip

@@ -87,10 +87,10 @@ def plain(folders: dict[str, Path], out: Path, *more: str) -> list[str]:
     """Arguments of a strategy without a study."""
     return [
         "evaluate", "--strategy", "harness.strategies.retrieve_read.RetrieveRead", "--strategy.k", "3",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(folders["index"]),
-        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(folders["packed"]),
-        "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out", str(out), "--resamples", "20",
-        *more,
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index",
+        str(folders["index"]), "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving",
+        str(folders["packed"]), "--strategy.reader.device", "cpu", "--questions", str(folders["dev"]), "--out",
+        str(out), "--resamples", "20", *more,
     ]  # fmt: skip
 
 

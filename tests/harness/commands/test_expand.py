@@ -54,8 +54,8 @@ def test_the_file_has_the_extended_chains_and_a_training_takes_its_negatives_fro
     (tmp_path / "validation").mkdir()
     held_out = write_questions(tmp_path / "validation", QUESTIONS[:1])
     data = DrRagData(
-        [QuestionSource("hotpotqa", str(questions))], [QuestionSource("hotpotqa", str(held_out))], expansions=[str(out)],
-        chains=ChainSampling(most_documents=3, candidates=1, mined_share=1.0),
+        [QuestionSource("hotpotqa", str(questions))], [QuestionSource("hotpotqa", str(held_out))],
+        expansions=[str(out)], chains=ChainSampling(most_documents=3, candidates=1, mined_share=1.0),
     )  # fmt: skip
     assert str(out) in data.files
     set_up(data, DrRagTrainer(str(checkpoints["bert"]), max_tokens=96))

@@ -74,8 +74,9 @@ def place(models: Path, tmp_path: Path) -> Path:
 
 def arguments(**more: str) -> list[str]:
     given = {
-        "--rewriter": WORDS, "--rewriter.serving": "words", "--strategies": "[par, hop]", "--reward": f"{REWARDS}GoldRecall",
-        **SEARCHED, "--questions": "train.json", "--out": "data/feedback", "--samples": "6",
+        "--rewriter": WORDS, "--rewriter.serving": "words", "--strategies": "[par, hop]",
+        "--reward": f"{REWARDS}GoldRecall", **SEARCHED, "--questions": "train.json", "--out": "data/feedback",
+        "--samples": "6",
     }  # fmt: skip
     given |= {f"--{name.replace('__', '.')}": value for name, value in more.items()}
     return ["feedback", *(each for pair in given.items() if pair[1] for each in pair)]
@@ -114,7 +115,8 @@ def test_choices_of_words_and_what_they_came_from(place: Path) -> None:
         0,
         ["par", "hop"],
     )
-    known = [Question(f"q{n}", t, ("amber",), (PASSAGES[1], Passage.of("elsewhere", "orchard")), (PASSAGES[1].id,), kind="bridge")
+    known = [Question(f"q{n}", t, ("amber",), (PASSAGES[1], Passage.of("elsewhere", "orchard")), (PASSAGES[1].id,),
+        kind="bridge")
              for n, t in enumerate(ASKED)]  # fmt: skip
     assert manifest["questions"] == digest(known)
     assert manifest["sha256"] == {"feedback.jsonl": digests(Path(folder))["feedback.jsonl"]}
@@ -122,7 +124,8 @@ def test_choices_of_words_and_what_they_came_from(place: Path) -> None:
     assert counts["reward"]["question"] == pytest.approx(sum(each.question_reward for each in rows) / 4, abs=1e-6)
     assert set(manifest["seconds"]) == {"searching", "rewriting", "rewarding", "in_all"}
     assert ended.err.splitlines()[-1].startswith(
-        f"data/feedback: 4 questions, {counts['candidates']} candidates; mean reward: question {counts['reward']['question']:.4f}, greedy"
+        f"data/feedback: 4 questions, {counts['candidates']} candidates; mean reward: question "
+        f"{counts['reward']['question']:.4f}, greedy"
     )
     assert [path.name for path in (place / "data").iterdir()] == ["feedback"]
     (first,) = Bm25Retriever(place / "index").search([ASKED[0]], 100)

@@ -72,8 +72,13 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     nested = "<!doctype html><html><body>" + "<div>" * 200_000 + "deep" + "</div>" * 200_000
     files: dict[str, str | bytes] = {
         "good.md": manual("Alba"),
-        "named.pdf": "<!doctype html><html><head><title>Brune</title></head><body><h1>Brune</h1><p>A page.</p></body></html>",
-        "outside.html": "<html><body><h1>Corda</h1><p>See.</p><img src='../../secret.png'><img src='http://192.0.2.1/x.png'></body></html>",
+        "named.pdf": (
+            "<!doctype html><html><head><title>Brune</title></head><body><h1>Brune</h1><p>A page.</p></body></html>"
+        ),
+        "outside.html": (
+            "<html><body><h1>Corda</h1><p>See.</p><img src='../../secret.png'><img src='http://192.0.2.1/x.png'></body>"
+            "</html>"
+        ),
         "broken.pdf": b"%PDF-1.7\n" + b"garbage " * 100,
         "locked.pdf": pdf(password="secret"),
         "scanned.pdf": pdf(text=False),
@@ -133,8 +138,9 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
 def test_odd_names(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path / "manuals")
     os.makedirs(folder + b"/de ep/\xc3\xa9t\xc3\xa9")
-    names = [b"caf\xe9.md", b"new\nline.md", b"tab\t.md", b"esc\x1b[31m.md", b"-rf.md", b"back\\slash.md", b"\xe6\x97\xa5.md",
-             b"de ep/\xc3\xa9t\xc3\xa9/x.md", b"'quote\".md", b"|pipe|<b>.md", b"n" * 251 + b".md"]  # fmt: skip
+    names = [b"caf\xe9.md", b"new\nline.md", b"tab\t.md", b"esc\x1b[31m.md", b"-rf.md", b"back\\slash.md",
+             b"\xe6\x97\xa5.md", b"de ep/\xc3\xa9t\xc3\xa9/x.md", b"'quote\".md", b"|pipe|<b>.md", b"n" * 251
+             + b".md"]  # fmt: skip
     for number, name in enumerate(names):
         with open(folder + b"/" + name, "wb") as file:
             file.write(f"Document {number} tells of zebra{number}.\n".encode())
@@ -262,7 +268,8 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
     [
         (["--documents", "nothing"], 66, ["nothing does not exist. Type --documents FOLDER"]),
         (["--documents", "manuals/a.md"], 2, ["is a file: --documents takes a folder", "--corpus manuals/a.md"]),
-        (["--documents", "manuals", "--layout", "jsonl"], 2, ["--layout is the layout of a corpus, and no corpus was given"]),
+        (["--documents", "manuals", "--layout", "jsonl"], 2,
+            ["--layout is the layout of a corpus, and no corpus was given"]),
         (["--corpus", "x.jsonl", "--most_words", "100"], 2, ["An option of --documents was given with --corpus alone"]),
         (["--corpus", "x.jsonl", "--strict"], 2, ["An option of --documents was given with --corpus alone"]),
         ([], 2, ["No corpus was given", "--documents FOLDER"]),

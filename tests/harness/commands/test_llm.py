@@ -138,8 +138,8 @@ def test_wrong_options_are_refused_before_anything_is_loaded(place: Path) -> Non
     refused(command(place, "infer.py", "ask", "--config", "plain.yaml", "--history", "rewrite"), UserError.exit_code,
             "--history rewrite needs a language model")  # fmt: skip
     refused(command(place, "infer.py", *ask, "--question", "x", "--llm", "harness.llm.local.CausalLm"), 2, "model")
-    refused(command(place, "infer.py", *ask, "--question", "x", "--strategy.init_args.reader.init_args.prompt", "nun"), 2,
-            "prompt is 'nun'; allowed: ")  # fmt: skip
+    refused(command(place, "infer.py", *ask, "--question", "x", "--strategy.init_args.reader.init_args.prompt", "nun"),
+            2, "prompt is 'nun'; allowed: ")  # fmt: skip
     (place / "t5.yaml").write_text(
         (place / "rerag.yaml").read_text().replace("serving: both", "serving: both\n    reader: " + json.dumps(PACKED))
     )

@@ -178,8 +178,9 @@ def started(place: Path, out: str, processes: int, killed_at: str = "") -> subpr
     launch = (
         ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)] if processes > 1 else []
     )
-    command = [sys.executable, *launch, str(ROOT / "infer.py"), "mine", "--retriever", "tests.helpers.killing_retriever.KillingRetriever",
-               "--retriever.index", "index", "--questions", "many.json", "--out", out]  # fmt: skip
+    command = [sys.executable, *launch, str(ROOT / "infer.py"), "mine", "--retriever",
+               "tests.helpers.killing_retriever.KillingRetriever", "--retriever.index", "index", "--questions",
+               "many.json", "--out", out]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", KILLED_AT: killed_at}
     return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=240, env=environment)
 

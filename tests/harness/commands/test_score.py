@@ -60,7 +60,7 @@ def test_a_file_of_its_own_is_replaced_with_the_same_scores(tmp_path: Path, chec
     rows = fid_rows(2)
     assert scored(tmp_path, checkpoints["bert"], rows).code == 0
     first = (tmp_path / "scored.jsonl").read_bytes()
-    again = command(tmp_path, "infer.py", "score", "--questions", "scored.jsonl", "--out", "scored.jsonl", "--device", "cpu",
-                    "--encoder", str(checkpoints["bert"]))  # fmt: skip
+    again = command(tmp_path, "infer.py", "score", "--questions", "scored.jsonl", "--out", "scored.jsonl", "--device",
+                    "cpu", "--encoder", str(checkpoints["bert"]))  # fmt: skip
     assert again.code == 0, again.err
     assert (tmp_path / "scored.jsonl").read_bytes() == first

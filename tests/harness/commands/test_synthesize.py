@@ -45,9 +45,9 @@ def arguments(models: dict[str, Path], folder: Path, *more: str) -> list[str]:
     write_corpus(folder / "corpus.jsonl")
     return [
         "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic",
-        "--writer", "harness.synthesis.t5_writer.T5Writer", "--writer.serving", str(models["writer"]), "--writer.device", "cpu",
-        "--reader", "harness.readers.t5.PackedReader", "--reader.serving", str(models["reader"]), "--reader.device", "cpu",
-        "--limit", "null", "--contexts", "6", *more,
+        "--writer", "harness.synthesis.t5_writer.T5Writer", "--writer.serving", str(models["writer"]),
+        "--writer.device", "cpu", "--reader", "harness.readers.t5.PackedReader", "--reader.serving",
+        str(models["reader"]), "--reader.device", "cpu", "--limit", "null", "--contexts", "6", *more,
     ]  # fmt: skip
 
 
@@ -148,7 +148,10 @@ def test_a_killed_run_resumes_to_the_same_files(writing_models: dict[str, Path],
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
         given = arguments(writing_models, tmp_path / name, *more)
-    rest = f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; infer.main()"
+    rest = (
+        f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; "
+        "infer.main()"
+    )
     environment = {**os.environ, **SAME_THREADS, "PYTHONPATH": str(ROOT)}
     run = partial(subprocess.run, [sys.executable, "-c", rest], capture_output=True, text=True)
     assert run(cwd=tmp_path / "whole", env=environment).returncode == 0
@@ -233,7 +236,8 @@ def test_a_language_model_writes_and_checks(tmp_path: Path) -> None:
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"title": p.title, "text": p.text}) + "\n" for p in chosen))
     options = {
-        "corpus": str(corpus), "out_layout": "fid", "per_passage": 1, "contexts": 2, "validation_share": 0.0, "test_share": 0.0,
+        "corpus": str(corpus), "out_layout": "fid", "per_passage": 1, "contexts": 2, "validation_share": 0.0,
+        "test_share": 0.0,
     }  # fmt: skip
     synthesize(out=tmp_path / "recorded", llm=recorder, **options)  # what it is asked is learned by a real model
     model = TinyLlm(tmp_path / "model", replies)

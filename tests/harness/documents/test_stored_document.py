@@ -16,12 +16,14 @@ BLOCKS = st.one_of(
     st.builds(Paragraph, TEXT, PAGE, st.booleans()),
     st.builds(
         Table,
-        st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[TEXT] * width), min_size=1, max_size=3).map(tuple)),
+        st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[TEXT] * width), min_size=1,
+            max_size=3).map(tuple)),
         st.integers(0, 1),
         TEXT | st.just(""),
         PAGE,
     ),
-    st.builds(Image, st.binary(min_size=1, max_size=9), st.sampled_from([".png", ".jpg", ".svg"]), TEXT, st.just(""), PAGE),
+    st.builds(Image, st.binary(min_size=1, max_size=9), st.sampled_from([".png", ".jpg", ".svg"]), TEXT, st.just(""),
+        PAGE),
 )  # fmt: skip
 DOCUMENTS = st.builds(
     Document, TEXT, TEXT, st.lists(BLOCKS, max_size=6).map(tuple), PAGE, st.lists(TEXT, max_size=2).map(tuple)

@@ -59,7 +59,8 @@ def test_no_differences_where_the_first_system_has_no_values() -> None:
     ("counts", "sentence"),
     [
         ((10, 20, 40), r"c, 100\.0, wins, \+50\.0 \[\+\d.*\] to b\."),
-        ((10, 39, 40), r"no clear winner; c, 100\.0, is better, \+75\.0 \[.*\] to a, but not clearly, \+2\.5 \[\+0\.0, .*\] to b\."),
+        ((10, 39, 40), r"no clear winner; c, 100\.0, is better, \+75\.0 \[.*\] to a, but not clearly, \+2\.5 \[\+0\.0, "
+                       r".*\] to b\."),
         ((39, 10, 40), r"no clear winner; the greatest is c, 100\.0, \+2\.5 \[\+0\.0, .*\] to a\."),
         ((40, 39, 10), r"no clear winner; the greatest is a, 100\.0, \+2\.5 \[\+0\.0, .*\] to b\."),
         ((40, 20, 10), r"a, 100\.0, wins, \+50\.0 \[.*\] to b\."),

@@ -20,8 +20,10 @@ from tests.helpers.reports import report
 PASSAGES = [Passage.of("Tarn", "A tarn is a mountain lake."), Passage.of("Fell", "A fell is a hill.")]
 CONTEXT = [[each.title, [each.text]] for each in PASSAGES]
 QUESTIONS = [
-    {"_id": "q1", "question": "what is a tarn", "answer": "lake", "supporting_facts": [["Tarn", 0]], "context": CONTEXT},
-    {"_id": "q2", "question": "what is a fell", "answer": "", "supporting_facts": [["Gone", 0], ["Fell", 0]], "context": CONTEXT},
+    {"_id": "q1", "question": "what is a tarn", "answer": "lake", "supporting_facts": [["Tarn", 0]],
+        "context": CONTEXT},
+    {"_id": "q2", "question": "what is a fell", "answer": "", "supporting_facts": [["Gone", 0], ["Fell", 0]],
+        "context": CONTEXT},
 ]  # fmt: skip
 STUDY = """
 from harness.evaluation.study import Findings
@@ -31,7 +33,8 @@ class Held:
 
 class Study:
     def measure(self, strategy, questions, settings):
-        return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for _ in questions])
+        return Findings(plots={"empty.png": lambda path, held=Held(): path.write_bytes(b"")}, records=[{"held": 1} for \
+_ in questions])
 """
 STRATEGY = """
 from harness.strategies.retrieve_read import RetrieveRead

@@ -158,7 +158,8 @@ class FirstWords:
     ) -> list[Rewrites]:
         """One record per question."""
         return [
-            Rewrites({name: (hits[0].passage.text.split()[len(name) % 2 - 1],) for name in strategies if hits}, {}, "", {"model_calls": 1.0})
+            Rewrites({name: (hits[0].passage.text.split()[len(name) % 2 - 1],) for name in strategies if hits}, {}, "",
+                {"model_calls": 1.0})
             for hits in found
         ]  # fmt: skip
 

@@ -97,9 +97,10 @@ def test_an_interrupted_reading_goes_on(
     serving = write_serving(checkpoints["t5"], tmp_path / "serving", estimator=False, generator="packed", max_tokens=96)
     questions = with_answers(tmp_path, ["a", "b", "c"])
     arguments = [
-        "evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "qdc", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
-        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks", "[1,2,3]",
-        "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
+        "evaluate", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "qdc",
+        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", str(index),
+        "--strategy.reader", "harness.readers.t5.PackedReader", "--strategy.reader.serving", str(serving), "--study.ks",
+        "[1,2,3]", "--questions", questions, "--resamples", "50", "--out", str(tmp_path / "out"),
     ]  # fmt: skip
     monkeypatch.setattr("harness.evaluation.reading.CHOICES_AT_ONCE", 2)
     calls = []

@@ -33,7 +33,8 @@ from tests.helpers.river_corpus import IDS, PASSAGES, QUESTIONS, gold_scorer, wr
 from tests.helpers.tolerances import model_close
 
 ASKED = [
-    Question(id_, text, ("Alba, Alba (ship)",), tuple(PASSAGES.values()), tuple(IDS[title] for title in gold), kind=kind)
+    Question(id_, text, ("Alba, Alba (ship)",), tuple(PASSAGES.values()), tuple(IDS[title] for title in gold),
+        kind=kind)
     for id_, text, kind, gold in QUESTIONS
 ]  # fmt: skip
 

@@ -94,9 +94,10 @@ def test_without_shared_segments_nothing_is_measured(dense: DenseRetriever, fold
 @pytest.mark.parametrize(
     ("heading", "expected"),
     [
-        ("1 Safety", "safety"), ("10.2 Electrical data", "electrical data"), ("Chapter 9: Facts and figures", "facts and figures"),
-        ("A.1 Wiring", "wiring"), ("IV. Care", "care"), ("B) Parts", "parts"), ("Part numbers", "part numbers"),
-        ("A guide", "a guide"), ("I see", "i see"), ("7", "7"), ("Appendix B Units", "units"), ("6) Use", "use"),
+        ("1 Safety", "safety"), ("10.2 Electrical data", "electrical data"),
+        ("Chapter 9: Facts and figures", "facts and figures"), ("A.1 Wiring", "wiring"), ("IV. Care", "care"),
+        ("B) Parts", "parts"), ("Part numbers", "part numbers"), ("A guide", "a guide"), ("I see", "i see"), ("7", "7"),
+        ("Appendix B Units", "units"), ("6) Use", "use"),
     ],
 )  # fmt: skip
 def test_headings_without_numbers(heading: str, expected: str) -> None:
@@ -176,7 +177,8 @@ def test_tables_and_plots(embedded: Embedded, dense: DenseRetriever, tmp_path: P
         assert both == pytest.approx(own - other)
     plots = planes(embedded, QUESTIONS, dense.encode_queries, 0)
     assert [*plots] == [
-        "c2_single_document.png", "c3_several_documents.png", "c4_homologous_sections.png", "c5_question_and_context.png"
+        "c2_single_document.png", "c3_several_documents.png", "c4_homologous_sections.png",
+        "c5_question_and_context.png"
     ]  # fmt: skip
     for name, draw in plots.items():
         draw(tmp_path / name)

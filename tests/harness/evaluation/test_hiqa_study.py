@@ -241,8 +241,10 @@ def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: 
     for wrong, named in (
         ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": (0,)}, "budgets"),
         ({"budgets": (5, 5)}, "each number once"), ({"budgets": (), "readers": {"a": reader}}, "at least one"),
-        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}}, "study.readers.a: .* not of the kind Reader"),
-        ({"without": "none"}, "none of study.rows"), ({"readers": {"a": "gpt"}}, "give class_path and init_args of a reader"),
+        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}},
+            "study.readers.a: .* not of the kind Reader"),
+        ({"without": "none"}, "none of study.rows"),
+        ({"readers": {"a": "gpt"}}, "give class_path and init_args of a reader"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
             Study.check_options(**{**given, **wrong})  # type: ignore[arg-type]

@@ -57,7 +57,8 @@ def test_what_is_undefined_says_why() -> None:
     cells = agreement_cells([Case(0, False, False), Case(1, False, False)], "", BOOTSTRAP)
     reasons = {name: cell.reason for name, cell in zip(COLUMNS, cells, strict=True) if cell and cell.reason}
     assert reasons == {
-        "precision %": "nothing is judged true", "recall %": "nothing is true", "kappa": "truth and verdicts are all the same",
+        "precision %": "nothing is judged true", "recall %": "nothing is true",
+        "kappa": "truth and verdicts are all the same",
     }  # fmt: skip
     assert {cell.reason for cell in agreement_cells([], "no case", BOOTSTRAP) if cell} == {"no case"}
 
@@ -94,7 +95,8 @@ def asked(number: int, *answers: str, kind: str = "") -> Question:
 
 def test_answers_are_made_right_and_wrong() -> None:
     questions = [
-        asked(0, "Paris", "City of Paris"), asked(1, "yes"), asked(2, "the city of Lyon"), asked(3), asked(4, "no"), asked(5, "1999"),
+        asked(0, "Paris", "City of Paris"), asked(1, "yes"), asked(2, "the city of Lyon"), asked(3), asked(4, "no"),
+        asked(5, "1999"),
     ]  # fmt: skip
     made = list(known_answers(questions, 10, squad))
     right = {number: answer for number, answer, truth in made if truth}
@@ -177,7 +179,8 @@ def test_inverted_ranks_sum_to_the_ranks(texts: list[str]) -> None:
     for order in itertools.permutations(dict.fromkeys(texts)):
         values = inverted_ranks(texts, order)
         assert sum(values) == pytest.approx(len(texts) * (len(texts) + 1) / 2)
-        assert all(values[i] > values[j] for i, one in enumerate(texts) for j, other in enumerate(texts) if order.index(one) < order.index(other))  # fmt: skip
+        assert all(values[i] > values[j] for i, one in enumerate(texts) for j, other in enumerate(texts)
+            if order.index(one) < order.index(other))  # fmt: skip
 
 
 def test_equal_requests_are_asked_once() -> None:

@@ -8,7 +8,8 @@ from common.records import GoldSegment, Passage, Question, Ranked
 from harness.evaluation.retrieval_scores import retrieval_scores
 
 A, B, C, D, E = (Passage.of(title, text) for title, text in
-                 [("A", "the Elbe"), ("B", "a lake"), ("C", "Mount Alba"), ("D", "the Fulda river"), ("E", "Elba")])  # fmt: skip
+                 [("A", "the Elbe"), ("B", "a lake"), ("C", "Mount Alba"), ("D", "the Fulda river"),
+                     ("E", "Elba")])  # fmt: skip
 QUESTION = Question("q", "?", answers=("fulda", "Fulda River"), support=(B.id, D.id, E.id))
 
 
@@ -115,8 +116,8 @@ def test_what_is_undefined_is_nan() -> None:
 def test_columns_are_in_order_also_without_questions() -> None:
     columns = retrieval_scores([], [], (3, 1))
     assert list(columns) == [
-        "recall@3", "all@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "all@1", "hit@1", "precision@1", "has-answer@1",
-        "MRR", "EM", "F1",
+        "recall@3", "all@3", "hit@3", "precision@3", "has-answer@3", "recall@1", "all@1", "hit@1", "precision@1",
+        "has-answer@1", "MRR", "EM", "F1",
     ]  # fmt: skip
     assert all(column.shape == (0,) for column in columns.values())
 

@@ -49,7 +49,8 @@ def test_tables_have_the_cells_of_the_markdown_report() -> None:
             "a": [Cell(1234.5, (-1.0, 2.0)), Cell(1234)],
             "both": [nothing, nothing],
             "one": [Cell(NAN), none],
-        }, {"P": [Cell(2.0), None]}, note="A note <i>.\n\nAnother.", signed=frozenset({"y"}), published=frozenset({"y"})),
+        }, {"P": [Cell(2.0), None]}, note="A note <i>.\n\nAnother.", signed=frozenset({"y"}),
+        published=frozenset({"y"})),
         Table("first", "Silent", ("x",), {"a": [nothing]}, {"P": [Cell(2.0)]}),
         Table("Second (of all)", "Only silent", ("x", "y"), {"a": [nothing] * 2}),
     ]  # fmt: skip

@@ -24,7 +24,8 @@ from tests.helpers import river_corpus
 from tests.helpers.commands import command
 
 ROWS = [
-    {"_id": "doc-17", "title": "Alba", "text": "alba river joins brune", "url": "https://example.org/17", "meta": {"page": 3}},
+    {"_id": "doc-17", "title": "Alba", "text": "alba river joins brune", "url": "https://example.org/17",
+        "meta": {"page": 3}},
     {"_id": "doc-18", "title": "Brune", "text": "brune ends ocean", "metadata": {}},
     {"title": "Dorn", "text": "dorn ends lake", "year": 1999},
     {"id": 19, "contents": '"Elbe"\nelbe mountain', "url": None},
@@ -158,8 +159,9 @@ def test_saved_results_keep_what_is_indexed_in_the_place_of_a_text() -> None:
 def test_ask_prints_them_and_its_json_holds_them(tmp_path: Path, passages: list[Passage]) -> None:
     build_bm25(passages, tmp_path / "index")
     asked = (
-        "ask", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--question", "alba lake",
-        "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index", "index",
+        "ask", "--strategy", "harness.strategies.drrag.DrRag", "--strategy.selection.method", "sm", "--question",
+        "alba lake", "--strategy.retriever", "harness.retrievers.bm25.Bm25Retriever", "--strategy.retriever.index",
+        "index",
     )  # fmt: skip
     shown = command(tmp_path, "infer.py", *asked).out
     assert "1. [doc-17] Alba\n" in shown

@@ -52,8 +52,9 @@ def test_what_is_no_reply(body: Any, why: str) -> None:
 
 @pytest.mark.parametrize(
     ("fields", "logprobs"),
-    [({}, None), ({"logprobs": None}, None), ({"logprobs": {"content": None}}, None), ({"logprobs": {"content": []}}, []),
-     ({"logprobs": {"content": [{"logprob": -1}, {"logprob": -0.5}]}}, [-1.0, -0.5]), ({"logprobs": [1]}, None)],
+    [({}, None), ({"logprobs": None}, None), ({"logprobs": {"content": None}}, None),
+        ({"logprobs": {"content": []}}, []),
+        ({"logprobs": {"content": [{"logprob": -1}, {"logprob": -0.5}]}}, [-1.0, -0.5]), ({"logprobs": [1]}, None)],
 )  # fmt: skip
 def test_log_probabilities(fields: dict[str, Any], logprobs: list[float] | None) -> None:
     assert whole(choice(**fields)).logprobs == logprobs
@@ -76,8 +77,8 @@ def test_any_json_is_a_reply_or_an_error(body: Any, name: Any) -> None:
 @given(st.lists(st.text()), st.integers(1, 50), st.sampled_from([b"\n", b"\r\n"]))
 def test_events_cut_anywhere(texts: list[str], size: int, newline: bytes) -> None:
     datas = [json.dumps({"text": text}, ensure_ascii=False).encode("utf-8", "surrogatepass") for text in texts]
-    lines = [b": a comment", b"event: x", *(line for data in datas for line in (b"data: " + data, b"")), b"data: [DONE]", b"",
-             b"data: after the end", b""]  # fmt: skip
+    lines = [b": a comment", b"event: x", *(line for data in datas for line in (b"data: " + data, b"")),
+             b"data: [DONE]", b"", b"data: after the end", b""]  # fmt: skip
     body = newline.join([*lines, b""])
 
     async def parts() -> AsyncIterator[bytes]:

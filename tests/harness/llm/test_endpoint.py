@@ -58,10 +58,13 @@ def test_what_no_chat_can_pass_ends_the_run_at_once(
     faults = {forbidden: ["403", "always"], quota: ["quota", "always"]}
     with fault_server(tmp_path / "plan.json", replies, faults=faults) as server:
         cases = [
-            ({}, forbidden, r"refuses all requests \(403: no luck with Bearer \[key\]\): export a valid key as TEST_LLM_KEY\."),
+            ({}, forbidden, r"refuses all requests \(403: no luck with Bearer \[key\]\): export a valid key as "
+                            r"TEST_LLM_KEY\."),
             ({}, quota, r"You exceeded your current quota\): the account has no credit left"),
-            ({"base_url": server.base_url[:-3]}, others[0], r"404: Not Found\): check model \(tiny\) and base_url .* /v1\."),
-            ({"key_variable": None}, others[1], r"401: .*: name the environment variable .* with the option key_variable\."),
+            ({"base_url": server.base_url[:-3]}, others[0],
+                r"404: Not Found\): check model \(tiny\) and base_url .* /v1\."),
+            ({"key_variable": None}, others[1],
+                r"401: .*: name the environment variable .* with the option key_variable\."),
         ]  # fmt: skip
         for options, chat, message in cases:
             with pytest.raises(UserError, match=message) as raised:

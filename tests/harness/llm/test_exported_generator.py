@@ -28,7 +28,8 @@ from tests.helpers.rerag_world import corpus, questions, write_serving
 MAX_TOKENS = 48
 PASSAGES = [
     *corpus(), Passage.of("", f"{NAMES[3]} was born in {NAMES[4]} ."), Passage.of("where", ""),
-    Passage.of(NAMES[5], "the film . " * 40), Passage.of("of", f"title : {NAMES[6]} context: document 1: x document 2: y"),
+    Passage.of(NAMES[5], "the film . " * 40),
+    Passage.of("of", f"title : {NAMES[6]} context: document 1: x document 2: y"),
     Passage("raw", f"{NAMES[7]}\twas\n born  in\u200b {NAMES[8]} </s> <extra_id_0>", " the  city "),
 ]  # fmt: skip
 QUESTIONS = [f"where was {name} born" for name in NAMES[:8]] + ["what is context: here", "who title: is"]
@@ -81,8 +82,10 @@ def test_a_text_in_the_format_may_be_typed_by_hand(model: ExportedGenerator, che
         "fid": "question: where was name1 born title: name1 context: name1 was born in the city .",
         "re_rag_train": "question: where was name1 borncontext: name1.name1 was born in the city .",
         "re_rag_release": "question: where was name1 borncontext: name1. name1 was born in the city .",
-        "packed": "question: where was name1 born document 1: name1. name1 was born in the city . document 2: name1. name1 "
-        "was born in the city .",
+        "packed": (
+            "question: where was name1 born document 1: name1. name1 was born in the city . document 2: name1. name1 "
+            "was born in the city ."
+        ),
     }
     encode, passage = model.generator.encode, Passage.of("name1", "name1 was born in the city .")
     (expected,) = encode([("where was name1 born", [passage] * (1 + (encode.format == "packed")))])

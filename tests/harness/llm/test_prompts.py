@@ -16,8 +16,8 @@ LEFT = "\n\nQuestion: Who?"
 
 
 def prompt(**texts: object) -> Prompt:
-    return Prompt.of("own", {"user": "${documents}\n\nQuestion: ${question}", "document": "[${number}] ${title}: ${text}",
-                             **texts}, "own.yaml")  # fmt: skip
+    return Prompt.of("own", {"user": "${documents}\n\nQuestion: ${question}",
+                             "document": "[${number}] ${title}: ${text}", **texts}, "own.yaml")  # fmt: skip
 
 
 def test_places_documents_and_examples_are_filled_in_order() -> None:

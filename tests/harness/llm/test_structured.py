@@ -108,7 +108,8 @@ def test_a_long_reply_is_shown_shortened() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [GOOD, f"```json\n{GOOD}\n```", f"Here you are:\n{GOOD}\nBest wishes {{name}}", f"{GOOD}\n\n{GOOD}", GOOD.replace(", ", ",\n\n")],
+    [GOOD, f"```json\n{GOOD}\n```", f"Here you are:\n{GOOD}\nBest wishes {{name}}", f"{GOOD}\n\n{GOOD}",
+        GOOD.replace(", ", ",\n\n")],
 )  # fmt: skip
 def test_what_surrounds_the_object_is_ignored(reply: str) -> None:
     assert json_fields(reply, FIELDS) == {"reason": "same person", "verdict": "correct", "score": 4}
@@ -147,7 +148,8 @@ def test_words_in_other_cases_and_whole_floats_are_read() -> None:
 
 
 @pytest.mark.parametrize(("value", "is_order"), [
-    ([2, 1, 3], True), ([1, 2], False), ([1, 1, 2], False), ([0, 1, 2], False), ([1.0, 2, 3], False), ([True, 2, 3], False), ("123", False),
+    ([2, 1, 3], True), ([1, 2], False), ([1, 1, 2], False), ([0, 1, 2], False), ([1.0, 2, 3], False),
+    ([True, 2, 3], False), ("123", False),
 ])  # fmt: skip
 def test_an_order_names_each_number_once(value: object, is_order: bool) -> None:
     if is_order:
@@ -165,7 +167,8 @@ def test_a_truth_value_is_no_number_and_no_text(value: object) -> None:
 
 
 pieces = st.one_of(
-    st.text(), st.sampled_from(["{", "}", '"', "\\", ":", ",", "[", "]", "```json", GOOD, '"score"', "4", "\\ud800", "\ud800"]),
+    st.text(), st.sampled_from(["{", "}", '"', "\\", ":", ",", "[", "]", "```json", GOOD, '"score"', "4", "\\ud800",
+        "\ud800"]),
 )  # fmt: skip
 
 

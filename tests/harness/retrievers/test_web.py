@@ -138,8 +138,9 @@ def test_nothing_is_requested_twice_while_it_is_young(tmp_path: Path) -> None:
 
 
 def test_a_lost_page_is_replaced_by_its_snippet_and_counted(tmp_path: Path) -> None:
-    lost = {"/404": answer(b"", 404), "/500": answer(b"x", 500), "/pdf": answer(b"%PDF", kind="application/pdf"), "/cut": cut_off,
-            "/bomb": bomb(50), "/drip": drip, "/loop": redirect("/loop"), "/empty": answer(b"<html></html>"), "/gone": no_response}  # fmt: skip
+    lost = {"/404": answer(b"", 404), "/500": answer(b"x", 500), "/pdf": answer(b"%PDF", kind="application/pdf"),
+            "/cut": cut_off, "/bomb": bomb(50), "/drip": drip, "/loop": redirect("/loop"),
+            "/empty": answer(b"<html></html>"), "/gone": no_response}  # fmt: skip
     secret = "http://127.0.0.1:1/secret"
     found = {"alba river": [*lost, secret, "/alba", "http://no-such-host.invalid/x", "http://[::1/bad link"]}
     with world(tmp_path, found, {**PAGES, **lost}) as there:
@@ -234,9 +235,11 @@ def test_a_service_without_any_answer_is_unavailable(tmp_path: Path) -> None:
         ("searxng", answer(b"Forbidden", 403), "add json to search.formats"),
         ("searxng", answer(b"", 404), "check base_url"),
         ("searxng", redirect("http://127.0.0.1:1/elsewhere"), "check base_url"),
-        ("brave", answer(json.dumps({"error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": f"bad {KEY}"}}).encode(), 422, JSON),
+        ("brave", answer(json.dumps({"error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": f"bad {KEY}"}}).encode(),
+            422, JSON),
          "HTTP 422: bad [key]): export a valid key as TEST_WEB_KEY"),
-        ("tavily", answer(b'{"detail": {"error": "Unauthorized"}}', 401, JSON), "HTTP 401: Unauthorized): export a valid key"),
+        ("tavily", answer(b'{"detail": {"error": "Unauthorized"}}', 401, JSON),
+            "HTTP 401: Unauthorized): export a valid key"),
         ("tavily", answer(b"{}", 432, JSON), "used up"),
     ],
 )  # fmt: skip

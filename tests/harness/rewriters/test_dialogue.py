@@ -22,7 +22,8 @@ def test_the_general_query_stands_for_the_question() -> None:
     question, rewrites = stand_alone(LATER, made)
     assert question == Question("q", "birthplace of Shakespeare")
     assert rewrites == Rewrites(
-        {"kwr": ("birthplace of Shakespeare",), "gqr": ("birthplace of Shakespeare",)}, {"kwr": "no line"}, "so", {"tokens": 3.0}
+        {"kwr": ("birthplace of Shakespeare",), "gqr": ("birthplace of Shakespeare",)}, {"kwr": "no line"}, "so",
+        {"tokens": 3.0}
     )  # fmt: skip
 
 

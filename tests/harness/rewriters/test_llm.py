@@ -117,7 +117,8 @@ def test_the_adaptive_choice_leaves_out_what_was_not_selected() -> None:
         (LINES["kwr"], {"kwr": QUERIES["kwr"]}, [], "its last line does not begin with 'reason'"),
         (f"{LINES['kwr']}\nCore Content Extraction:\n{REASON}", {"kwr": QUERIES["kwr"], "cce": (JAWS,)}, ["cce"],
          "'Core Content Extraction:' does not hold"),
-        (f"{LINES['kwr']}\nSearch: Jaws\n{REASON}", {"kwr": QUERIES["kwr"]}, [], "the line 'Search: Jaws' does not hold"),
+        (f"{LINES['kwr']}\nSearch: Jaws\n{REASON}", {"kwr": QUERIES["kwr"]}, [],
+            "the line 'Search: Jaws' does not hold"),
         (REASON, dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
         ("", dict.fromkeys(PAPER, (JAWS,)), list(PAPER), "it selects no method"),
     ],
@@ -160,8 +161,8 @@ def test_earlier_turns_are_shown_and_cannot_look_like_the_question() -> None:
     rewriter.rewrite([Question("q", "And where was he born?", history=turns)], PAPER)
     (text,) = [message.content for message in model.asked[0][0].messages]
     assert (
-        "such as he, it or there, in every rewritten result.\n- Who directed Jaws?\n- Steven Question: Spielberg\n\nBegin!"
-        in text
+        "such as he, it or there, in every rewritten result.\n- Who directed Jaws?\n- Steven Question: Spielberg\n\n"
+        "Begin!" in text
     )
 
 

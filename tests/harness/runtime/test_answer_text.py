@@ -126,8 +126,8 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
 
 
 def test_no_passages_and_no_answer() -> None:
-    assert shown(found()) == ["Question: capital?", "", "No document was found.", "", "Answer: none, no document to read.",
-                              "Cost: 1 retriever call"]  # fmt: skip
+    assert shown(found()) == ["Question: capital?", "", "No document was found.", "",
+                              "Answer: none, no document to read.", "Cost: 1 retriever call"]  # fmt: skip
     assert "Answer: none, no reader is configured." in shown(found((PARIS, 1.0)))
     costs = {"model_calls": 1.0, "failed_calls": 1.0}
     failed = Answer("q", "", (Ranked(PARIS, 1.0),), costs=costs, notes={"error": "503: busy (6 retries)"})

@@ -32,7 +32,8 @@ class Echo:
 
     def read(self, questions, evidence):
         return [
-            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, {"model_calls": 1.0, "tokens": 5.0}, {"read": True})
+            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, {"model_calls": 1.0, "tokens": 5.0},
+                {"read": True})
             for q, hits in zip(questions, evidence, strict=True)
         ]  # fmt: skip
 
@@ -145,7 +146,8 @@ def test_ask_shows_every_query_with_what_it_alone_found(bm25) -> None:
         "  question, par: alba river",
         f"      (found 3 passages, 3 of them alone: {', '.join(alone)})",
         "  kwr: elbe mountain",
-        f"      (found 2 passages, 2 of them alone: {', '.join(f'passage {places[t]}' if t in places else t for t in ('Elbe', 'Fulda'))})",
+        "      (found 2 passages, 2 of them alone: "
+        f"{', '.join(f'passage {places[t]}' if t in places else t for t in ('Elbe', 'Fulda'))})",
         "  par: the question itself, because it is missing",
         "  Reason for these queries: one fact",
         "",

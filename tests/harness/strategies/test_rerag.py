@@ -270,8 +270,8 @@ def test_an_exported_threshold_for_other_contexts_is_told(
     told = ReRag(bm25, None, 9, contexts=2, refuse=True, model=served)
     assert (told.threshold, told.threshold_source) == (0.7, "exported")
     assert capsys.readouterr().err == (
-        "The exported refusal threshold 0.7 was chosen for the best 3 contexts of a question, and 2 are read: set contexts "
-        "to 3, or give a threshold.\n"
+        "The exported refusal threshold 0.7 was chosen for the best 3 contexts of a question, and 2 are read: set "
+        "contexts to 3, or give a threshold.\n"
     )
 
 

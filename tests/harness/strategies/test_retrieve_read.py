@@ -23,7 +23,8 @@ class Echo:
 
     def read(self, questions, evidence):
         return [
-            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, {"model_calls": 1.0, "tokens": 7.0}, {"read": True})
+            Answer(q.id, " ".join(hit.passage.title for hit in hits), (), -1.0, {"model_calls": 1.0, "tokens": 7.0},
+                {"read": True})
             for q, hits in zip(questions, evidence, strict=True)
         ]  # fmt: skip
 

@@ -50,8 +50,10 @@ def test_the_text_without_the_menu_in_any_encoding() -> None:
         + "</article></body></html>"
     )
     found = extract([
-        html(PAGE), html(turkish.encode("iso-8859-9"), "text/html; charset=ISO-8859-9"), html(turkish), html("Plain <b> text.", "text/plain"),
-        html("größe", "text/plain;charset=nonsense"), html("half \\ud800", "text/plain; charset=unicode_escape"), html(""), html("<html></html>"), html(b"\xff\xfe\x00"),
+        html(PAGE), html(turkish.encode("iso-8859-9"), "text/html; charset=ISO-8859-9"), html(turkish),
+        html("Plain <b> text.", "text/plain"), html("größe", "text/plain;charset=nonsense"),
+        html("half \\ud800", "text/plain; charset=unicode_escape"), html(""), html("<html></html>"),
+        html(b"\xff\xfe\x00"),
     ])  # fmt: skip
     assert isinstance(found[0], str)
     assert "ends in the sea" in found[0]

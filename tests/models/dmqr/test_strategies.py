@@ -23,21 +23,24 @@ def test_the_paper_s_prompt_for_four_rewrites() -> None:
     """Table 5 sentence by sentence; only its `four` and the method's output format, which Table 1 has, differ."""
     prompt = Pool(demonstrations=DEMONSTRATIONS[:1]).rewriting_prompt(PAPER)
     for part in (
-        "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through internet search to "
-        "provide an answer. There are now the following 4 rewriting methods, General Search Rewriting, Keyword Rewriting, "
-        "Pseudo-Answer Rewriting, Core Content Extraction.",
+        "### Instruction ###\nYou will receive a user's question that requires retrieving relevant content through "
+        "internet search to provide an answer. There are now the following 4 rewriting methods, General Search "
+        "Rewriting, Keyword Rewriting, Pseudo-Answer Rewriting, Core Content Extraction.",
         "### General Search Rewriting ###\nRewrite the question into a general query for internet search.",
-        "### Keyword Rewriting ###\nExtract all keywords from the question and separate them with commas, preserving the amount of "
-        "information as in the original question.",
-        "### Pseudo-Answer Rewriting ###\nGenerate an answer for the question, and use the answer to match the real answers from the "
-        "search engine.",
-        "### Core Content Extraction ###\nReduce the amount of information in the original question, only extracting the most core "
-        "content. The rewritten query should be more brief than Keyword Rewriting.",
-        "### Example ###\nQuestion: Which city was the site where the armistice agreement officially ending World War I was signed?\n"
-        "Output:\nGeneral Search Rewriting: City where World War I armistice agreement was signed\nKeyword Rewriting: World War I, "
-        "Armistice, Signing Location\nPseudo-Answer Rewriting: The armistice that ended World War I was signed in the city of "
-        "Compiègne.\nCore Content Extraction: World War I armistice signing city\n\nBegin! Only output the final result without any "
-        "additional content. Do not generate any other unrelated content.\nQuestion: ${question}\nOutput:",
+        "### Keyword Rewriting ###\nExtract all keywords from the question and separate them with commas, preserving "
+        "the amount of information as in the original question.",
+        "### Pseudo-Answer Rewriting ###\nGenerate an answer for the question, and use the answer to match the real "
+        "answers from the search engine.",
+        "### Core Content Extraction ###\nReduce the amount of information in the original question, only extracting "
+        "the most core content. The rewritten query should be more brief than Keyword Rewriting.",
+        "### Example ###\nQuestion: Which city was the site where the armistice agreement officially ending World War "
+        "I was signed?\n"
+        "Output:\nGeneral Search Rewriting: City where World War I armistice agreement was signed\n"
+        "Keyword Rewriting: World War I, Armistice, Signing Location\n"
+        "Pseudo-Answer Rewriting: The armistice that ended World War I was signed in the city of Compiègne.\n"
+        "Core Content Extraction: World War I armistice signing city\n\n"
+        "Begin! Only output the final result without any additional content. Do not generate any other unrelated "
+        "content.\nQuestion: ${question}\nOutput:",
     ):
         assert part in prompt
     assert REASON not in prompt.lower()
@@ -108,7 +111,8 @@ def test_a_hostile_line_takes_no_time(line: str) -> None:
 
 def test_a_line_that_is_wrong_is_malformed_and_the_first_of_two_counts() -> None:
     parsed = parse_output(
-        "Sure, here you are!\n**Keyword Rewriting:** jaws, director\nkeyword rewriting: other\nGeneral Search Rewriting:\n"
+        "Sure, here you are!\n**Keyword Rewriting:** jaws, director\nkeyword rewriting: other\n"
+        "General Search Rewriting:\n"
         "Stepback Rewriting: films\n2. **Core Content Extraction**: jaws",
         FOUR,
     )
@@ -157,11 +161,14 @@ def test_a_user_s_own_strategy_joins_the_pool(tmp_path: Path) -> None:
         ({"strategies": [{**OWN, "title": "Reason"}]}, "is that of reason, too"),
         ({"strategies": [{**OWN, "title": "A: B"}]}, "must not have a colon"),
         ({"strategies": [{**OWN, "title": "2. step"}]}, "begin like a list"),
-        ({"strategies": [{**OWN, "guideline": 3}]}, "guideline of the strategy 'hyde' must be a text of one line, not 3"),
+        ({"strategies": [{**OWN, "guideline": 3}]},
+            "guideline of the strategy 'hyde' must be a text of one line, not 3"),
         ({"strategies": [{**OWN, "description": "a\nb"}]}, "must be a text of one line"),
         ({"strategies": [{**OWN, "several": "no"}]}, "several of the strategy 'hyde' must be true or false"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kw": "x"}, "reason": "r"}]}, "'kw', or that is no strategy"),
-        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}, "selected": ["gqr"], "reason": "r"}]}, "'gqr'"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kw": "x"}, "reason": "r"}]},
+            "'kw', or that is no strategy"),
+        ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}, "selected": ["gqr"], "reason": "r"}]},
+            "'gqr'"),
         ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x\ny"}, "reason": "r"}]}, "not a text of one line"),
         ({"demonstrations": [{"question": "q", "rewrites": {"kwr": "x"}}]}, "the key 'reason' is missing"),
         ({"demonstrations": 3}, "pool.yaml is no pool"),

@@ -38,7 +38,8 @@ def test_a_word_is_represented_by_its_first_token(minilm: WordPairEncoder) -> No
     assert pair is not None
     tokens = minilm.tokenizer.convert_ids_to_tokens(pair.ids)
     assert [(each.word.text, tokens[each.position]) for each in pair.question_words] == [
-        ("who", "who"), ("directed", "directed"), ("the", "the"), ("film", "film"), ("lulu", "lulu"), ("s", "s"), ("return", "return"),
+        ("who", "who"), ("directed", "directed"), ("the", "the"), ("film", "film"), ("lulu", "lulu"), ("s", "s"),
+        ("return", "return"),
     ]  # fmt: skip
     found = {each.word.text: tokens[each.position] for each in pair.passage_words}
     assert found["pabst"] == "pa"

@@ -321,7 +321,10 @@ def test_cuda_without_a_gpu_is_refused(checkpoints: dict[str, Path], tmp_path: P
 
 
 def test_a_tokenizer_has_the_same_digest_in_every_process(checkpoints: dict[str, Path]) -> None:
-    code = "import sys; from models.drrag.triple_tokenizer import TripleEncoder as T; e = T(sys.argv[1], 32); e.tokenize(['a']); print(e.content_digest)"
+    code = (
+        "import sys; from models.drrag.triple_tokenizer import TripleEncoder as T; e = T(sys.argv[1], 32); "
+        "e.tokenize(['a']); print(e.content_digest)"
+    )
     found = {
         subprocess.run(
             [sys.executable, "-c", code, str(checkpoints["bert"])], env={**os.environ, "PYTHONHASHSEED": seed},

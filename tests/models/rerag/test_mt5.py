@@ -37,7 +37,8 @@ def test_label_words_of_several_pieces_are_refused_with_words_that_fit(folder: P
     with pytest.raises(UserError) as refused:
         RelevanceEstimator.build(str(folder), 64)
     assert str(refused.value) == (
-        f"the words of the relevance labels must be two different tokens of {folder}, but 'false' is ['▁fal', 'se']: set "
+        f"the words of the relevance labels must be two different tokens of {folder}, but 'false' is ['▁fal', 'se']: "
+        "set "
         'model.true_word and model.false_word to words that are single tokens, here "yes" and "no".'
     )
     with pytest.raises(UserError, match="'yes' and 'yes' are the same"):

@@ -15,9 +15,9 @@ from trainers.t5 import SpanCorruptionTrainer
 PLAN: dict[int, dict[str, float]] = {}  # optimizer steps -> measures of the validation after them
 # Two epochs of four steps, a validation after every second step
 RUN = (
-    "--model", "tests.trainers.run.test_collapse.Planned", "--data.steps_per_epoch", "4", "--trainer.val_check_interval", "2",
-    "--checkpoint.monitor", "val/reward", "--checkpoint.mode", "max", "--early_stopping.mode", "max",
-    "--trainer.callbacks", "trainers.run.collapse.CollapseGuard",
+    "--model", "tests.trainers.run.test_collapse.Planned", "--data.steps_per_epoch", "4",
+    "--trainer.val_check_interval", "2", "--checkpoint.monitor", "val/reward", "--checkpoint.mode", "max",
+    "--early_stopping.mode", "max", "--trainer.callbacks", "trainers.run.collapse.CollapseGuard",
 )  # fmt: skip
 
 

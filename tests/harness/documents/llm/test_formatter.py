@@ -33,16 +33,18 @@ def manual() -> Document:
     """A document whose headings were read as flat: the first as prose, the others on one level."""
     blocks: list[Block] = [
         Paragraph("Setup", 1), prose("alpha"), Heading("Power supply", 1, 1), prose("beta"),
-        Table((("Part", "Volt"), ("pump", "230")), 1, "Table 1: Ratings", 2), Image(PNG, ".png", "Figure 1: Wiring", page=2),
-        Heading("Fuses", 1, 2), replace(prose("gamma"), page=2), Heading("Use", 1, 3), replace(prose("delta"), page=3),
+        Table((("Part", "Volt"), ("pump", "230")), 1, "Table 1: Ratings", 2),
+        Image(PNG, ".png", "Figure 1: Wiring", page=2), Heading("Fuses", 1, 2), replace(prose("gamma"), page=2),
+        Heading("Use", 1, 3), replace(prose("delta"), page=3),
     ]  # fmt: skip
     return Document("a.pdf", "Pump", tuple(blocks), 3)
 
 
 EXPECTED = (
     Heading("1 Setup", 1, 1), prose("alpha"), Heading("1.1 Power supply", 2, 1), prose("beta"),
-    Table((("Part", "Volt"), ("pump", "230")), 1, "Table 1: Ratings", 2), Image(PNG, ".png", "Figure 1: Wiring", page=2),
-    Heading("1.1.1 Fuses", 3, 2), replace(prose("gamma"), page=2), Heading("2 Use", 1, 3), replace(prose("delta"), page=3),
+    Table((("Part", "Volt"), ("pump", "230")), 1, "Table 1: Ratings", 2),
+    Image(PNG, ".png", "Figure 1: Wiring", page=2), Heading("1.1.1 Fuses", 3, 2), replace(prose("gamma"), page=2),
+    Heading("2 Use", 1, 3), replace(prose("delta"), page=3),
 )  # fmt: skip
 
 
@@ -170,7 +172,8 @@ def test_one_garbled_window_keeps_its_first_reading_and_calibrates_the_next() ->
 
 
 def test_levels_of_numbered_and_unnumbered_headings() -> None:
-    headings = {"# 3.2.1. Pumps": 3, "# Appendix B.2 Tables": 2, "# Chapter 4 Use": 1, "# A.1 Forms": 2, "### Notes": 3, "# A guide": 1,
+    headings = {"# 3.2.1. Pumps": 3, "# Appendix B.2 Tables": 2, "# Chapter 4 Use": 1, "# A.1 Forms": 2, "### Notes": 3,
+                "# A guide": 1,
                 "## 2024 report": 2, "# 1.2.3.4.5.6.7.8 Deep": 6}  # fmt: skip
     names = [line.lstrip("# ") for line in headings]
     document = Document("a", "T", tuple(Paragraph(name) for name in names))

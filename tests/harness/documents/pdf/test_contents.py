@@ -19,13 +19,14 @@ def test_entries_with_leaders_levels_by_number_and_place() -> None:
     items = [
         line("Table of Contents", 60, size=16),
         *contents(
-            ("Preface" + DOTS + "iv", 50), ("1 Pumps" + DOTS + "1", 50), ("1.1 Housing" + DOTS + "2", 62), ("1.1.1 Seal" + DOTS + "2", 74),
-            ("2 Motors" + DOTS + "5", 50), ("Index" + DOTS + "9", 50),
+            ("Preface" + DOTS + "iv", 50), ("1 Pumps" + DOTS + "1", 50), ("1.1 Housing" + DOTS + "2", 62),
+            ("1.1.1 Seal" + DOTS + "2", 74), ("2 Motors" + DOTS + "5", 50), ("Index" + DOTS + "9", 50),
         ),
         *prose(300, 3),
     ]  # fmt: skip
     assert entries(items) == [
-        ("Preface", 1, None), ("1 Pumps", 1, 1), ("1.1 Housing", 2, 2), ("1.1.1 Seal", 3, 2), ("2 Motors", 1, 5), ("Index", 1, 9),
+        ("Preface", 1, None), ("1 Pumps", 1, 1), ("1.1 Housing", 2, 2), ("1.1.1 Seal", 3, 2), ("2 Motors", 1, 5),
+        ("Index", 1, 9),
     ]  # fmt: skip
     assert table_of_contents(items)[1] == set(range(7))
 

@@ -106,7 +106,8 @@ def test_the_title_is_that_of_the_properties_or_the_only_chapter_or_the_file_nam
 def test_headings_in_other_languages_and_custom_styles_count_by_their_outline_level() -> None:
     def fill(word: WordDocument) -> None:
         for id_, name, outline, base in (
-            ("berschrift1", "\u00dcberschrift 1", 0, ""), ("Kapitel", "Mein Kapitel", None, "berschrift1"), ("Abschnitt", "Abschnitt", 1, ""),
+            ("berschrift1", "\u00dcberschrift 1", 0, ""), ("Kapitel", "Mein Kapitel", None, "berschrift1"),
+            ("Abschnitt", "Abschnitt", 1, ""),
         ):  # fmt: skip
             style = word.styles.add_style(name, WD_STYLE_TYPE.PARAGRAPH)
             style.element.set(qn("w:styleId"), id_)
@@ -123,7 +124,8 @@ def test_headings_in_other_languages_and_custom_styles_count_by_their_outline_le
         )
 
     assert blocks(fill) == [
-        Heading("berschrift1", 1), Heading("Abschnitt", 2), Heading("Kapitel", 1), Heading("direct", 3), Paragraph("prose"),
+        Heading("berschrift1", 1), Heading("Abschnitt", 2), Heading("Kapitel", 1), Heading("direct", 3),
+        Paragraph("prose"),
     ]  # fmt: skip
 
 
@@ -143,7 +145,10 @@ def numbered(word: WordDocument, levels: str, list_id: int) -> None:
 
 
 def level(place: int, style: str, text: str, start: int = 1) -> str:
-    return f'<w:lvl w:ilvl="{place}"><w:start w:val="{start}"/><w:numFmt w:val="{style}"/><w:lvlText w:val="{text}"/></w:lvl>'
+    return (
+        f'<w:lvl w:ilvl="{place}"><w:start w:val="{start}"/><w:numFmt w:val="{style}"/><w:lvlText w:val="{text}"/>'
+        "</w:lvl>"
+    )
 
 
 def item(word: WordDocument, list_id: int, place: int, text: str, style: str = "Normal") -> None:
@@ -175,7 +180,8 @@ def test_lists() -> None:
         item(word, 0, 0, "plain")
 
     assert blocks(fill) == [
-        Paragraph("1. one\n  - inner\n2. two"), Paragraph("Between."), Paragraph("3. three\n5. five\n- dot"), Paragraph("plain"),
+        Paragraph("1. one\n  - inner\n2. two"), Paragraph("Between."), Paragraph("3. three\n5. five\n- dot"),
+        Paragraph("plain"),
     ]  # fmt: skip
 
 
@@ -263,7 +269,8 @@ def test_what_is_no_text_of_the_document_is_left_out() -> None:
         word.add_paragraph("entry 7", "toc 1")
         add(
             word,
-            f"<w:p><w:ins>{run('new ')}</w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:hyperlink>{run('link')}</w:hyperlink></w:p>",
+            f"<w:p><w:ins>{run('new ')}</w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:hyperlink>"
+            f"{run('link')}</w:hyperlink></w:p>",
         )
         word.add_paragraph("a = 1", word.styles.add_style("Source Code", WD_STYLE_TYPE.PARAGRAPH))
         word.add_paragraph("  b = 2", "Source Code")
@@ -295,8 +302,10 @@ def broken_files() -> dict[str, bytes]:
         "no XML": with_document(b"hello"),
         "empty part": with_document(b""),
         "deep": with_document(b"<w:document " + word + b"><w:body>" + deep),
-        "billion laughs": with_document(b'<!DOCTYPE x [<!ENTITY e0 "ha">' + laughs + b"]><w:document " + word + b' w:a="&e11;"/>'),
-        "bad relation": rezipped(good, lambda part, old: old.replace(b"document.xml", b"nowhere.xml") if part == "_rels/.rels" else old),
+        "billion laughs": with_document(b'<!DOCTYPE x [<!ENTITY e0 "ha">' + laughs + b"]><w:document " + word
+            + b' w:a="&e11;"/>'),
+        "bad relation": rezipped(good, lambda part, old: old.replace(b"document.xml", b"nowhere.xml")
+            if part == "_rels/.rels" else old),
         "macro": rezipped(good, lambda part, old: old.replace(b"document.main+xml", b"other+xml")),
     }  # fmt: skip
 

@@ -52,10 +52,12 @@ def test_types_are_told_by_content(data: bytes, name: str, kind: str) -> None:
     [
         (b"", "a.doc is empty."),
         (b" \x00\n", "a.doc is empty."),
-        (zipped("xl/workbook.xml"), "a.doc is a zip file that holds no Word document. Allowed are PDF, DOCX, HTML, Markdown and plain text."),
+        (zipped("xl/workbook.xml"), "a.doc is a zip file that holds no Word document. Allowed are PDF, DOCX, HTML, "
+                                    "Markdown and plain text."),
         (b"PK\x03\x04 broken", "a.doc is a broken zip file (File is not a zip file): save it again."),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1old",
-         "a.doc is an encrypted or old Office file: save it as .docx without a password. Allowed are PDF, DOCX, HTML, Markdown and plain text."),
+         "a.doc is an encrypted or old Office file: save it as .docx without a password. Allowed are PDF, DOCX, HTML, "
+         "Markdown and plain text."),
         (b"\x89PNG\r\n\x1a\n", "a.doc is a picture. Allowed are PDF, DOCX, HTML, Markdown and plain text."),
         (bytes(range(256)), "a.doc is no text. Allowed are PDF, DOCX, HTML, Markdown and plain text."),
     ],
@@ -79,7 +81,8 @@ def test_every_type_gives_the_same_kind_of_document() -> None:
     word.save(file)
     expected = (Heading("Use", 1), Paragraph("Press."))
     for data, name in (
-        (file.getvalue(), "a.docx"), (b"<html><h1>Pump</h1><h2>Use</h2>Press.", "a.html"), (b"# Pump\n\n## Use\nPress.", "a.md"),
+        (file.getvalue(), "a.docx"), (b"<html><h1>Pump</h1><h2>Use</h2>Press.", "a.html"),
+        (b"# Pump\n\n## Use\nPress.", "a.md"),
     ):  # fmt: skip
         document = read(data, name)
         assert (document.title, document.blocks, document.left_out, document.name) == ("Pump", expected, (), name)
@@ -112,7 +115,10 @@ def test_missing_packages_are_one_line_with_the_cure(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(formatters, "find_spec", lambda name: None if name == "lxml" else find_spec(name))
     with pytest.raises(
         UserError,
-        match=r"^html files are read with packages that are not installed \(lxml\): pip install 'lightning-rag\[documents\]'\.$",
+        match=(
+            r"^html files are read with packages that are not installed \(lxml\): pip install "
+            r"'lightning-rag\[documents\]'\.$"
+        ),
     ):
         formatter_for(b"<html>", "a.html")
 
@@ -121,19 +127,24 @@ def test_missing_packages_are_one_line_with_the_cure(monkeypatch: pytest.MonkeyP
 def test_docling_is_refused_without_its_package() -> None:
     with pytest.raises(
         UserError,
-        match=r"^engine docling needs the package docling, which is not installed: pip install docling, or use engine auto\.$",
+        match=(
+            r"^engine docling needs the package docling, which is not installed: pip install docling, or use engine "
+            r"auto\.$"
+        ),
     ):
         read(b"# A", "a.md", engine="docling")
 
 
 def test_the_markdown_of_docling_is_read() -> None:
     text = (
-        "## Pump P-100\n\nIntro &amp; more\n\n<!-- docling page break -->\n\n## 1 Ratings\n\nTable 1. Sizes\n\n| a   |   b |\n|-----|-----|\n"
+        "## Pump P-100\n\nIntro &amp; more\n\n<!-- docling page break -->\n\n## 1 Ratings\n\nTable 1. Sizes\n\n"
+        "| a   |   b |\n|-----|-----|\n"
         "| x   |   1 |\n\n<!-- image -->\n\n<!-- docling page break -->\n\n- one\n- two\n\n```\ncode\n```"
     )
     document = from_docling(text, "a.pdf", 3)
     assert document.blocks == (
         Heading("Pump P-100", 1, 1), Paragraph("Intro & more", 1), Heading("1 Ratings", 1, 2),
-        Table((("a", "b"), ("x", "1")), 1, "Table 1. Sizes", 2), Paragraph("- one\n- two", 3), Paragraph("code", 3, code=True),
+        Table((("a", "b"), ("x", "1")), 1, "Table 1. Sizes", 2), Paragraph("- one\n- two", 3),
+        Paragraph("code", 3, code=True),
     )  # fmt: skip
     assert (document.pages, document.title) == (3, "a")

@@ -29,8 +29,10 @@ def outline(markup: str) -> tuple[str, list[tuple[str, int]]]:
 
 def test_prose_lists_and_code() -> None:
     assert blocks(
-        "loose <b>text</b><p>One &amp; <i>two</i><br>three &eacute;&nbsp;.<ul><li>a <p>more<li>b<ol start=3><li>c<li>d</ol><li></ul>"
-        "<dl><dt>term<dt>other<dd>means <p>this<dd>or that</dl><pre>\n  x = 1\n\n<span>  y</span> = 2\n</pre><blockquote>quoted</blockquote>end"
+        "loose <b>text</b><p>One &amp; <i>two</i><br>three &eacute;&nbsp;.<ul><li>a <p>more<li>b<ol start=3><li>c<li>"
+        "d</ol><li></ul>"
+        "<dl><dt>term<dt>other<dd>means <p>this<dd>or that</dl><pre>\n  x = 1\n\n<span>  y</span> = 2\n"
+        "</pre><blockquote>quoted</blockquote>end"
     ) == [
         Paragraph("loose text"),
         Paragraph("One & two three é ."),
@@ -51,7 +53,8 @@ def test_prose_lists_and_code() -> None:
         ("<p>text", "my_page", []),
         ("<title></title><h2> </h2>", "my_page", []),
         # nested sections whose headings are all first-level
-        ("<section><h1>Pump</h1><section><h1>A</h1><section><h1>B</h1></section></section><section><h1>C</h1></section></section>",
+        ("<section><h1>Pump</h1><section><h1>A</h1><section><h1>B</h1></section></section><section><h1>C</h1></section>"
+         "</section>",
          "Pump", [("A", 1), ("B", 2), ("C", 1)]),
     ],
 )  # fmt: skip
@@ -62,11 +65,13 @@ def test_title_and_levels(markup: str, title: str, headings: list[tuple[str, int
 def test_a_page_of_sphinx() -> None:
     page = (
         "<title>Pump &#8212; Docs 1.0</title><body><div class='related' role='navigation'><ul><li>next</ul></div>"
-        "<div class='document'><div role='main'><section id='pump'><h1>Pump<a class='headerlink' href='#pump'>¶</a></h1>"
+        "<div class='document'><div role='main'><section id='pump'><h1>Pump<a class='headerlink' href='#pump'>¶</a>"
+        "</h1>"
         "<aside class='topic'><p>Know this.</p></aside><section><h2>Use<a class='headerlink'>¶</a></h2>"
         "<div class='highlight'><pre><span class='linenos'>1</span>run()\n</pre></div>"
         "<table class='docutils'><caption><span class='caption-text'>Sizes</span><a class='headerlink'>¶</a></caption>"
-        "<thead><tr><th><p>a</p></th><th><p>b</p></th></tr></thead><tbody><tr><td><p>1</p></td><td><ul><li>x<li>y</ul></td></tr></tbody></table>"
+        "<thead><tr><th><p>a</p></th><th><p>b</p></th></tr></thead><tbody><tr><td><p>1</p></td><td><ul><li>x<li>y</ul>"
+        "</td></tr></tbody></table>"
         "</section></section></div></div><div class='sphinxsidebar'><h3>Contents</h3></div><footer>copyright</footer>"
     )
     document = read(page)
@@ -83,10 +88,12 @@ def test_a_page_of_docbook() -> None:
     page = (
         "<div class='navheader'>Next</div><div class='book'><div class='titlepage'><h1 class='title'>Pump</h1></div>"
         "<div class='toc'><p><b>Table of Contents</b></p><dl><dt>Use</dt></dl></div>"
-        "<div class='chapter'><h2 class='title'>Chapter 1. Use</h2><p>x</p><div class='sect1'><h2 class='title'>Parts</h2>"
+        "<div class='chapter'><h2 class='title'>Chapter 1. Use</h2><p>x</p><div class='sect1'><h2 class='title'>"
+        "Parts</h2>"
         "<div class='sect2'><h3 class='title'>Screws</h3></div></div></div>"
         "<div class='table'><p class='title'><b>Table 1. Sizes</b></p><div class='table-contents'>"
-        "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table></div></div></div>"
+        "<table><thead><tr><th>a</th><th>b</th></tr></thead><tbody><tr><td>1</td><td>2</td></tr></tbody></table></div>"
+        "</div></div>"
     )
     document = read(page)
     assert document.title == "Pump"
@@ -101,10 +108,13 @@ def test_a_page_of_docbook() -> None:
 
 def test_a_page_of_texinfo() -> None:
     page = (
-        "<h1 class='settitle'>Pump</h1><div class='element-contents' id='SEC_Contents'><h2 class='contents-heading'>Table of Contents</h2>"
+        "<h1 class='settitle'>Pump</h1><div class='element-contents' id='SEC_Contents'><h2 class='contents-heading'>"
+        "Table of Contents</h2>"
         "<div class='contents'><ul><li>Use</ul></div></div><div class='chapter-level-extent' id='Use'>"
-        "<div class='nav-panel'><p>Next: <a>Parts</a></p></div><h2 class='chapter' id='Use-1'><span>1 Use<a class='copiable-link'> &para;</a></span></h2>"
-        "<div class='section-level-extent'><h3 class='section'>1.1 Parts</h3><dl class='first-deftypefn'><dt class='deftypefn'>void run ()</dt>"
+        "<div class='nav-panel'><p>Next: <a>Parts</a></p></div><h2 class='chapter' id='Use-1'><span>"
+        "1 Use<a class='copiable-link'> &para;</a></span></h2>"
+        "<div class='section-level-extent'><h3 class='section'>1.1 Parts</h3><dl class='first-deftypefn'>"
+        "<dt class='deftypefn'>void run ()</dt>"
         "<dd><p>Runs.</p></dd></dl></div></div>"
     )
     document = read(page)
@@ -118,9 +128,12 @@ def test_a_page_of_texinfo() -> None:
 
 def test_a_page_of_pandoc() -> None:
     page = (
-        "<title>Pump</title><header id='title-block-header'><h1 class='title'>Pump</h1><p class='author'>N. N.</p></header>"
-        "<nav id='TOC' role='doc-toc'><ul><li>Use</ul></nav><h1 id='use'>Use</h1><p>See<a role='doc-noteref'><sup>1</sup></a>.</p><h2>Parts</h2>"
-        "<figure><img src='p.png' alt='the pump'><figcaption aria-hidden='true'>Wiring</figcaption></figure><h1>End</h1>"
+        "<title>Pump</title><header id='title-block-header'><h1 class='title'>Pump</h1><p class='author'>N. N.</p>"
+        "</header>"
+        "<nav id='TOC' role='doc-toc'><ul><li>Use</ul></nav><h1 id='use'>Use</h1><p>See<a role='doc-noteref'><sup>"
+        "1</sup></a>.</p><h2>Parts</h2>"
+        "<figure><img src='p.png' alt='the pump'><figcaption aria-hidden='true'>Wiring</figcaption></figure><h1>"
+        "End</h1>"
         "<section class='footnotes' role='doc-endnotes'><ol><li>Note.</ol></section>"
     )
     document = read(page, {"p.png": PNG})
@@ -138,8 +151,10 @@ def test_a_page_of_pandoc() -> None:
 
 def test_what_is_around_the_content_is_left_out() -> None:
     assert blocks(
-        "<script>x</script><style>x</style><nav>x</nav><header>x</header><aside>x</aside><div hidden>x</div><div style='display: none'>x</div>"
-        "<div role=search>x</div><p aria-hidden=true>x</p><!-- x --><article><header>In</header>a<aside>note</aside></article><footer>x</footer>"
+        "<script>x</script><style>x</style><nav>x</nav><header>x</header><aside>x</aside><div hidden>x</div>"
+        "<div style='display: none'>x</div>"
+        "<div role=search>x</div><p aria-hidden=true>x</p><!-- x --><article><header>In</header>a<aside>note</aside>"
+        "</article><footer>x</footer>"
     ) == [Paragraph("In"), Paragraph("a"), Paragraph("note")]
 
 
@@ -151,7 +166,8 @@ def table(markup: str) -> Table:
 
 def test_cells_that_span_stand_in_every_place() -> None:
     found = table(
-        "<tr><th rowspan=2>a<th colspan=2>b</tr><tr><th>c<th>d</tr><tr><td>1<td rowspan=0>2<td>3</tr><tr><td colspan=x>4<td>5</tr>"
+        "<tr><th rowspan=2>a<th colspan=2>b</tr><tr><th>c<th>d</tr><tr><td>1<td rowspan=0>2<td>3</tr><tr><td colspan=x>"
+        "4<td>5</tr>"
     )
     assert found.rows == (("a", "b", "b"), ("a", "c", "d"), ("1", "2", "3"), ("4", "5", ""))
     assert found.header_rows == 2
@@ -194,9 +210,8 @@ def test_a_report_of_what_is_left_out_is_bounded() -> None:
 def test_images_are_only_read_by_the_caller_s_loader() -> None:
     uri = "data:image/png;base64," + base64.b64encode(PNG).decode()
     page = (
-        "<p>a <img src='http://host/x.png' alt='far'> b <img src='p.png' alt='near'><img src='deco.png' alt=''>c<img alt='data' src='"
-        + uri
-        + "'>"
+        "<p>a <img src='http://host/x.png' alt='far'> b <img src='p.png' alt='near'><img src='deco.png' alt=''>"
+        "c<img alt='data' src='" + uri + "'>"
     )
     assert read(page).blocks == (Paragraph("a far b near c"), Image(PNG, ".png", "data"))
     assert read(page).left_out == ("image http://host/x.png: not read", "image p.png: not read")
@@ -233,7 +248,8 @@ def test_images_are_only_read_by_the_caller_s_loader() -> None:
         (b"<meta charset=idna><p>plain" + b"x" * 100, "plain" + "x" * 100),
         (b"<meta charset=utf-8><p>\xff\xfe broken", "\ufffd\ufffd broken"),
         (b"<p>a\x00b\x00</p>", "ab"),
-        (b"<?xml version='1.0'?><!DOCTYPE html [<!ENTITY x SYSTEM 'file:///etc/passwd'><!ENTITY y '&z;&z;'>]><p>a &x; &y; b</p>", "]> a &x; &y; b"),
+        (b"<?xml version='1.0'?><!DOCTYPE html [<!ENTITY x SYSTEM 'file:///etc/passwd'><!ENTITY y '&z;&z;'>]>"
+         b"<p>a &x; &y; b</p>", "]> a &x; &y; b"),
     ],
 )  # fmt: skip
 def test_encodings_and_entities(data: bytes, text: str) -> None:
@@ -257,9 +273,11 @@ def test_deep_nesting_is_bounded_and_reported(tag: str) -> None:
     assert fine.blocks[-1].text.endswith("inside")
 
 
-TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr", "td", "th", "thead", "caption", "pre", "section", "figure",
-        "figcaption", "img", "a", "b", "br", "header", "nav", "main", "svg", "math", "article", "/p", "/div", "/ul", "/li", "/table", "/h1", "/pre",
-        "/section", "/figure", "img alt=x src=p.png", "p class=caption", "div class=figure", "td colspan=3 rowspan=2"]  # fmt: skip
+TAGS = ["p", "div", "ul", "ol", "li", "dl", "dt", "dd", "h1", "h3", "table", "tr", "td", "th", "thead", "caption",
+        "pre", "section", "figure", "figcaption", "img", "a", "b", "br", "header", "nav", "main", "svg", "math",
+        "article", "/p", "/div", "/ul", "/li", "/table", "/h1", "/pre",
+        "/section", "/figure", "img alt=x src=p.png", "p class=caption", "div class=figure",
+        "td colspan=3 rowspan=2"]  # fmt: skip
 
 
 @given(st.lists(st.one_of(st.sampled_from(TAGS).map("<{}>".format), st.text(max_size=8)), max_size=30))

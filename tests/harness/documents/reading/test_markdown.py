@@ -10,9 +10,11 @@ from harness.documents.normal_form import normalized
 from harness.documents.reading.markdown_reading import parse_markdown
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-MARKS = ["|", "\\", "#", "##", "*", "**", "_", "__", "`", "```", "~~", "~~~", "[", "](", "]:", "!", "![", "<", "<!--", "-->", "&", "&amp;", "&#35;",
-         "-", "---", "- -", "===", "+", ">", "1.", "1)", "12345678901.", "{", "$", ":", "Table 3:", "<div>", "</p>", "http://a.b", "\t", "\n", "\r",
-         "\x00", "\u2028", "\x85", "\xa0", "\u3000", "\u200b", "表1", "é", "ß", "日本", "🪶", "\ud800", "word", "a_b", "x", ".", "\"", "'", "    "]  # fmt: skip
+MARKS = ["|", "\\", "#", "##", "*", "**", "_", "__", "`", "```", "~~", "~~~", "[", "](", "]:", "!", "![", "<", "<!--",
+         "-->", "&", "&amp;", "&#35;",
+         "-", "---", "- -", "===", "+", ">", "1.", "1)", "12345678901.", "{", "$", ":", "Table 3:", "<div>", "</p>",
+         "http://a.b", "\t", "\n", "\r", "\x00", "\u2028", "\x85", "\xa0", "\u3000", "\u200b", "表1", "é", "ß", "日本",
+         "🪶", "\ud800", "word", "a_b", "x", ".", "\"", "'", "    "]  # fmt: skip
 texts = st.one_of(
     st.lists(st.sampled_from(MARKS), max_size=8).flatmap(
         lambda parts: st.sampled_from(["".join(parts), " ".join(parts)])
@@ -62,8 +64,10 @@ def test_it_looks_like_markdown() -> None:
     )
     file = Image(PNG, ".png").file
     assert to_markdown(document) == (
-        "# Pump P-100\n\n<!-- pages 2 -->\n\n<!-- page 1 -->\n\n## 1 Ratings_of_parts\n\nUse 5 V [3] & #2, a\\*b or C:\\pump.\n\n"
-        "- first\n  1. inner\n- second\n\n<!-- page 2 -->\n\n**Table 1: Ratings**\n\n|  | V \\| A |\n| --- | --- |\n| in | 5 |\n\n"
+        "# Pump P-100\n\n<!-- pages 2 -->\n\n<!-- page 1 -->\n\n## 1 Ratings_of_parts\n\n"
+        "Use 5 V [3] & #2, a\\*b or C:\\pump.\n\n"
+        "- first\n  1. inner\n- second\n\n<!-- page 2 -->\n\n**Table 1: Ratings**\n\n|  | V \\| A |\n| --- | --- |\n"
+        "| in | 5 |\n\n"
         f'<!-- level 6 -->\n###### Deep\n\n![Figure 1](images/{file} "says \\"on\\"")\n\n```\na = 1\n\n  b\n```\n'
     )
     assert parse(to_markdown(document)) == document
@@ -82,9 +86,12 @@ def read(text: str) -> tuple[str, list[Block]]:
 
 def test_a_file_of_a_user() -> None:
     title, found = read(
-        'Pump P-100\n==========\n\nIntro *with* **marks**, `code` and [a link](http://x.y "t")\nover lines.<br>Last.\n\n'
-        "Setup\n-----\n\n* one\n  more\n\n  again\n* two\n    + inner\n\n3) three\n\n> quoted\n\n~~~sh\n# no heading\n~~~\n\n    indented\n\n"
-        "### Part ###\n\nTable 2: Sizes\n\n| a | b |\n|:--|--:|\n| 1 |\n| 2 | 3 | 4 |\n\n---\nEnd [ref].\n\n[ref]: http://z\n"
+        'Pump P-100\n==========\n\nIntro *with* **marks**, `code` and [a link](http://x.y "t")\nover lines.<br>Last.\n'
+        "\n"
+        "Setup\n-----\n\n* one\n  more\n\n  again\n* two\n    + inner\n\n3) three\n\n> quoted\n\n~~~sh\n# no heading\n"
+        "~~~\n\n    indented\n\n"
+        "### Part ###\n\nTable 2: Sizes\n\n| a | b |\n|:--|--:|\n| 1 |\n| 2 | 3 | 4 |\n\n---\nEnd [ref].\n\n"
+        "[ref]: http://z\n"
     )
     assert title == "Pump P-100"
     assert found == [
@@ -122,7 +129,8 @@ def test_title_and_levels(text: str, title: str, headings: list[tuple[str, int]]
 
 def test_html_between_blocks_is_read_and_comments_are_not() -> None:
     _, found = read(
-        "<!-- a note\nof two lines -->\n\n<p align=center>\n  <b>Pump</b> &amp; more\n</p>\n\n<table><tr><th>a<th>b</tr><tr><td>1<td>2</tr></table>\n\n"
+        "<!-- a note\nof two lines -->\n\n<p align=center>\n  <b>Pump</b> &amp; more\n</p>\n\n"
+        "<table><tr><th>a<th>b</tr><tr><td>1<td>2</tr></table>\n\n"
         "<!-- page 7 -->\n<div>\n\nText.\n\n</div>"
     )
     assert found == [Paragraph("Pump & more"), Table((("a", "b"), ("1", "2"))), Paragraph("Text.", 7)]
@@ -149,9 +157,10 @@ def test_an_image_that_is_not_read_stays_as_text() -> None:
     assert document.blocks == (Image(PNG[:8], ".png", "pump"),)
 
 
-HOSTILE = ["> " * 20_000 + "x", "- " * 20_000 + "x", "[" * 50_000, "*a " * 20_000, "`" * 50_000, "<" * 50_000, "![" * 20_000,
-           "| " * 20_000 + "\n" + "|-" * 20_000, "&" * 50_000, "\\" * 50_000, "\x00" * 50_000, "(" * 50_000, "[a](" * 10_000,
-           "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000, "<!--" + " " * 50_000, "<!--" * 50_000, "<!-- page " * 20_000, "<div " * 20_000, "---\n" * 20_000,
+HOSTILE = ["> " * 20_000 + "x", "- " * 20_000 + "x", "[" * 50_000, "*a " * 20_000, "`" * 50_000, "<" * 50_000,
+           "![" * 20_000, "| " * 20_000 + "\n" + "|-" * 20_000, "&" * 50_000, "\\" * 50_000, "\x00" * 50_000,
+           "(" * 50_000, "[a](" * 10_000, "\n".join("  " * n + "- x" for n in range(300)), "_a **b " * 10_000,
+           "<!--" + " " * 50_000, "<!--" * 50_000, "<!-- page " * 20_000, "<div " * 20_000, "---\n" * 20_000,
            "# {#" * 10_000, "- " + "a\n" * 20_000, "|a|\n" * 20_000]  # fmt: skip
 
 

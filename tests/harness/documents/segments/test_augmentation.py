@@ -89,7 +89,8 @@ def table(rows: Sequence[Sequence[str]], **more: object) -> Table:
 
 
 def test_a_table_is_embedded_without_its_data_and_returned_whole() -> None:
-    ratings = table([["Rating", "Rating", "Unit"], ["Name", "Max", "Unit"], ["Voltage", "13", "V"], ["", "14", "V"], ["7", "15", "A"]],
+    ratings = table([["Rating", "Rating", "Unit"], ["Name", "Max", "Unit"], ["Voltage", "13", "V"], ["", "14", "V"],
+        ["7", "15", "A"]],
                     header_rows=2, caption="Table 1: Ratings", page=2)  # fmt: skip
     text, found = of(Heading("1 Data", 1, 1), Paragraph("Zero. The pump is strong. See the limits below.", 1), ratings)
     assert text.text == "Zero. The pump is strong. See the limits below.\nTable 1: Ratings"

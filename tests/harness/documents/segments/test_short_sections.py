@@ -43,8 +43,8 @@ def test_the_title_alone_joins_no_chapters() -> None:
 
 def test_tables_and_images_keep_the_path_of_their_own_section() -> None:
     blocks = (
-        Heading("Use", 1), Heading("Start", 2), Paragraph("Hold the button."), Heading("Data", 2), Paragraph("See below."),
-        Table((("part", "force"), ("button", "9 N"))), Image(b"x", ".png", "Figure 1: it"),
+        Heading("Use", 1), Heading("Start", 2), Paragraph("Hold the button."), Heading("Data", 2),
+        Paragraph("See below."), Table((("part", "force"), ("button", "9 N"))), Image(b"x", ".png", "Figure 1: it"),
     )  # fmt: skip
     made = segments(Document("a.pdf", "Alto", blocks), least_words=50)
     assert [(each.kind, each.headings) for each in made] == [

@@ -12,7 +12,8 @@ from harness.documents.segments.splitting import joined, packed, pieces, sentenc
     ("text", "expected"),
     [
         ("It runs. Stop it! Why? Yes.", ["It runs.", "Stop it!", "Why?", "Yes."]),
-        ('He said "go." Then (see Fig. 3) e.g. this one ran.', ['He said "go."', "Then (see Fig. 3) e.g. this one ran."]),
+        ('He said "go." Then (see Fig. 3) e.g. this one ran.',
+            ['He said "go."', "Then (see Fig. 3) e.g. this one ran."]),
         ("Use 3.5 V, approx. 5 A. (Not more.) Ever.", ["Use 3.5 V, approx. 5 A.", "(Not more.)", "Ever."]),
         ("泵很大。它很快。对。", ["泵很大。", "它很快。", "对。"]),
         ("", []),
