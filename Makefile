@@ -13,7 +13,7 @@ WORKERS ?= 2  # test processes
 export OMP_WAIT_POLICY := passive
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all test test-runs test-gpu test-all test-portable check format clean
+.PHONY: help install quickstart quickstart-rerag quickstart-dmqr quickstart-msrag quickstart-hiqa quickstart-all test test-runs test-gpu test-all test-portable check format size clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -71,6 +71,9 @@ check: install  ## Lint, format and type checks
 format: install  ## Format the code and fix what can be fixed automatically
 	@$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+size:  ## How large the project is, by folder: lines of code without docstrings and comments, all Python, other text
+	@$(PYTHON) scripts/code_size.py
 
 clean:  ## Remove what the quickstarts, the world's configurations and tests wrote; the environment stays
 	@rm -rf data/world{,.partial} data/mined/world{,-beam}.jsonl{,.partial} data/labels/world.jsonl{,.partial} data/feedback/{,words-,choice-}world{,.partial} indexes/world-* indexes/library{,-chunks}{,.partial}
