@@ -4,9 +4,9 @@
     python -m tests.exactness training/drrag_pairs answers/drrag_cfs
     ATEN_CPU_CAPABILITY=avx2 python -m tests.exactness
 
-Where the values in a file are still right, its numbers stay, and only the digest of this processor's weights is added; so
-the last line adds those of another instruction set.  A question whose answer depends on a change of the weights by one part in ten
-thousand is left out.
+Where the values in a file are still right, its numbers stay, and only the digest of this processor's weights is added;
+so the last line adds those of another instruction set.  A question whose answer depends on a change of the weights by
+one part in ten thousand is left out.
 """
 
 import argparse

@@ -16,7 +16,8 @@ from tests.exactness.values import ID_DIGITS
 from tests.exactness.workplace import words_of_the_world, write_workplace
 
 NAMES = [
-    "token_ids", "passage_ids", *(f"training/{run}" for run in training.RUNS), *(f"answers/{each}" for each in systems.SYSTEMS),
+    "token_ids", "passage_ids",
+    *(f"training/{run}" for run in training.RUNS), *(f"answers/{system}" for system in systems.SYSTEMS),
 ]  # fmt: skip
 
 

@@ -76,8 +76,8 @@ def _rerag(**options: Any) -> dict[str, Any]:
 def _dmqr(rewriter: dict[str, Any] | None, strategies: tuple[str, ...] = STRATEGIES, **options: Any) -> dict[str, Any]:
     scorer = {} if options.get("fusion") == "rrf" else {"serving": "serving/reranker", "precision": "fp32"}
     return _part(
-        "harness.strategies.dmqr.Dmqr", retriever=_bm25("bm25"), rewriter=rewriter, strategies=list(strategies), **scorer,
-        **options,
+        "harness.strategies.dmqr.Dmqr", retriever=_bm25("bm25"), rewriter=rewriter, strategies=list(strategies),
+        **scorer, **options,
     )  # fmt: skip
 
 
@@ -93,14 +93,19 @@ def _msrag(selector: dict[str, Any]) -> dict[str, Any]:
 
 def _hiqa(**options: Any) -> dict[str, Any]:
     routes = _part(
-        "harness.retrievers.multi_route.MultiRouteRetriever", dense=_dense("manuals-dense"), words=_bm25("manuals-bm25"),
+        "harness.retrievers.multi_route.MultiRouteRetriever",
+        dense=_dense("manuals-dense"), words=_bm25("manuals-bm25"),
         keywords=_part("harness.retrievers.keywords.KeywordRetriever", index="indexes/manuals-keywords"),
     )  # fmt: skip
     return _part("harness.strategies.hiqa.HiQa", retriever=routes, **options)
 
 
 FILE = _part("harness.rewriters.file.FileRewriter", rewrites="world/rewrites_test.jsonl")
+GENERATIVE = _part("harness.rewriters.trained.TrainedRewriter", serving="serving/rewriter", precision="fp32")
 EXTRACTIVE = _part("harness.rewriters.extractive.ExtractiveRewriter", serving="serving/extractive", precision="fp32")
+ADAPTIVE = _part(
+    "harness.rewriters.adaptive.AdaptiveRewriter", rewriter=FILE, serving="serving/choice", precision="fp32"
+)  # fmt: skip
 MULTI_HOP, SINGLE, NOISY = (
     ("hotpotqa", "world/test.json"),
     ("fid", "world/fid_test.json"),
@@ -124,15 +129,11 @@ SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "dmqr_rrf": (_dmqr(FILE, fusion="rrf"), NOISY),
     "dmqr_rerank": (_dmqr(FILE, per_query=6), NOISY),
     "dmqr_generative": (
-        _dmqr(_part("harness.rewriters.trained.TrainedRewriter", serving="serving/rewriter", precision="fp32"), ("gqr", "kwr"),
-              fusion="rrf"),
-        NOISY,
+        _dmqr(GENERATIVE, ("gqr", "kwr"), fusion="rrf"), NOISY,
     ),
     "dmqr_extractive": (_dmqr(EXTRACTIVE, ("kwr", "par", "hop"), judged_by="kwr"), NOISY),
     "dmqr_adaptive": (
-        _dmqr(_part("harness.rewriters.adaptive.AdaptiveRewriter", rewriter=FILE, serving="serving/choice", precision="fp32"),
-              fusion="rrf"),
-        NOISY,
+        _dmqr(ADAPTIVE, fusion="rrf"), NOISY,
     ),
     "msrag_agreement": (_msrag(_part("harness.choice.agreement.Agreement", encoder="encoder")), SOURCES),
     "msrag_learned": (_msrag(_part("harness.choice.learned.Learned", file="serving/selector.json")), SOURCES),
@@ -153,8 +154,8 @@ def write_indexes() -> None:
     for name in ("dense", "bm25", "keywords"):
         kind = dense if name == "dense" else ["--kind", name]
         infer.main(
-            ["index", "--documents", "world/manuals", *kind, "--out", f"indexes/manuals-{name}", "--kept_in", "documents",
-             "--workers", "1"]
+            ["index", "--documents", "world/manuals", *kind, "--out", f"indexes/manuals-{name}",
+             "--kept_in", "documents", "--workers", "1"]
         )  # fmt: skip
 
 
@@ -168,10 +169,11 @@ def write_serving(noise: int | None) -> None:
     pairs = TripleClassifier.build("models/bert", 160)
     words, chooser = WordSelector.build("models/bert", 160), StrategyChooser.build("models/bert", STRATEGIES, 160)
     rewriter = Rewriter.build("models/t5", 192, 12, Pool.load(None).strategies)
+    t5_estimator, generator = RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128)
     rerag = {
-        "rerag": ReRagModel(RelevanceEstimator.build("models/t5", 128), Generator.build("models/t5", 128), Calibration(), 0.5, 5),
+        "rerag": ReRagModel(t5_estimator, generator, Calibration(), 0.5, 5),
         "reranker": ReRagModel(RelevanceEstimator.build("models/bert", 128), None, Calibration(), 0.5, 5),
-    }  # fmt: skip
+    }
     parts = [part for model in rerag.values() for part in (model.estimator, model.generator) if part is not None]
     for part in (pairs, words, chooser, rewriter, *parts):
         fill(part, T5_GAIN if any("shared" in name for name, _ in part.named_parameters()) else ENCODER_GAIN, noise)
@@ -198,7 +200,7 @@ def write_serving(noise: int | None) -> None:
 
 
 def answers(name: str) -> dict[str, Any]:
-    """Question -> text of the answer, digest of the queries searched, and id and score of every passage of its evidence, in order."""
+    """Question -> text of the answer, digest of the queries searched, ids and scores of the evidence in order."""
     system, (layout, questions) = SYSTEMS[name]
     config = Path(f"{name}.json")
     config.write_text(json.dumps({"strategy": system}))

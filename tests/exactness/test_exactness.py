@@ -1,4 +1,4 @@
-"""What must not move while the project is rebuilt: a change of any value in `values/` is a decision, and is told with its reason.
+"""What must not move: a change of any value in `values/` is a decision, and is told with its reason.
 
 The values were written by the command in `tests/exactness/__main__.py`, from tiny models in fp32 on one thread.
 """

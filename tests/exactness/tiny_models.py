@@ -1,4 +1,4 @@
-"""Tiny models and tokenizers on disk whose weights and vocabularies follow from names and counts, not from a library's initialization."""
+"""Tiny models and tokenizers whose weights and vocabularies follow from names and counts, not from a library."""
 
 import re
 import zlib
@@ -44,8 +44,8 @@ def fill(network: nn.Module, gain: float = 1.0, noise: int | None = None) -> Non
     Args:
         network: Changed in place.
         gain: Standard deviation of a matrix's entries, times the square root of its columns.
-        noise: Seed of a change of every weight by about one part in ten thousand: a question whose answer changes with it has
-            a decision that is too close to be compared between machines.
+        noise: Seed of a change of every weight by about one part in ten thousand: a question whose answer changes with
+            it has a decision that is too close to be compared between machines.
     """
     with torch.no_grad():
         for name, parameter in network.named_parameters():

@@ -30,11 +30,14 @@ def _source(layout: str, path: str, **limit: int) -> list[dict[str, Any]]:
 
 def _drrag(model: str, **options: Any) -> dict[str, Any]:
     return {
-        "model": ("trainers.drrag.DrRagTrainer", {"pretrained": f"models/{model}", "max_tokens": 128, **HEADS, **options}),
+        "model": (
+            "trainers.drrag.DrRagTrainer", {"pretrained": f"models/{model}", "max_tokens": 128, **HEADS, **options},
+        ),
         "data": (
             "datamodules.drrag.DrRagData",
             {
-                "train": _source("hotpotqa", "world/train.json"), "validation": _source("hotpotqa", "world/validation.json"),
+                "train": _source("hotpotqa", "world/train.json"),
+                "validation": _source("hotpotqa", "world/validation.json"),
                 "mined": ["mined.jsonl"], "tokens_per_step": 1500,
             },
         ),
@@ -54,7 +57,8 @@ def _rerag(estimator: str | None, model: dict[str, Any], **data: Any) -> dict[st
         "data": (
             "datamodules.rerag.ReRagData",
             {
-                "train": _source("fid", "world/fid_train.json"), "validation": _source("fid", "world/fid_validation.json", limit=12),
+                "train": _source("fid", "world/fid_train.json"),
+                "validation": _source("fid", "world/fid_validation.json", limit=12),
                 "contexts": 4, "pick": "sampled", "questions_per_step": 6, "tokens_per_bucket": 700, **data,
             },
         ),
@@ -101,7 +105,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "rewriter_causal_lora": _rewriter("qwen", lora_rank=4, lora_dropout=0.05),
     "extractive_rewriter": {
         "model": (
-            "trainers.dmqr_words.WordSelectorTrainer", {"pretrained": "models/bert", "max_tokens": 160, "dropout": 0.0, **HEADS},
+            "trainers.dmqr_words.WordSelectorTrainer",
+            {"pretrained": "models/bert", "max_tokens": 160, "dropout": 0.0, **HEADS},
         ),
         "data": (
             "datamodules.dmqr_words.WordData",
@@ -112,7 +117,10 @@ RUNS: dict[str, dict[str, Any]] = {
     "adaptive_choice": {
         "model": (
             "trainers.dmqr_choice.ChoiceTrainer",
-            {"pretrained": "models/bert", "max_tokens": 160, "strategies": ["gqr", "kwr", "par", "cce"], "dropout": 0.0, **HEADS},
+            {
+                "pretrained": "models/bert", "max_tokens": 160, "strategies": ["gqr", "kwr", "par", "cce"],
+                "dropout": 0.0, **HEADS,
+            },
         ),
         "data": (
             "datamodules.dmqr_choice.ChoiceData",
@@ -167,8 +175,8 @@ def write_training_files() -> None:
         ]
     )
     infer.main(
-        ["label", "--retriever", *bm25, "--questions", "world/rephrased_train.json", "--out", "labels.jsonl", "--passages", "2",
-         "--limit", "60"]
+        ["label", "--retriever", *bm25, "--questions", "world/rephrased_train.json", "--out", "labels.jsonl",
+         "--passages", "2", "--limit", "60"]
     )  # fmt: skip
 
 
@@ -203,13 +211,16 @@ def measure(name: str) -> dict[str, Any]:
     weights = torch.load(folder / "last.ckpt", weights_only=True)["state_dict"]
     return {
         "steps": [
-            {key: number(row[key]) for key in sorted(row) if key.startswith("train/") and not any(t in key for t in TIMES)}
-            for row in steps[:SHOWN_STEPS]
+            {key: number(row[key]) for key in sorted(row) if _is_loss(key)} for row in steps[:SHOWN_STEPS]
         ],
         "weights": {key: summary(key, value) for key, value in weights.items() if not key.endswith(UNTRAINED)},
         "sha256": digest(weights),
         "probes": [number(score) for score in probes.scores(name, folder / "serving")],
     }  # fmt: skip
+
+
+def _is_loss(key: str) -> bool:
+    return key.startswith("train/") and not any(each in key for each in TIMES)
 
 
 def number(value: float) -> float:

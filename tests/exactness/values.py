@@ -46,7 +46,7 @@ def _compact(value: Any) -> str:
 
 
 def processor() -> str:
-    """What decides which kernels compute: instruction set in use, processor, torch.  Equal ones repeat a run to the last bit."""
+    """Instruction set in use, processor and torch: where all are equal, a run is repeated to the last bit."""
     found = platform.machine()
     if (cpu := Path("/proc/cpuinfo")).is_file():
         facts = dict(line.split("\t", 1) for line in cpu.read_text().split("\n\n")[0].splitlines() if "\t" in line)
@@ -57,7 +57,7 @@ def processor() -> str:
 
 
 def check_training(found: dict[str, Any], kept: dict[str, Any]) -> None:
-    """Losses, weights and scores are those of `values/`; the weights to the last bit on a processor that is named there."""
+    """Losses, weights and scores are as kept; the weights to the last bit on a processor that is named there."""
     assert len(found["steps"]) == len(kept["steps"])
     for step, (ours, theirs) in enumerate(zip(found["steps"], kept["steps"], strict=True), start=1):
         assert ours == pytest.approx(theirs, rel=RELATIVE, abs=ROUNDING), f"step {step}"
@@ -77,7 +77,7 @@ def check_training(found: dict[str, Any], kept: dict[str, Any]) -> None:
 
 
 def check_answers(found: dict[str, Any], kept: dict[str, Any]) -> None:
-    """Texts, queries, and ids, order and scores of passages are those of `values/`; questions that it leaves out may differ."""
+    """Texts, queries, and ids, order and scores of passages are as kept; a question that was left out may differ."""
     for question, (*decided, scores) in kept["answers"].items():
         *ours, our_scores = found["answers"][question]
         assert ours == decided, question

@@ -1,4 +1,4 @@
-"""The folder in which the values of `tests/exactness` are computed: a small world, tiny models, and what commands make of them."""
+"""The folder in which values are computed: a small world, tiny models to train, and files to learn from."""
 
 import json
 import zlib
