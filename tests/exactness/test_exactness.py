@@ -4,6 +4,7 @@ The values were written by the command in `tests/exactness/__main__.py`, from ti
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,12 @@ from tests.exactness.computing import NAMES, compute, prepare
 from tests.exactness.values import FOLDER, check_answers, check_training, stored
 
 pytestmark = pytest.mark.numeric
+LARGEST = ("training/rerag_released_encoder", "training/rerag_paper_encoder", "training/rerag_paper_t5")
 
 
-def _of(kind: str) -> list[str]:
-    return [name for name in NAMES if name.startswith(kind)]
+def _of(kind: str) -> list[Any]:
+    names = [name for name in NAMES if name.startswith(kind)]
+    return [pytest.param(name, marks=pytest.mark.whole_run) if name in LARGEST else name for name in names]
 
 
 @pytest.fixture(scope="session")
