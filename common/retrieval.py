@@ -24,7 +24,7 @@ class Retriever(Protocol):
 def search_once(
     retriever: Retriever, queries: Sequence[Sequence[str]], k: int, known: Mapping[str, Sequence[Ranked]] | None = None
 ) -> dict[str, Sequence[Ranked]]:
-    """What each query finds, with one batched search in which every distinct query stands once, in first order.
+    """What each query finds, with one batched search of the distinct queries, in the order of first appearance.
 
     Args:
         retriever: Searches; it is not called if all queries are known.
