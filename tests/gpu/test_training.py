@@ -22,7 +22,7 @@ from transformers import (
 from models.bigbird.attention import fuse
 from models.full_precision import keep_heads_in_fp32
 from tests.helpers.devices import cpu_and_gpu, training_options
-from tests.helpers.runs import done, fit, fit_here, metrics, trained
+from tests.helpers.runs import done, fit, fit_here, metrics, trained, weights
 from tests.trainers import test_drrag, test_rerag_training
 from trainers.run.memory_estimate import GIB, memory_plan, saved_bytes
 from trainers.run.throughput import flops_per_token
@@ -145,3 +145,24 @@ def test_ranks_train_as_one(
     ]:  # later steps differ more: AdamW turns a rounding error of a small gradient into a step
         assert ours == pytest.approx(theirs, rel=1e-3), ours["step"]
     assert (tmp_path / "checkpoints/ranks/serving/serving.json").is_file()
+
+
+@cpu_and_gpu("training by FSDP2 over NCCL, on two GPUs where there are two", pytest.mark.slow)
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_divided_weights_train_as_whole_ones(
+    precision: str, device: str, tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    write_config("drrag", tmp_path, checkpoints, hotpot_file)
+    ranks = min(2, torch.cuda.device_count()) if device == "cuda" else 1
+    options = ("--trainer.precision", precision, "--trainer.max_epochs", "1")
+    fit_here(tmp_path, "--name", "whole", *options, *training_options(device))
+    done(
+        fit(tmp_path, "--name", "divided", *options, *training_options(device, ranks), torchrun=ranks, strategy="fsdp2")
+    )
+    one, several = (trained(metrics(tmp_path, name)) for name in ("whole", "divided"))
+    tolerance = 1e-3 if precision == "32-true" else 0.05  # bf16 has 8 significant bits
+    for ours, theirs in list(zip(several, one, strict=True))[:2]:
+        assert ours == pytest.approx(theirs, rel=tolerance), ours["step"]
+    saved, whole = (weights(tmp_path, name) for name in ("divided", "whole"))
+    assert {name: value.shape for name, value in saved.items()} == {name: value.shape for name, value in whole.items()}
+    assert (tmp_path / "checkpoints/divided/serving/serving.json").is_file()

@@ -17,11 +17,14 @@ ROOT = Path(__file__).parents[2]
 SAME_THREADS = {name: str(torch.get_num_threads()) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 
 
-def fit(folder: Path, *extra: str, torchrun: int = 0, command: str = "fit") -> subprocess.CompletedProcess[str]:
+def fit(
+    folder: Path, *extra: str, torchrun: int = 0, command: str = "fit", strategy: str = "ddp"
+) -> subprocess.CompletedProcess[str]:
+    """A run of train.py as a process of its own, or with `torchrun` as so many under a strategy."""
     launch = [sys.executable]
     if torchrun:
         launch += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(torchrun)]
-        extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", "ddp")
+        extra = (*extra, "--trainer.devices", str(torchrun), "--trainer.strategy", strategy)
     return subprocess.run(
         [*launch, str(ROOT / "train.py"), command, "--config", "config.yaml", *extra],
         cwd=folder, capture_output=True, text=True, timeout=300, env={**os.environ, **SAME_THREADS},
