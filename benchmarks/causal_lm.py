@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM, Qwen2Tokenizer, pipeline
@@ -32,8 +33,8 @@ WORDS = [f"word{number}" for number in range(500)]
 REPLY_TOKENS = 16
 
 
-def random_model(folder: Path) -> str:
-    """A random Qwen2 whose tokenizer has a token for each word; its replies hardly ever end early."""
+def random_model(folder: Path, **sizes: Any) -> str:
+    """A random Qwen2, of four layers or these sizes, with a token for each word; its replies hardly ever end early."""
     specials = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
     letters = sorted({*"".join(WORDS), "Ġ", "Ċ", *"userastn"})
     vocabulary = {text: number for number, text in enumerate([*specials, *letters])}
@@ -45,9 +46,12 @@ def random_model(folder: Path) -> str:
                 merges.append((word[: end - 1], word[end - 1]))
     tokenizer = Qwen2Tokenizer(vocabulary, merges, eos_token=specials[2], pad_token=specials[0], chat_template=TEMPLATE)
     torch.manual_seed(0)
+    four_layers = {
+        "vocab_size": len(tokenizer), "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4,
+        "num_attention_heads": 8, "num_key_value_heads": 4,
+    }  # fmt: skip
     config = Qwen2Config(
-        vocab_size=len(tokenizer), hidden_size=256, intermediate_size=1024, num_hidden_layers=4, num_attention_heads=8,
-        num_key_value_heads=4, max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id,
+        **{**four_layers, **sizes}, max_position_embeddings=2048, eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id, bos_token_id=None,
     )  # fmt: skip
     save_network(Qwen2ForCausalLM(config), folder)

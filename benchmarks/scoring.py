@@ -23,6 +23,23 @@ from models.drrag.triple_classifier import PART, TripleClassifier
 from models.pretrained import MINILM
 
 Triples = list[tuple[str, Passage, Passage]]
+WORDS = [
+    "river",
+    "company",
+    "film",
+    "director",
+    "born",
+    "city",
+    "founded",
+    "album",
+    "player",
+    "team",
+    "year",
+    "season",
+    "state",
+    "house",
+    "north",
+]
 
 
 def workload(questions: int, pairs: int, seed: int) -> Triples:
@@ -31,27 +48,10 @@ def workload(questions: int, pairs: int, seed: int) -> Triples:
     Texts of 40 to 140 words.
     """
     generator = torch.Generator().manual_seed(seed)
-    words = [
-        "river",
-        "company",
-        "film",
-        "director",
-        "born",
-        "city",
-        "founded",
-        "album",
-        "player",
-        "team",
-        "year",
-        "season",
-        "state",
-        "house",
-        "north",
-    ]
 
     def text(low: int, high: int) -> str:
         length = int(torch.randint(low, high, (1,), generator=generator))
-        return " ".join(words[i] for i in torch.randint(0, len(words), (length,), generator=generator).tolist())
+        return " ".join(WORDS[i] for i in torch.randint(0, len(WORDS), (length,), generator=generator).tolist())
 
     triples = []
     for _ in range(questions):

@@ -83,13 +83,21 @@ def step_of(network: PreTrainedModel, options: argparse.Namespace) -> Step:
     return step
 
 
+def wait() -> None:
+    """Wait until a GPU, where there is one, has computed what it was given."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
 def medians(steps: dict[str, Step], repeats: int) -> dict[str, float]:
     """Median seconds of each step; they run in turns."""
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for number in range(repeats + 2):
         for name, step in steps.items():
+            wait()
             started = time.perf_counter()
             step()
+            wait()
             if number >= 2:  # the first ones compile kernels
                 seconds[name].append(time.perf_counter() - started)
     return {name: statistics.median(each) for name, each in seconds.items()}

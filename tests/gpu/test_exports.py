@@ -1,4 +1,4 @@
-"""An epoch in bf16 and the export of each trainer: of every class of `trainers/`, whole, with LoRA, and from each family of models.
+"""An epoch in bf16 and the export of every trainer: whole, with LoRA, and from each family of models.
 
 What they learn is tested elsewhere, `tests/trainers/test_bf16.py` also compares three of them with fp32.
 """
