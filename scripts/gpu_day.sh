@@ -73,7 +73,7 @@ measure() {  # measure NAME SECONDS: of benchmarks/gpu_day
 tests() {
   local name=$1 limit=$2 selected=(-n "$3" -m gpu -k "$4")
   [ ${#rehearse[@]} -eq 0 ] || selected=(-m "not gpu" -k "cpu and ($5)")
-  step "$name" "$limit" "$python" -m pytest -q -rs -p benchmarks.gpu_day.outcomes --outcomes "$out/$name.json" \
+  step "$name" "$limit" "$python" -m pytest -q -rs -W default -p benchmarks.gpu_day.outcomes --outcomes "$out/$name.json" \
     "${selected[@]}" "${@:6}"
 }
 
