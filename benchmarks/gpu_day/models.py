@@ -46,11 +46,8 @@ def save_encoder(folder: Path, family: str, sizes: Sizes, device: torch.device, 
         folder, {f"{name}_token": f"[{name.upper()}]" for name in specials}, [], "[CLS] $A [SEP]",
         "[CLS] $A [SEP] $B:1 [SEP]:1",
     )  # fmt: skip
-    kinds = {
-        "big_bird": (BigBirdConfig, BigBirdForSequenceClassification),
-        "bert": (BertConfig, BertForSequenceClassification),
-    }
-    config, network = kinds[family]
+    bert, big_bird = (BertConfig, BertForSequenceClassification), (BigBirdConfig, BigBirdForSequenceClassification)
+    config, network = {"bert": bert, "big_bird": big_bird}[family]
     places = {"max_position_embeddings": max(512, sizes.long_tokens + 4 * sizes.block), "pad_token_id": 0, **options}
     with torch.device(device):
         torch.manual_seed(0)

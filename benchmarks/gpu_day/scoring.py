@@ -76,7 +76,12 @@ def passages(folder: Path, sizes: Sizes, device: torch.device) -> Iterator[Row]:
     crosses = {PADDED: CrossEncoder(str(folder / "estimator"), device=device.type, model_kwargs=BF16)}
     name, modules = in_modules(folder / "estimator", estimator.network, device)
     crosses[name] = modules
-    steps = {OURS: lambda: estimator.scores(asked)} | {
+
+    def ours() -> None:
+        estimator.encode._ids.clear()
+        estimator.scores(asked)
+
+    steps = {OURS: ours} | {
         name: lambda cross=cross: cross.predict(pairs, batch_size=BATCH, show_progress_bar=False)
         for name, cross in crosses.items()
     }

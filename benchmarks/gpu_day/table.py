@@ -14,43 +14,28 @@ HEAD = ("what", "unit", "ours", "beside", "theirs", "ours / theirs")
 
 def line(*cells: str) -> str:
     """A row of the table."""
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def of_tests(step: str, found: dict[str, Any]) -> list[str]:
     """A row of the counts of outcomes, and one of each test that failed."""
-    counts = Counter(found["outcomes"].values())
-    rows = [
-        line(
-            step,
-            "tests",
-            f"{counts['passed']} passed",
-            *["", ""],
-            f"{counts['failed']} failed, {counts['skipped']} skipped",
-        )
-    ]
-    failed = [name for name, outcome in found["outcomes"].items() if outcome == "failed"]
-    return rows + [
-        line(f"failed: {name}", "", "", "", "", found["why"].get(name, "").split("\n")[0]) for name in failed
-    ]
+    outcomes, why = found["outcomes"], found["why"]
+    counts = Counter(outcomes.values())
+    others = f"{counts['failed']} failed, {counts['skipped']} skipped"
+    failed = [(name, why.get(name, "").partition("\n")[0]) for name in outcomes if outcomes[name] == "failed"]
+    rows = [line(step, "tests", f"{counts['passed']} passed", "", "", others)]
+    return rows + [line(f"failed: {name}", "", "", "", "", reason) for name, reason in failed]
 
 
 def of_rows(found: dict[str, Any]) -> list[str]:
     """A row of each value of ours with each value beside it."""
     rows = []
     for each in found["rows"]:
-        ours = "no room" if each["ours"] is None else f"{each['ours']:,.4g}"
-        ours += f" of {each['of']:,}" if "of" in each else ""
-        for name, value in each["beside"].items() or [("", None)]:
-            share = "" if not value or not each["ours"] else f"{each['ours'] / value:.2f}"
-            rows.append(
-                line(each["what"], each["measure"], ours, name, "" if value is None else f"{value:,.4g}", share)
-            )
-        rows += [
-            line(each["what"], each["measure"], "", name, "no room", "")
-            for name in each.get("no_room", {})
-            if name != "ours"
-        ]
+        what, unit, value = each["what"], each["measure"], each["ours"]
+        ours = "no room" if value is None else f"{value:,.4g}" + (f" of {each['of']:,}" if "of" in each else "")
+        beside = [(name, f"{x:,.4g}", f"{value / x:.2f}" if value and x else "") for name, x in each["beside"].items()]
+        beside += [(name, "no room", "") for name in each.get("no_room", {}) if name != "ours"]
+        rows += [line(what, unit, ours, *cells) for cells in beside or [("", "", "")]]
     return rows
 
 
