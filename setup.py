@@ -11,6 +11,8 @@ setup(
     py_modules=[f"{SOURCE}.train", f"{SOURCE}.infer"],
     package_data={
         "lightning_rag": ["py.typed"],
+        f"{SOURCE}.datamodules.world": ["*.json"],
+        f"{SOURCE}.datamodules.world.library": ["*.json", "*.txt"],
         f"{SOURCE}.harness.evaluation": ["page_template/*"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
     },

@@ -2,7 +2,6 @@
 
 from random import Random
 
-from datamodules.world.themes import THEMES
 from datamodules.world.word_lists import (
     ADJECTIVES,
     CITY_ENDINGS,
@@ -10,6 +9,7 @@ from datamodules.world.word_lists import (
     REGION_ENDINGS,
     ROOT_ENDINGS,
     SURNAME_ENDINGS,
+    THEMES,
     WordGenerator,
 )
 

@@ -1,9 +1,10 @@
 """Table of all relations between entities (director, author, birthplace, ...) with their phrase templates."""
 
-from datamodules.world import phrases_people, phrases_trade, phrases_works
-from datamodules.world.phrases import Relation
+from pathlib import Path
 
-RELATIONS: dict[str, Relation] = {**phrases_works.RELATIONS, **phrases_trade.RELATIONS, **phrases_people.RELATIONS}
+from datamodules.world.phrases import Relation, read_table
+
+RELATIONS = {name: Relation(**each) for name, each in read_table(Path(__file__).with_name("relations.json")).items()}
 LITERALS = ("year", "river")  # relation targets that are strings, not entities
 
 

@@ -1,6 +1,11 @@
-"""Types of the phrase tables: templates per split, and relations with their statements and questions."""
+"""Types of the phrase tables: templates per split, and relations with their statements and questions.
 
-from typing import NamedTuple
+The tables are JSON files beside the code that uses them.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
 
 SPLITS = ("train", "validation", "test")
 
@@ -29,3 +34,18 @@ class Relation(NamedTuple):
     statements: Phrases  # clauses without a full stop, for passages
     noun_phrases: Phrases  # noun phrases for the object: "the director of {x}"
     asks: Phrases  # complete questions
+
+
+def read_table(file: Path) -> dict[str, Any]:
+    """The content of a JSON file: lists as tuples, and an object with a list for each split as `Phrases`."""
+    return {name: _entry(value) for name, value in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def _entry(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_entry, value))
+    if not isinstance(value, dict):
+        return value
+    entries = {name: _entry(each) for name, each in value.items()}
+    templates = tuple(entries) == SPLITS and all(isinstance(each, tuple) for each in entries.values())
+    return Phrases(**entries) if templates else entries

@@ -1,52 +1,32 @@
-"""Word parts and lists for names, and a generator of invented words, which are unique and pronounceable."""
+"""Word parts and lists for names, from `words.json`, and a generator of invented words, unique and pronounceable."""
 
+from pathlib import Path
 from random import Random
+
+from datamodules.world.phrases import read_table
+
+_TABLE = read_table(Path(__file__).with_name("words.json"))
+
+# English stems keep names at two or three word pieces, which are short to encode and easy to recognize when repeated.
+STEMS: tuple[str, ...] = _TABLE["stems"]
+_ONSETS, _VOWELS, _CODAS = _TABLE["onsets"], _TABLE["vowels"], _TABLE["codas"]
+_STEM_ATTEMPTS = 300  # afterwards random syllables, whose supply is unlimited
+
+GIVEN_NAMES: dict[str, tuple[str, ...]] = _TABLE["given_names"]  # by pronoun
+SURNAME_ENDINGS: tuple[str, ...] = _TABLE["surname_endings"]
+CITY_ENDINGS: tuple[str, ...] = _TABLE["city_endings"]
+REGION_ENDINGS: tuple[str, ...] = _TABLE["region_endings"]
+RIVER_ENDINGS: tuple[str, ...] = _TABLE["river_endings"]
+ROOT_ENDINGS: tuple[str, ...] = _TABLE["root_endings"]
+ADJECTIVES: tuple[str, ...] = _TABLE["adjectives"]
+# Topic words of a cluster of entities.  Linked entities mostly share a theme, so that their passages are similar in
+# retrieval, but the theme does not reveal how they are related.
+THEMES: tuple[tuple[str, ...], ...] = _TABLE["themes"]
 
 
 def words(text: str) -> list[str]:
     """Split a text into words."""
     return text.split()
-
-
-# English stems keep names at two or three word pieces, which are short to encode and easy to recognize when repeated.
-STEMS = words(
-    "alder ash aspen bay bear beech bell birch black blue bold bramble bright brook brown burn cedar chalk "
-    "church clay clear cliff cloud coal cold cove crane cross crow dale dark dawn day deep deer dove dry dusk "
-    "east edge elder elm fair falcon fall far fern field fire fish flint ford fox frost gate glen gold good "
-    "goose grand grass gray green grove hall hard hare hart hawk hay hazel heath high hill holly home hook horn "
-    "ice iron ivy jay kemp king kirk lake lamb lang lark laurel leaf light lime lion long loch lock long low "
-    "maple marsh mead mill mint moon moor moss new night north oak old orchard otter owl park peak pearl penn "
-    "pike pine pond port rain raven red reed rich ridge ring river rock rook rose rush rye sage salt sand sea "
-    "shell ship silver sky snow south spring star steel stone storm strong summer sun swan sweet tarn thorn "
-    "tide tower vale wall water well west wheat white wild willow wind winter wolf wood wren yew"
-)
-_ONSETS = words("b br c d dr f g gr h j k l l m m n n p pr r r s s st t t th tr v v w z")
-_VOWELS = words("a a a e e e i i o o o u u ai ou")
-_CODAS = ["", "", "", *words("l m n r s")]
-_STEM_ATTEMPTS = 300  # afterwards random syllables, whose supply is unlimited
-
-GIVEN_NAMES = {
-    "she": words(
-        "Alice Anna Clara Diana Edith Ellen Emma Eva Grace Helen Ida Irene Jane Julia Laura Lucy Margaret Maria "
-        "Martha Nora Olivia Rachel Rosa Ruth Sarah Sophia Susan Vera Victoria Virginia"
-    ),
-    "he": words(
-        "Adam Albert Arthur Carl Charles Daniel David Edgar Felix Frank George Henry Hugo Isaac Jacob John "
-        "Joseph Leo Martin Max Oscar Otto Paul Peter Robert Samuel Simon Thomas Victor Walter"
-    ),
-}
-SURNAME_ENDINGS = ("ane", "ov", "eld", "ick", "ard", "ow", "ett", "ini", "ade", "osk")
-CITY_ENDINGS = ("burg", "mere", "holm", "ford", "vik", "stad", "mouth", "haven", "ton", "wick")
-REGION_ENDINGS = ("ia", "land", "mark", "shire", "esse")
-RIVER_ENDINGS = ("a", "e", "une", "iss", "ou")
-ROOT_ENDINGS = ("ex", "al", "or", "ine", "on", "um", "ax", "is")
-
-ADJECTIVES = words(
-    "Silent Hollow Crimson Distant Broken Golden Frozen Hidden Restless Patient Burning Forgotten Gentle Iron "
-    "Paper Salted Velvet Wandering Bitter Quiet Narrow Painted Sleeping Stolen Tender Upper Weary Winter Amber "
-    "Brave Copper Drowned Early Faithful Grey Honest Idle Lonely Marble Nameless Pale Rusted Scarlet Tall "
-    "Vacant Wicked Yellow Blind"
-)
 
 
 class WordGenerator:

@@ -9,13 +9,15 @@ braces a parameter: the sentence, or the row, states a fact.
 
 import re
 from itertools import takewhile
+from pathlib import Path
 
-from datamodules.world.library import wording_brief, wording_formal, wording_technical
 from datamodules.world.library.manual import Block, Fact, Manual
 from datamodules.world.library.products import Product
 from datamodules.world.library.styles import STYLES, Style
 
-WORDINGS = {"formal": wording_formal, "brief": wording_brief, "technical": wording_technical}
+KINDS = {  # wording -> what such a manual calls itself; its template is the file `wording_NAME.txt`
+    "formal": "Installation and Operating Instructions", "brief": "User Manual", "technical": "Technical Manual",
+}  # fmt: skip
 _FIELD = re.compile(r"\{(?:(table|figure):)?(\w+)\}")
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[A-Z{])")
 _STEP = re.compile(r"\d\. ")
@@ -23,19 +25,20 @@ _STEP = re.compile(r"\d\. ")
 
 def compose(product: Product) -> Manual:
     """A manual that is not typeset yet."""
-    wording = WORDINGS[product.family.wording]
-    composer = _Composer(product, STYLES[product.family.style], wording.TEMPLATE)
+    wording = product.family.wording
+    template = Path(__file__).with_name(f"wording_{wording}.txt").read_text(encoding="utf-8")
+    composer = _Composer(product, STYLES[product.family.style], template)
     composer.read()
-    return Manual(product, f"{product.name} {wording.KIND}", composer.blocks, composer.facts)
+    return Manual(product, f"{product.name} {KINDS[wording]}", composer.blocks, composer.facts)
 
 
 class _Composer:
     def __init__(self, product: Product, style: Style, template: str) -> None:
         self.product, self.style = product, style
         lines: list[str] = []
-        for line in template.strip().splitlines():
+        for line in template.splitlines():
             own = line.startswith("@own ")
-            lines += product.family.own.get(line.removeprefix("@own "), "").strip().splitlines() if own else [line]
+            lines += product.family.own.get(line.removeprefix("@own "), ()) if own else [line]
         self.lines = lines
         self.names = {
             kind: [line.split(":")[0].split()[1] for line in lines if line.startswith(f"@{kind} ")]

@@ -1,10 +1,16 @@
-"""The library's product families."""
+"""The library's product families, each from a file `family_NAME.json`."""
 
-from datamodules.world.library.family_centrifuges import CENTRIFUGES
-from datamodules.world.library.family_coffee import COFFEE
-from datamodules.world.library.family_drives import DRIVES
-from datamodules.world.library.family_printers import PRINTERS
-from datamodules.world.library.family_pumps import PUMPS
-from datamodules.world.library.family_ventilation import VENTILATION
+from pathlib import Path
 
-FAMILIES = (PUMPS, VENTILATION, COFFEE, PRINTERS, DRIVES, CENTRIFUGES)
+from datamodules.world.library.family import Family
+from datamodules.world.library.parameters import parameters_of
+from datamodules.world.phrases import read_table
+
+
+def read_family(name: str) -> Family:
+    """A family by the name in its file's."""
+    table = read_table(Path(__file__).with_name(f"family_{name}.json"))
+    return Family(**table | {"parameters": parameters_of(table["parameters"])})
+
+
+FAMILIES = tuple(map(read_family, ("pumps", "ventilation", "coffee", "printers", "drives", "centrifuges")))

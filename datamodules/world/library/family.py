@@ -20,7 +20,7 @@ class Family:
     style: str  # a key of `styles.STYLES`
     terms: dict[str, str]  # use, misuse, hazard, design, curve
     parameters: dict[str, Parameter]  # of this family alone
-    own: dict[str, str]  # place in the wording's template -> sections of this family alone
+    own: dict[str, tuple[str, ...]]  # place in the wording's template -> lines of sections of this family alone
     specifications: tuple[str, ...]  # rows of the table of electrical data: "Label | {parameter}"
     components: tuple[str, ...]  # boxes of the block diagram, in the order of flow
     terminals: tuple[str, ...]  # signals of the terminal block
