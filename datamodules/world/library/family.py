@@ -15,18 +15,18 @@ class Family:
     maker: str
     series: str  # a model is "SERIES NUMBER"
     unit: str  # what the text calls a product, e.g. "pump"
-    models: tuple[str, ...]  # eight
+    models: list[str]  # eight
     wording: str  # formal, brief or technical
     style: str  # a key of `styles.STYLES`
     terms: dict[str, str]  # use, misuse, hazard, design, curve
     parameters: dict[str, Parameter]  # of this family alone
-    own: dict[str, tuple[str, ...]]  # place in the wording's template -> lines of sections of this family alone
-    specifications: tuple[str, ...]  # rows of the table of electrical data: "Label | {parameter}"
-    components: tuple[str, ...]  # boxes of the block diagram, in the order of flow
-    terminals: tuple[str, ...]  # signals of the terminal block
-    errors: tuple[tuple[str, str], ...]  # fault and remedy
-    parts: tuple[str, ...]
-    jobs: tuple[tuple[str, str, str], ...]  # maintenance: work, unit of its interval, by whom
-    joints: tuple[tuple[str, str], ...]  # screw connection and thread
-    axes: tuple[str, str]  # of the curve
-    asked: dict[str, tuple[str, str]] = field(default_factory=dict)  # parameter -> what its paragraph describes
+    own: dict[str, list[str]]  # place in the wording's template -> lines of sections of this family alone
+    specifications: list[str]  # rows of the table of electrical data: "Label | {parameter}"
+    components: list[str]  # boxes of the block diagram, in the order of flow
+    terminals: list[str]  # signals of the terminal block
+    errors: list[list[str]]  # fault and remedy
+    parts: list[str]
+    jobs: list[list[str]]  # maintenance: work, unit of its interval, by whom
+    joints: list[list[str]]  # screw connection and thread
+    axes: list[str]  # of the curve
+    asked: dict[str, list[str]] = field(default_factory=dict)  # parameter -> what its paragraph describes

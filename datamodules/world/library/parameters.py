@@ -1,12 +1,12 @@
 """Quantities that a product of the library has: their unit, the values they can have, and how questions name them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from datamodules.world.phrases import read_table
+from common.files import read_json
 
 UNIT_WORDS = {
     "mm": "millimetres", "cm": "centimetres", "m": "metres", "kg": "kilograms", "g": "grams", "l": "litres",
@@ -47,9 +47,9 @@ class Parameter:
     """A quantity.  Pairs of texts are for test and for validation questions; {n} is the product's name."""
 
     unit: str
-    values: tuple[float, ...]  # siblings have different ones
-    ask: tuple[str, str]
-    noun: tuple[str, str]  # fits "Which has the highest ...?" and "...: 5 mm"
+    values: Sequence[float]  # siblings have different ones
+    ask: Sequence[str]
+    noun: Sequence[str]  # fits "Which has the highest ...?" and "...: 5 mm"
 
     def draw(self, count: int, random: Random) -> list[Value]:
         """Different values for `count` siblings."""
@@ -71,5 +71,9 @@ def parameters_of(table: Mapping[str, Any]) -> dict[str, Parameter]:
     }
 
 
-# What manuals of every family state, each in one place.
-SHARED = parameters_of(read_table(Path(__file__).with_name("parameters.json")))
+def read_table(name: str) -> dict[str, Any]:
+    """A JSON file of this folder."""
+    return read_json(Path(__file__).with_name(f"{name}.json"), "Install the project again.")
+
+
+SHARED = parameters_of(read_table("parameters"))  # what manuals of every family state, each in one place

@@ -4,12 +4,10 @@ The first of each pair for test, the second for validation. {n} is a product's n
 drawing.
 """
 
-from pathlib import Path
+from datamodules.world.library.parameters import read_table
 
-from datamodules.world.phrases import read_table
-
-Pair = tuple[str, str]
-_TABLE = read_table(Path(__file__).with_name("phrasing.json"))
+Pair = list[str]
+_TABLE = read_table("phrasing")
 
 ENTRIES: dict[str, Pair] = _TABLE["entries"]  # first word of a fact's key -> question about a table's row
 FIGURES: dict[str, Pair] = _TABLE["figures"]

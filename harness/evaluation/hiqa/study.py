@@ -23,13 +23,10 @@ from harness.evaluation.hiqa.budgets import (
     read_at_budgets,
     readers_table,
 )
-from harness.evaluation.hiqa.distribution import distribution_tables, shared_segments
 from harness.evaluation.hiqa.overview import draw_gammas, gammas_table, overview_table
-from harness.evaluation.hiqa.planes import NO_TSNE, planes
-from harness.evaluation.hiqa.projection import has_tsne
 from harness.evaluation.hiqa.ranking import Row, rank_all, segments_by_document
 from harness.evaluation.hiqa.rows import check_rows, retrievers_of
-from harness.evaluation.hiqa.table_fields import draw_fields, embed_tables, fields_table
+from harness.evaluation.hiqa.table_fields import embed_tables, fields_table
 from harness.evaluation.hiqa.tables import (
     LOG_RANK,
     degradation_tables,
@@ -64,8 +61,6 @@ class Study:
         seed: Of the draw of these collections.
         budgets: Words of the contexts in which the rows are compared; none: they are not.
         readers: Readers that answer at each of these budgets (Table 7), by name: class_path and init_args.
-        without: Name of the one of `rows` whose segments have no metadata: both are compared in the space of their
-            embeddings (Appendix C).
         table_fields: Whether the tables of the index are also embedded with their data fields and compared (Table 3).
         tune: Chooses alpha and beta on these questions, by the Log-Rank Index, and writes them to this file; they must
             be validation questions.
@@ -80,12 +75,11 @@ class Study:
         seed: int = 0,
         budgets: tuple[int, ...] = BUDGETS,
         readers: dict[str, Any] | None = None,
-        without: str | None = None,
         table_fields: bool = False,
         tune: Path | None = None,
     ) -> None:
         self.budgets, self.readers = budgets, _readers(readers)
-        self.without, self.table_fields = without, table_fields
+        self.table_fields = table_fields
         self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
         self.tune = None if tune is None else Path(tune)
 
@@ -97,7 +91,6 @@ class Study:
         documents: list[int] | None,
         budgets: tuple[int, ...],
         readers: dict[str, Any] | None,
-        without: str | None,
         tune: Path | None,
     ) -> None:
         """Raise UserError if a value is out of range or `tune` is taken, MissingInputError if an index is missing."""
@@ -107,11 +100,6 @@ class Study:
         if _readers(readers) and not budgets:
             raise UserError("study.readers answer at the budgets of study.budgets: name at least one.")
         check_above(0, gamma=gamma)
-        if without is not None and without not in (rows or {}):
-            raise UserError(
-                f"study.without is {without!r}, which is none of study.rows "
-                f"({', '.join(rows or ()) or 'none are given'})."
-            )
         if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
             raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")
         check_rows(rows or {})
@@ -185,7 +173,7 @@ class Study:
     def _add_collection(
         self, retriever: Retriever, asked: Sequence[Question], settings: Settings, findings: Findings
     ) -> None:
-        """The collection and its tables: Tables 3 and 6, Figure 10."""
+        """The collection and its tables: Tables 3 and 6."""
         dense = getattr(retriever, "dense", retriever)
         vectors = dense if isinstance(dense, DenseRetriever) else None
         passages = PassageStore(indexes_of(retriever)[0].folder)
@@ -193,20 +181,6 @@ class Study:
         if vectors is not None and self.table_fields:
             found = embed_tables(vectors, asked, self.k, self.gamma)
             findings.tables.append(fields_table(found, settings.bootstrap))
-            if found is not None:
-                findings.plots["table_fields.png"] = partial(draw_fields, found)
-        if vectors is not None and self.without is not None:
-            self._add_distribution(vectors, Path(self.rows[self.without]) / "dense", asked, settings, findings)
-
-    def _add_distribution(
-        self, dense: DenseRetriever, without: Path, asked: Sequence[Question], settings: Settings, findings: Findings
-    ) -> None:
-        """The segments in the space of their embeddings with and without metadata: C.2 to C.5."""
-        embedded = shared_segments(dense, without)
-        findings.tables += distribution_tables(embedded, dense, asked, settings.bootstrap)
-        if embedded is not None:
-            findings.plots |= planes(embedded, asked, dense.encode_queries, self.seed)
-            findings.facts += [] if has_tsne() else [NO_TSNE]
 
     def _tune(self, path: Path, retriever: Retriever, asked: Sequence[Question], findings: Findings) -> None:
         """Choose the weights and write them."""

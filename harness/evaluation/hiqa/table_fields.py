@@ -1,4 +1,4 @@
-"""Tables embedded with and without their data fields (HiQA, Appendix B.1: Table 3 and Figure 10).
+"""Tables embedded with and without their data fields (HiQA, Appendix B.1: Table 3).
 
 Similarity to their questions, and ranks.
 
@@ -8,7 +8,6 @@ Shape legend: N segments of the index, T tables of the index, Q questions with a
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,8 @@ from common.gold_segments import is_relevant
 from common.progress import say
 from common.records import Passage, Question, clean
 from harness.evaluation.answer_scores import Bootstrap
-from harness.evaluation.hiqa.projection import principal_components
 from harness.evaluation.judging.tables import value_cells
 from harness.evaluation.log_rank import log_rank_index
-from harness.evaluation.plots import axes_of, save
 from harness.evaluation.tables import Cells, Table, not_measured
 from harness.indexing.passage_store import PassageStore, indexed_text
 from harness.retrievers.dense import DenseRetriever
@@ -36,15 +33,12 @@ _NOTE = (
     "most."
 )
 
-Vectors = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class TableVectors:
-    """Questions and their gold tables, embedded in each way."""
+    """What the vectors of tables, embedded in each way, say of their questions."""
 
-    questions_QD: Vectors
-    gold: Mapping[str, Vectors]  # (Q, D), of the first gold table of each question
+    questions: int
     values: Mapping[str, Mapping[str, NDArray[np.float64]]]  # way -> measure -> (Q,)
     tables: int
     max_tokens: int
@@ -92,7 +86,6 @@ def embed_tables(dense: DenseRetriever, questions: Sequence[Question], k: int, g
     questions_QD = dense.encode_queries([question.text for question, _ in asked]).astype(np.float64)
     others_QN = np.stack([dense.similarities(query_D) for query_D in questions_QD.astype(np.float32)])
     values: dict[str, dict[str, NDArray[np.float64]]] = {}
-    shown: dict[str, Vectors] = {}
     for way, tables_TD in embedded.items():
         similarity_QN = others_QN.copy()
         similarity_QN[:, places] = questions_QD @ tables_TD.astype(np.float64).T
@@ -104,9 +97,7 @@ def embed_tables(dense: DenseRetriever, questions: Sequence[Question], k: int, g
             f"hit@{k} %": 100.0 * np.array([min(own) <= k for own in ranks]),
             "Log-Rank %": 100 * np.array([log_rank_index(own, len(passages), gamma) for own in ranks]),
         }
-        row_of = {place: row for row, place in enumerate(places)}
-        shown[way] = tables_TD[[row_of[own[0]] for _, own in asked]].astype(np.float64)
-    return TableVectors(questions_QD, shown, values, len(tables), dense.encoder.max_tokens)
+    return TableVectors(len(asked), values, len(tables), dense.encoder.max_tokens)
 
 
 def _gold_tables(question: Question, passages: Sequence[Passage], places: Sequence[int]) -> list[int]:
@@ -135,28 +126,9 @@ def fields_table(found: TableVectors | None, bootstrap: Bootstrap) -> Table:
     for name, way in differences.items():
         own, other = found.values[WITHOUT], found.values[way]
         cells[name] = value_cells([own[column] - other[column] for column in columns], bootstrap)
-    note = _NOTE.format(questions=len(found.questions_QD), tables=found.tables, tokens=found.max_tokens)
+    note = _NOTE.format(questions=found.questions, tables=found.tables, tokens=found.max_tokens)
     return Table("table fields", _TITLE, columns, cells, note=note, signed=frozenset(differences),
                  column_decimals={"inner product": 4})  # fmt: skip
 
 
 _TITLE = "Table 3: tables embedded without and with their data fields"
-
-
-def draw_fields(found: TableVectors, path: Path) -> None:
-    """Figure 10: where the gold tables move as their data fields are left out, and how the inner product changes."""
-    figure, (plane, products) = axes_of(2)
-    count = len(found.questions_QD)
-    points = principal_components(np.concatenate([found.questions_QD, found.gold[WITH], found.gold[WITHOUT]]))
-    asked, before, after = points[:count], points[count : 2 * count], points[2 * count :]
-    plane.scatter(asked[:, 0], asked[:, 1], marker="*", label="questions")
-    plane.scatter(before[:, 0], before[:, 1], s=12, label=WITH)
-    plane.scatter(after[:, 0], after[:, 1], s=12, label=WITHOUT)
-    plane.quiver(*before.T, *(after - before).T, angles="xy", scale_units="xy", scale=1, width=0.002, alpha=0.5)
-    plane.set(xlabel="first principal component", ylabel="second", title="Gold tables and their questions")
-    x, y = (found.values[way]["inner product"] for way in (WITH, WITHOUT))
-    ends = [min(x.min(), y.min()), max(x.max(), y.max())]
-    products.scatter(x, y, s=12, label="a question and its gold tables")
-    products.plot(ends, ends, color="gray", label="no change")
-    products.set(xlabel=WITH, ylabel=WITHOUT, title="Inner product of question and table")
-    save(figure, [plane, products], path)

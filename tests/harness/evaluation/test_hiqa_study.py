@@ -233,7 +233,6 @@ def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: 
         "documents": None,
         "budgets": (500,),
         "readers": None,
-        "without": None,
         "tune": None,
     }
     reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
@@ -243,7 +242,6 @@ def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: 
         ({"budgets": (5, 5)}, "each number once"), ({"budgets": (), "readers": {"a": reader}}, "at least one"),
         ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}},
             "study.readers.a: .* not of the kind Reader"),
-        ({"without": "none"}, "none of study.rows"),
         ({"readers": {"a": "gpt"}}, "give class_path and init_args of a reader"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
@@ -292,7 +290,7 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match="no file of weights: not replaced"):
-        Study.check_options(None, 5, 1.0, None, (), None, None, other)
+        Study.check_options(None, 5, 1.0, None, (), None, other)
     with pytest.raises(UserError, match="Choose the weights again"):
         MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):
