@@ -5,8 +5,9 @@
 # configs/train/rerag_world.yaml; `ours_unlabelled` measures what the labels contribute.
 # First: the stages world and t5 of  bash scripts/quickstart.sh rerag.  Figures are measured on validation questions, whose
 # phrasings training has not seen.  Then
-#   python -m benchmarks.protocols reports/protocols --skip 50
-# prints them side by side, without the first 50 questions, on which the runs chose their temperature.
+#   python -m benchmarks.seeds --system paper reports/protocols/rerag-paper-{0,1,2}-fid_validation \
+#     --system ours reports/protocols/rerag-ours-{0,1,2}-fid_validation --measures EM MRR
+# prints them side by side. The runs chose their temperature on the first 50 of these questions.
 # About seven minutes per run on two cores; finished runs and reports are kept.
 set -euo pipefail
 python=${PYTHON:-python}

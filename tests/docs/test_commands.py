@@ -61,7 +61,7 @@ def test_printed_commands_parse(command: Printed) -> None:
         "python infer.py ask --config configs/infer/rerag_world.yaml --question x",
         "python -m trainers.t5_from_scratch --out checkpoints/x --vocab 10",
         "python -m datamodules.world --output data/world",
-        "python -m benchmarks.protocols reports/protocols --skipped 50",
+        "python -m benchmarks.seeds --system ours reports/ours-0 --measured EM",
         "make quick-start",
         "bash scripts/quick.sh",
         "pip install -r requirements-all.txt",

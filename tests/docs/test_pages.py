@@ -63,7 +63,7 @@ STUDIES = [
 ]
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
     *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
-    *("nproc-per-node", "max-restarts", "skip", "help", "version", "share", "systems", "system"),
+    *("nproc-per-node", "max-restarts", "help", "version", "system"),
 }
 PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")
 ids = {"ids": lambda page: str(page.relative_to(ROOT))}
