@@ -12,7 +12,6 @@ scores of passages.
     python infer.py label --config configs/infer/label_world.yaml
     python infer.py feedback --config configs/infer/feedback_words_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
-    python infer.py plan --config configs/infer/drrag_hotpotqa.yaml --gpu_memory_gib 24
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
     python infer.py evaluate --config configs/infer/drrag_hotpotqa.yaml --questions dev.json --out reports/hotpotqa
@@ -48,14 +47,13 @@ from harness.commands.index import index
 from harness.commands.label import check_label, label
 from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import check_mine, mine
-from harness.commands.plan import check_plan, plan
 from harness.commands.score import check_score, score
 from harness.commands.synthesize import check_synthesize, synthesize
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, expand, label, feedback, score, plan, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, expand, label, feedback, score, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -83,10 +81,9 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     command = "infer.py"
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
-        "plan": check_plan, "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
+        "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
         "feedback": check_feedback, "expand": check_expand,
     }  # fmt: skip
-    unbuilt: ClassVar = ("plan",)
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the objects of a configuration, a language model given by --llm as the strategy's reader."""

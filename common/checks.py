@@ -2,8 +2,7 @@
 
 A class that loads files checks its arguments in a static method `check_options`, with the constructor's names: the
 constructor calls it first, and the command lines call it for all classes of a configuration before they build the first
-one. What only an object that is used needs, such as a key in the environment, is checked in a static method
-`check_environment`: `infer.py plan` leaves it out.
+one.
 """
 
 from collections.abc import Iterable

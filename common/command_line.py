@@ -13,7 +13,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import is_dataclass
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
@@ -21,8 +20,6 @@ from common.class_help import answer, asked
 from common.errors import UserError, as_typed
 from common.moved import advice
 from common.parser_messages import in_plain_words
-
-_is_built: ContextVar[bool] = ContextVar("_is_built", default=True)  # whether what is checked will be built
 
 
 class KeepsExamples:
@@ -115,13 +112,9 @@ class CommandLine:
 
     command: str  # as typed in a checkout: "infer.py", or "python -m package.module"
     checks: ClassVar[Mapping[str, Callable[..., None]]] = {}  # per command: checks some of its arguments, by name
-    unbuilt: ClassVar[Sequence[str]] = ()  # commands that get a `StandIn` for every object
     built_in_checks: ClassVar[tuple[type, ...]] = ()  # classes that load nothing in their constructor
     explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
     only_check: ClassVar[bool] = False  # build nothing: commands get a `StandIn` for every object
-    environment_counts: bool = (
-        True  # whether objects are going to be built, so that the environment has to hold what they need
-    )
     prog: str
     exit_on_error: bool
     parent_parser: Any
@@ -213,21 +206,15 @@ class CommandLine:
         """Build the objects of a configuration; all their options are checked before the first is built.
 
         Raises:
-            UserError: If an option is out of range, from a class's `check_options` or `check_environment`, or a
-                command's check.
+            UserError: If an option is out of range, from a class's `check_options` or a command's check.
         """
         build = super().instantiate  # type: ignore[misc]
         if getattr(self, "parent_parser", None) is None:
-            # jsonargparse parses nested classes with parsers of their own, which know no command
-            before = _is_built.set(_is_built.get() and namespace.get("subcommand") not in self.unbuilt)
-            try:
-                checked = build(namespace, *args, instantiators=[(self._check, object, True)], **kwargs)
-            finally:
-                _is_built.reset(before)
+            checked = build(namespace, *args, instantiators=[(self._check, object, True)], **kwargs)
             command = checked.get("subcommand")
             if command in self.checks:
                 call_with_known(self.checks[command], vars(checked[command]))
-            if self.only_check or command in self.unbuilt:
+            if self.only_check:
                 return checked
         return build(namespace, *args, instantiators=instantiators, **kwargs)
 
@@ -235,8 +222,7 @@ class CommandLine:
         """Check an object's options instead of building it; what loads nothing is built."""
         if is_dataclass(class_type) or issubclass(class_type, self.built_in_checks):
             return class_type(*args, **kwargs)
-        checks = ("check_options", *["check_environment"] * _is_built.get())
-        for check in filter(None, (getattr(class_type, name, None) for name in checks)):
+        if check := getattr(class_type, "check_options", None):
             call_with_known(check, kwargs)
         return StandIn(class_type, kwargs)
 

@@ -34,7 +34,7 @@ class MissingInputError(UserError):
 
 
 class MemoryShortError(UserError):
-    """What was planned does not fit the machine's memory."""
+    """The memory of the machine or of a GPU does not suffice."""
 
     exit_code = 69
 

@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from common.checks import Precision
 from common.records import clean
-from harness.indexing.sentence_encoder import SentenceEncoder, encoder_memory
-from harness.runtime.memory_needs import Machine, Need
+from harness.indexing.sentence_encoder import SentenceEncoder
 from models.pretrained import MINILM
 
-ANSWER_TOKENS = 64  # of an answer, at most, where memory is planned
 MOST_KNOWN = 100_000  # texts whose vectors are kept for further calls: 0.3 GB at 384 dimensions
 
 
@@ -52,11 +50,3 @@ class AnswerEncoder:
             self._known |= dict(zip(new, vectors_ND / np.where(lengths_N1 > 0, lengths_N1, 1.0), strict=True))
         rows = [np.stack([self._known[text] for text in group]) if group else np.zeros((0, 1)) for group in cleaned]
         return [np.round(each_AD @ each_AD.T, 6) for each_AD in rows]
-
-
-def answer_encoder_needs(machine: Machine, encoder: str, device: str, precision: Precision) -> tuple[Need, ...]:
-    """Memory of an encoder of answers."""
-    return machine.networks(
-        encoder, device, precision,
-        lambda compute: {"encoder of answers": encoder_memory(encoder, ANSWER_TOKENS, 256, None, compute)},
-    )  # fmt: skip

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from common.checks import Precision
-from harness.runtime.memory_needs import Machine, Memory
 from models.pretrained import MINILM
 
 if TYPE_CHECKING:
@@ -33,10 +32,3 @@ class EncoderSelection:
         from harness.choice.answer_encoder import AnswerEncoder
 
         self.encoder = loaded or AnswerEncoder(encoder, device, precision)
-
-    @staticmethod
-    def memory(machine: Machine, encoder: str, device: str, precision: Precision) -> Memory:
-        """The encoder."""
-        from harness.choice.answer_encoder import answer_encoder_needs
-
-        return Memory(answer_encoder_needs(machine, encoder, device, precision), (("device", "cpu"),))

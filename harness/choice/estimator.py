@@ -12,8 +12,7 @@ from common.records import Answer, Question
 from common.sources import NONE, Chosen
 from harness.choice.agreement import alone
 from harness.choice.answer_texts import answered, noted_probability
-from harness.retrievers.rerank import DEVICES, relevance, scorer_needs
-from harness.runtime.memory_needs import Load, Machine, Memory
+from harness.retrievers.rerank import relevance
 
 
 class ContextProbability:
@@ -84,13 +83,6 @@ class EstimatedRelevance:
     def check_options(threshold: float) -> None:
         """Raise UserError if a value is out of range."""
         check_share(threshold=threshold)
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path | None, device: str, precision: Precision) -> Memory:
-        """The estimator; nothing without a folder."""
-        if serving is None:
-            return Memory()
-        return Memory(scorer_needs(machine, serving, device, precision, load.questions, 2 * load.passages), DEVICES)
 
     @property
     def facts(self) -> list[str]:

@@ -14,8 +14,6 @@ from common.sources import Chosen
 from harness.choice.agreement import NO_ANSWER
 from harness.choice.estimator import ContextProbability
 from harness.choice.features import FEATURES, answer_features
-from harness.retrievers.rerank import scorer_needs
-from harness.runtime.memory_needs import Load, Machine, Memory
 from models.msrag.answer_model import AnswerModel
 
 if TYPE_CHECKING:
@@ -81,19 +79,6 @@ class Learned:
         model = AnswerModel.load(Path(file))
         if model.features != FEATURES:
             raise ArtifactError(f"{file} was fitted on other features by another release: fit it again by --study.fit.")
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, file: Path, encoder: str | None, serving: Path | None, device: str,
-        precision: Precision,
-    ) -> Memory:  # fmt: skip
-        """The encoder and the estimator."""
-        from harness.choice.answer_encoder import answer_encoder_needs
-
-        needs = answer_encoder_needs(machine, encoder or AnswerModel.load(Path(file)).encoder, device, precision)
-        if serving is not None:
-            needs += scorer_needs(machine, serving, device, precision, load.questions, 2 * load.passages)
-        return Memory(needs, (("device", "cpu"),))
 
     @property
     def facts(self) -> list[str]:

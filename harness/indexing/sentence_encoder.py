@@ -22,7 +22,6 @@ from common.records import clean
 from common.seals import fingerprint
 from models.devices import autocast, compute_dtype, resolve_device
 from models.length_batching import length_batches
-from models.live_memory import Compute, PartMemory, batch_size, empty_network, forward_memory
 from models.loading import load_network
 from models.parallel_batches import each_batch
 from models.pretrained import MINILM, resolve
@@ -216,31 +215,6 @@ class SentenceEncoder:
                 embeddings_ND[rows] = vectors_BD
                 progress.advance(len(rows))
         return embeddings_ND
-
-
-def encoder_memory(name: str, max_tokens: int, texts: int, batch_tokens: int | None, compute: Compute) -> PartMemory:
-    """Memory of encoding texts of the maximum length; no weights are read.
-
-    Args:
-        name: Folder or hub id; see `models.pretrained.resolve`.
-        max_tokens: Maximum input length.
-        texts: Number encoded at once.
-        batch_tokens: As in `SentenceEncoder`.
-        compute: Precision and device.
-
-    Raises:
-        MissingInputError: If the encoder is not found.
-    """
-    modules = Modules.read(resolve(name))
-    network, weights = empty_network(AutoModel, modules.transformer)
-    AutoTokenizer.from_pretrained(modules.transformer)  # its memory is part of the process's, which the plan counts
-
-    def encode(ids_BT: Tensor, attention_BT: Tensor) -> Tensor:
-        hidden_BTD = network(input_ids=ids_BT, attention_mask=attention_BT).last_hidden_state
-        return pool_tokens(hidden_BTD, attention_BT, modules.pooling)
-
-    rows, at_once = batch_size(texts, max_tokens, batch_tokens or _BATCH_TOKENS[compute.device], compute)
-    return forward_memory(network, weights, encode, (rows, max_tokens), at_once, compute)
 
 
 def pool_tokens(hidden_BTD: Tensor, attention_BT: Tensor, how: str) -> Tensor:

@@ -21,7 +21,7 @@ from common.files import check_space
 from common.progress import say
 from harness.indexing.exact_rescoring import Candidates, inner_products, search_exactly
 from harness.indexing.faiss_building import build_approximate
-from harness.indexing.faiss_devices import flat_on_gpus, gpu_bytes, lists_on_gpus, place, wants_gpu
+from harness.indexing.faiss_devices import flat_on_gpus, lists_on_gpus, place, wants_gpu
 from harness.indexing.faiss_library import import_faiss
 
 VECTORS, APPROXIMATE = "vectors.npy", "vectors.faiss"
@@ -63,31 +63,6 @@ def write_vectors(
         raise ArtifactError(f"{folder}: got {end} vectors for {count} passages. Start the build again.")
     if parameters["faiss_index"] != "flat":
         build_approximate(open_vectors(folder), parameters, folder / APPROXIMATE, unfinished)
-
-
-def search_bytes(folder: Path, parameters: dict, gpus: int, device: str) -> tuple[int, int, int]:
-    """Memory of an opened index, bytes: in RAM, on each GPU that it is on, and mapped from files.
-
-    Args:
-        folder: Written by `write_vectors`; only headers are read.
-        parameters: As passed to `write_vectors`.
-        gpus: Number of GPUs of the machine.
-        device: As in `Vectors`.
-
-    Raises:
-        UserError: If the device is not possible with the FAISS that is installed.
-        ArtifactError: If the vector file cannot be read.
-    """
-    kind, faiss = parameters["faiss_index"], import_faiss()
-    vectors_bytes = open_vectors(folder).nbytes
-    if faiss is None:
-        return 0, 0, vectors_bytes
-    searched = vectors_bytes if kind == "flat" else (folder / APPROXIMATE).stat().st_size
-    # an exact search reads all vectors: they are mapped, and must be in memory all the same
-    mapped = 0 if kind == "flat" else vectors_bytes
-    if not wants_gpu(device, kind, gpus if hasattr(faiss, "StandardGpuResources") else 0):
-        return searched, 0, mapped
-    return 0, gpu_bytes(kind, searched, gpus if device == "all" else 1), vectors_bytes
 
 
 def open_vectors(folder: Path) -> np.ndarray:

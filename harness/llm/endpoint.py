@@ -16,7 +16,6 @@ from harness.llm.attempt import NO_KEY, Failure, attempt
 from harness.llm.connection import Connection, TokenLimitField, check_connection
 from harness.llm.response_cache import FILE, ResponseCache, key_of
 from harness.runtime.event_loop import for_each, run
-from harness.runtime.memory_needs import Memory
 from harness.runtime.retries import Health, backoff_seconds
 from harness.runtime.services import one_line, without_key
 
@@ -81,7 +80,6 @@ class ChatEndpoint:
             model, base_url, key_variable, timeout_seconds, max_retries, concurrency, cache, *prices, options,
             token_limit_field, reasoning_tokens,
         )  # fmt: skip
-        self.check_environment(model, base_url, key_variable, cache, options, token_limit_field, reasoning_tokens)
         self.connection = Connection(
             model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
         )
@@ -110,7 +108,10 @@ class ChatEndpoint:
         token_limit_field: TokenLimitField,
         reasoning_tokens: int,
     ) -> None:
-        """Raise UserError if a value is out of range, is set by the chats or holds a secret."""
+        """Raise UserError if a value is out of range, is set by the chats or holds a secret, or the key is missing.
+
+        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
+        """
         check_connection(model, base_url, key_variable, options, token_limit_field)
         check_above(0, timeout_seconds=timeout_seconds)
         check_at_least(1, concurrency=concurrency)
@@ -119,30 +120,10 @@ class ChatEndpoint:
             usd_per_million_prompt_tokens=usd_per_million_prompt_tokens,
             usd_per_million_reply_tokens=usd_per_million_reply_tokens,
         )  # fmt: skip
-
-    @staticmethod
-    def check_environment(
-        model: str,
-        base_url: str | None,
-        key_variable: str | None,
-        cache: Path | None,
-        options: dict[str, Any] | None,
-        token_limit_field: TokenLimitField,
-        reasoning_tokens: int,
-    ) -> None:
-        """Raise UserError if the key is missing, or the environment's address or key cannot be used.
-
-        Stored replies can be had without a key: where there is a cache, a missing key is an error of the first request.
-        """
         if cache is None or not (Path(cache) / FILE).exists():
             Connection(
                 model, Connection.resolve(base_url), key_variable, options or {}, token_limit_field, reasoning_tokens
             ).key()
-
-    @staticmethod
-    def memory() -> Memory:
-        """None: the model is elsewhere."""
-        return Memory()
 
     @property
     def identity(self) -> dict[str, Any]:

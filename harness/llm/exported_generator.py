@@ -12,7 +12,6 @@ from common.chat import Chat, Reply
 from common.checks import Precision, check_at_least
 from common.errors import UserError
 from harness.llm.chat_seed import seed_of
-from harness.runtime.memory_needs import Load, Machine, Memory
 
 
 class ExportedGenerator:
@@ -53,21 +52,6 @@ class ExportedGenerator:
         self.prompt = f"generator_{model.generator.encode.format}"
         # The manifest holds the checksums of all files: the same name is the same generator.
         self.name = f"generator of {serving}, {sha256(Path(serving) / MANIFEST)[:12]}"
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
-        """The generator, with as many inputs as there are passages."""
-        from models.rerag.model import ESTIMATOR, GENERATOR
-        from models.rerag.model_memory import model_memory
-
-        needs = machine.networks(
-            serving, device, precision,
-            lambda compute: model_memory(
-                Path(serving), compute, load.questions, read=load.passages, scored=True, needs=(GENERATOR,),
-                unneeded=(ESTIMATOR,),
-            ),
-        )  # fmt: skip
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order; batched over chats of similar length."""

@@ -12,7 +12,6 @@ from pathlib import Path
 from common.chat import Chat, Reply
 from common.checks import Precision, check_at_least
 from harness.llm.chat_seed import seed_of
-from harness.runtime.memory_needs import Load, Machine, Memory
 
 _MARGIN_BYTES = 2**20  # of the beginning and the end of a file of weights, for the model's name
 _MIN_CONTEXT = 16  # tokens
@@ -74,28 +73,6 @@ class CausalLm:
         check_at_least(_MIN_CONTEXT, ", or omitted for the model's", context_tokens=context_tokens)
         check_at_least(1, ", or omitted", batch_tokens=batch_tokens)
         resolve(model)
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, model: str, device: str, precision: Precision, context_tokens: int | None,
-        batch_tokens: int | None,
-    ) -> Memory:  # fmt: skip
-        """The network, with as many chats as there are passages, each of which fills the context."""
-        from models.causal_lm_memory import causal_memory
-
-        chats = load.questions * load.passages
-        needs = machine.networks(
-            model, device, precision,
-            lambda compute: {"language model": causal_memory(model, compute, chats, context_tokens, batch_tokens)},
-        )  # fmt: skip
-        changes = (
-            ("device", "cpu"),
-            ("precision", "bf16"),
-            ("precision", "fp32"),
-            ("context_tokens", 2048),
-            ("batch_tokens", 2048),
-        )
-        return Memory(needs, changes)
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
         """One reply per chat, in order; batched over chats of similar length.

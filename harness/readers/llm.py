@@ -21,7 +21,6 @@ from common.words import first_words
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
-from harness.runtime.memory_needs import Load, Memory
 
 if TYPE_CHECKING:
     from models.rerag.marginal_reader import Matrix
@@ -118,11 +117,6 @@ class LlmReader:
             )
         _prompts(prompt, examples, examples_layout, shots)
         Prompt.load(closed_book or CLOSED_BOOK)
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but the language model, which gets all of a question's passages in one chat, or each in its own."""
-        return Memory(parts=load)
 
     def facts(self, alone: bool) -> list[str]:
         """The model, how it replies, and the prompt with its hash, for reports.

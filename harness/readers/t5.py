@@ -12,7 +12,6 @@ from common.checks import Precision, check_at_least, check_choice
 from common.errors import UserError
 from common.records import Answer, Passage, Question, Ranked
 from harness.interfaces import PerContextReader, RelevanceModel
-from harness.runtime.memory_needs import Load, Machine, Memory
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from models.rerag.marginal_reader import Reading
 
 MARGINALS = ("thorough", "fast")
-CHANGES = (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32"))  # that may lower a model's memory
 _QUESTIONS_AT_ONCE = 256  # tokenized and sorted by length together; bounds the memory
 
 
@@ -63,19 +61,6 @@ class PackedReader:
     def check_options(max_passages: int | None) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, ", or omitted to read all evidence", max_passages=max_passages)
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
-        """The generator."""
-        from models.rerag.model import GENERATOR
-        from models.rerag.model_memory import model_memory
-
-        questions = min(load.questions, _QUESTIONS_AT_ONCE)
-        needs = machine.networks(
-            serving, device, precision,
-            lambda compute: model_memory(serving, compute, questions, read=1, scored=True, needs=(GENERATOR,)),
-        )  # fmt: skip
-        return Memory(needs, CHANGES)
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; batched over questions of similar length."""
@@ -140,21 +125,6 @@ class ContextReader:
     def check_options(marginal: str) -> None:
         """Raise UserError if a value is unknown."""
         check_choice(MARGINALS, marginal=marginal)
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, marginal: str, device: str, precision: Precision) -> Memory:
-        """Estimator and generator."""
-        from models.rerag.model import ESTIMATOR, GENERATOR
-        from models.rerag.model_memory import model_memory
-
-        questions, contexts = min(load.questions, _QUESTIONS_AT_ONCE), load.passages
-        needs = machine.networks(
-            serving, device, precision,
-            lambda compute: model_memory(
-                serving, compute, questions, contexts, contexts, marginal == "thorough", (ESTIMATOR, GENERATOR)
-            ),
-        )  # fmt: skip
-        return Memory(needs, (*CHANGES, ("marginal", "fast")))
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
         """One answer per question; the evidence is reranked by the estimator, its scores are ignored."""

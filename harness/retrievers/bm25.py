@@ -19,20 +19,17 @@ from common.files import check_space, read_json, scratch_folder, write_errors
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked, clean
 from harness.indexing.analyser import Analyser, Cjk, StopWords
-from harness.indexing.bm25_files import INDPTR, POSTING_BYTES, VOCABULARY, write_bm25
-from harness.indexing.bm25_search import RANGE, BatchSearch, Postings, Query
+from harness.indexing.bm25_files import POSTING_BYTES, VOCABULARY, write_bm25
+from harness.indexing.bm25_search import BatchSearch, Postings, Query
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, indexed_text, write_passages
+from harness.indexing.passage_store import PassageStore, indexed_text, write_passages
 from harness.indexing.posting_runs import write_runs
-from harness.runtime.memory_needs import RAM, Machine, Memory, Need
 from harness.runtime.worker_processes import worker_count
 
 if TYPE_CHECKING:
     import bm25s
 
 _FOLDER = "bm25"  # bm25s's own files, inside the index folder
-_WORD_BYTES = 190  # of a word in the vocabulary; measured: 120 to 190
-_SEARCH_BYTES = 32  # of a passage of the range that is searched: scores, places, copies; measured: 10 to 30
 
 
 def build_bm25(
@@ -167,27 +164,6 @@ class Bm25Retriever:
     def check_options(workers: int | None) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, workers=workers)
-
-    @staticmethod
-    def memory(machine: Machine, index: Path) -> Memory:
-        """The vocabulary and the table of passages; scores and passages are mapped from files."""
-        import bm25s  # noqa: F401 (the plan counts the memory of libraries)
-
-        folder = Path(index)
-        opened = open_index(folder, "bm25", "size")
-        words = np.load(folder / _FOLDER / INDPTR, mmap_mode="r").shape[0] - 1
-        arrays = sum(path.stat().st_size for path in (folder / _FOLDER).glob("*.npy"))
-        return Memory(
-            (
-                Need(
-                    f"words and passages of {folder}",
-                    RAM,
-                    index=words * _WORD_BYTES + (folder / OFFSETS).stat().st_size,
-                    activations=min(opened.passages, RANGE) * _SEARCH_BYTES,
-                    mapped=arrays + (folder / PASSAGES).stat().st_size,
-                ),
-            )
-        )
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first; ties in the order of the corpus.

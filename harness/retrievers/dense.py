@@ -10,8 +10,7 @@ from common.errors import ArtifactError
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
-from harness.runtime.memory_needs import RAM, Load, Machine, Memory, Need
+from harness.indexing.passage_store import PassageStore, write_passages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -235,42 +234,6 @@ class DenseRetriever:
     def check_options(batch_tokens: int | None, nprobe: int, ef_search: int, k_factor: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, batch_tokens=batch_tokens, nprobe=nprobe, ef_search=ef_search, k_factor=k_factor)
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, index: Path, device: str, encoder: str | None, index_device: str,
-        precision: Precision, batch_tokens: int | None,
-    ) -> Memory:  # fmt: skip
-        """The encoder, the vectors where they are searched, and the table of passages."""
-        from harness.indexing.sentence_encoder import encoder_memory
-        from harness.indexing.vector_search import search_bytes
-
-        folder = Path(index)
-        opened = open_index(folder, "dense", "size")
-        name, max_tokens = encoder or opened.origin["encoder"], opened.recipe["encoder"]["max_tokens"]
-        encoders = machine.networks(
-            name, device, precision,
-            lambda compute: {"encoder": encoder_memory(name, max_tokens, load.queries, batch_tokens, compute)},
-        )  # fmt: skip
-        in_ram, on_gpu, mapped = search_bytes(folder, opened.recipe["vectors"], len(machine.gpus), index_device)
-        gpus = machine.gpus if index_device == "all" else machine.gpus[:1]
-        needs = [Need(f"vectors of {folder}", gpu, index=on_gpu) for gpu in gpus if on_gpu]
-        sizes = {name: (folder / name).stat().st_size for name in (OFFSETS, PASSAGES)}
-        needs.append(
-            Need(
-                f"vectors and passages of {folder}", RAM, index=in_ram + sizes[OFFSETS], mapped=mapped + sizes[PASSAGES]
-            )
-        )
-        return Memory(
-            (*encoders, *needs),
-            (
-                ("index_device", "cpu"),
-                ("device", "cpu"),
-                ("precision", "bf16"),
-                ("precision", "fp32"),
-                ("batch_tokens", 1024),
-            ),
-        )
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
         """Embeddings of queries, float32 (Q, D): the first step of `search`, separate so that it can be timed."""

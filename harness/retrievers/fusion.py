@@ -11,7 +11,6 @@ from common.records import Ranked
 from common.retrieval import reciprocal_rank_fusion, sum_of_scores
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
-from harness.runtime.memory_needs import Memory
 
 FusionMethod = Literal["reciprocal_rank", "weighted_score"]
 Scaling = Literal["min_max", "raw"]
@@ -108,11 +107,6 @@ class FusedRetriever:
             )
         for each in scalings:
             check_choice(get_args(Scaling), scaling=each)
-
-    @staticmethod
-    def memory() -> Memory:
-        """Nothing but its retrievers."""
-        return Memory()
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first.

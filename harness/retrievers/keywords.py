@@ -19,8 +19,7 @@ from common.seals import fingerprint
 from harness.indexing.bm25_search import best
 from harness.indexing.critical_keywords import EntityRecognizer, KeywordMatcher, Patterns, as_keyword, critical_keywords
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
-from harness.runtime.memory_needs import RAM, Memory, Need
+from harness.indexing.passage_store import PassageStore, write_passages
 
 KEYWORDS = "keywords.jsonl"  # one object a line: "keyword" and "passages", the positions of those that contain it
 
@@ -129,14 +128,6 @@ class KeywordRetriever:
             ) from error
         self._matcher = KeywordMatcher(self._postings)
         say(f"{index}: {self.index.passages:,} passages, {len(self._postings):,} critical keywords.")
-
-    @staticmethod
-    def memory(index: Path) -> Memory:
-        """The keywords and their passages."""
-        folder = Path(index)
-        open_index(folder, "keywords", "size")
-        size = (folder / KEYWORDS).stat().st_size + (folder / OFFSETS).stat().st_size
-        return Memory((Need(f"keywords of {folder}", RAM, index=2 * size, mapped=(folder / PASSAGES).stat().st_size),))
 
     def keywords(self, query: str) -> list[str]:
         """The critical keywords of a query, in lower case."""

@@ -22,10 +22,9 @@ from common.files import scratch_folder
 from common.progress import in_bytes, say, track
 from common.records import Passage, Ranked
 from harness.indexing.index_folder import INDEX, Documents, Verify, is_built, open_index, recipe_of, write_index
-from harness.indexing.passage_store import OFFSETS, PASSAGES, PassageStore, write_passages
+from harness.indexing.passage_store import PassageStore, write_passages
 from harness.indexing.title_links import FOLDER, TitleLinks, write_title_links
 from harness.indexing.titles import MATCHING, title_words
-from harness.runtime.memory_needs import RAM, Memory, Need
 
 _PER_HOP = 0.8  # of a passage's score, what it passes on
 _QUALIFIED = 0.5  # of a title without its final parenthesis
@@ -111,14 +110,6 @@ class LinkRetriever:
         """Raise UserError if a value is out of range."""
         check_at_least(0, hops=hops)
         check_share(least_score=least_score)
-
-    @staticmethod
-    def memory(index: Path) -> Memory:
-        """The table of passages; titles, links and passages are mapped from files."""
-        folder = Path(index)
-        open_index(folder, "links", "size")
-        mapped = _mapped_bytes(folder) + (folder / PASSAGES).stat().st_size
-        return Memory((Need(f"passages of {folder}", RAM, index=(folder / OFFSETS).stat().st_size, mapped=mapped),))
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query, best first.

@@ -18,10 +18,9 @@ from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 from harness.llm.conversation import reads_history, with_turns
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.inner import failures_of
-from harness.retrievers.rerank import DEVICES, rerank, scorer_needs, shortened
+from harness.retrievers.rerank import rerank, shortened
 from harness.rewriters.chosen_strategies import check_strategies
 from harness.rewriters.dialogue import stand_alone
-from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
 from models.token_count import tokens_read
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 MultiQueryFusion = Literal["rerank", "rrf"]
 ORIGINAL = "question"  # what made the query that is the question itself
-_SUB_QUERIES = 3  # assumed of a strategy that makes several, where memory is planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +209,6 @@ class MultiQueryRetriever:
         if rewriter is not None:
             check_strategies(rewriter, strategies)
 
-    @staticmethod
-    def memory(
-        machine: Machine,
-        load: Load,
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        per_query: int,
-        serving: Path | None,
-        device: str,
-        precision: Precision,
-    ) -> Memory:
-        """The scorer; as a retriever each of its queries is rewritten, and searches with all its rewrites."""
-        each = Load(load.queries, load.queries, load.passages)
-        return multi_query_memory(machine, each, rewriter, strategies, per_query, serving, device, precision)
-
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each query after fusion, best first; equal queries are rewritten once.
 
@@ -339,33 +322,3 @@ class MultiQueryRetriever:
             return [reciprocal_rank_fusion(each, [1.0] * len(each), self.rank_constant) for each in lists]
         texts = [shortened(self.scorer, judge) for judge in judges]
         return rerank(self.scorer, texts, [union(each) for each in lists])
-
-
-def multi_query_memory(
-    machine: Machine,
-    load: Load,
-    rewriter: object,
-    strategies: Sequence[str],
-    per_query: int,
-    serving: Path | None,
-    device: str,
-    precision: Precision,
-) -> Memory:
-    """The scorer, with a union in which no passage was found twice; its parts get all queries.
-
-    Args:
-        machine: Where it is to run.
-        load: With as many queries as questions.
-        rewriter: None if there is none; a strategy then makes no query.
-        strategies: Each makes one query, or a few.
-        per_query: Passages per query.
-        serving: Of the scorer; None without one.
-        device: Of the scorer.
-        precision: Of the scorer.
-    """
-    queries = 1 if rewriter is None else 1 + sum(1 if name in PAPER else _SUB_QUERIES for name in strategies)
-    parts = Load(load.questions, load.questions * queries, load.passages)
-    if serving is None:
-        return Memory(parts=parts)
-    needs = scorer_needs(machine, serving, device, precision, load.questions, per_query * queries)
-    return Memory(needs, (*DEVICES, ("per_query", max(1, per_query // 2))), parts)

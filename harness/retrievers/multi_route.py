@@ -29,7 +29,6 @@ from harness.retrievers.fusion import Scaling
 from harness.retrievers.keywords import KeywordRetriever
 from harness.retrievers.parent_sections import ParentSections
 from harness.retrievers.route_weights import read_weights, weights_of_collection
-from harness.runtime.memory_needs import Memory
 
 _KEPT_SCORES = 4_000_000  # of queries and segments, 24 bytes each: 96 MB
 
@@ -139,11 +138,6 @@ class MultiRouteRetriever:
         check_at_least(0, beta=beta, section_words=section_words)
         check_at_least(1, candidates=candidates)
         check_choice(get_args(Scaling), scaling=scaling)
-
-    @staticmethod
-    def memory() -> Memory:
-        """Nothing but its retrievers."""
-        return Memory()
 
     def with_options(
         self, alpha: float | None = None, beta: float | None = None, section_words: int | None = None

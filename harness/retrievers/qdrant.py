@@ -9,7 +9,6 @@ from common.checks import Precision, check_at_least
 from common.errors import ArtifactError
 from common.progress import in_bytes, say
 from common.records import Passage, Ranked
-from harness.runtime.memory_needs import Memory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,11 +90,6 @@ class QdrantRetriever:
 
         check_at_least(1, batch_tokens=batch_tokens, hnsw_ef=hnsw_ef)
         Place(url, Path(path) if path is not None else None, collection, key_variable).check()
-
-    @staticmethod
-    def memory() -> Memory:
-        """The encoder's; a plan asks no server which one that is."""
-        return Memory(unknown="its encoder and its corpus are recorded in the collection")
 
     def encode_queries(self, queries: Sequence[str]) -> "np.ndarray":
         """Embeddings of queries, float32 (Q, D): the first step of `search`."""

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 from common.checks import Precision, check_at_least
 from common.records import Passage, Ranked, clean
 from harness.interfaces import Retriever
-from harness.runtime.memory_needs import Load, Machine, Memory, Need
 
 if TYPE_CHECKING:
     from models.rerag.estimator import RelevanceEstimator
 
-DEVICES = (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32"))  # options that may lower a scorer's memory
 _PAIRS_AT_ONCE = 16_384  # tokenized and sorted by length together; bounds the memory
 
 
@@ -49,17 +47,6 @@ def shortened(estimator: "RelevanceEstimator", query: str) -> str:
     tokenizer = estimator.encode.tokenizer
     spans = tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
     return query if len(spans) <= max_tokens else query[: spans[max_tokens - 1][1]]
-
-
-def scorer_needs(
-    machine: Machine, serving: Path, device: str, precision: Precision, questions: int, passages: int
-) -> tuple[Need, ...]:
-    """Memory of an estimator or a cross-encoder that scores so many passages of each of so many questions."""
-    from models.rerag.scorer import scorer_memory
-
-    return machine.networks(
-        serving, device, precision, lambda compute: scorer_memory(serving, compute, questions, passages)
-    )
 
 
 def rerank(
@@ -110,14 +97,6 @@ class RerankedRetriever:
     def check_options(candidates: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, candidates=candidates)
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, serving: Path, candidates: int, device: str, precision: Precision
-    ) -> Memory:
-        """The estimator."""
-        needs = scorer_needs(machine, serving, device, precision, load.queries, candidates)
-        return Memory(needs, (*DEVICES, ("candidates", candidates // 2)))
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k most relevant of each query's candidates, best first; ties in the retriever's order.

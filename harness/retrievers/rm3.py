@@ -19,7 +19,6 @@ from common.records import Ranked
 from harness.indexing.passage_store import indexed_text
 from harness.interfaces import Retriever
 from harness.retrievers.corpora import check_same_corpus
-from harness.runtime.memory_needs import Load, Memory
 
 _SHORTEST = 2  # characters of an expansion word
 
@@ -117,11 +116,6 @@ class Rm3Retriever:
                 f"{name} is {kind.__name__}, but the feedback passages come from BM25: set feedback to "
                 "harness.retrievers.bm25.Bm25Retriever with its index."
             )
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but its retrievers."""
-        return Memory(parts=load)
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Ranked]]:
         """The k best passages of each expanded query, best first.

@@ -21,11 +21,10 @@ from common.records import Passage, Ranked, clean
 from common.sources import WEB
 from harness.retrievers.bm25 import rank_by_bm25
 from harness.runtime.event_loop import for_each, run
-from harness.runtime.memory_needs import RAM, Memory, Need
 from harness.web.addresses import parse_networks
 from harness.web.cache import WebCache
 from harness.web.client import FetchError, HttpClient
-from harness.web.extraction import KINDS, MEBIBYTES, TextExtractor, check_installed, worker_count
+from harness.web.extraction import KINDS, TextExtractor, check_installed, worker_count
 from harness.web.pieces import pieces
 from harness.web.search import SearchClient, SearchError
 from harness.web.search_services import ADDRESSES, MOST_RESULTS, Result, SearchService, ServiceName, check_service
@@ -86,10 +85,9 @@ class WebRetriever:
         environment_proxies: bool = False,
     ) -> None:
         self.check_options(
-            service, base_url, key_variable, parameters, results, passage_words, timeout_seconds, max_retries,
-            concurrency, max_age_days, allow_networks,
+            service, base_url, key_variable, parameters, results, read_pages, passage_words, timeout_seconds,
+            max_retries, concurrency, max_age_days, allow_networks,
         )  # fmt: skip
-        self.check_environment(service, base_url, key_variable, read_pages)
         address = base_url or ADDRESSES[service]
         self.service = SearchService(service, address.rstrip("/"), key_variable, parameters or {}, results)
         self.read_pages, self.passage_words, self.timeout_seconds = read_pages, passage_words, timeout_seconds
@@ -107,11 +105,12 @@ class WebRetriever:
 
     @staticmethod
     def check_options(
-        service: str,
+        service: ServiceName,
         base_url: str | None,
         key_variable: str | None,
         parameters: dict[str, Any] | None,
         results: int,
+        read_pages: bool,
         passage_words: int,
         timeout_seconds: float,
         max_retries: int,
@@ -119,7 +118,10 @@ class WebRetriever:
         max_age_days: float | None,
         allow_networks: Sequence[str],
     ) -> None:
-        """Raise UserError if an option is missing, out of range or holds a secret."""
+        """Raise UserError if an option is missing, out of range or holds a secret.
+
+        Also if the key is missing or malformed, or trafilatura is not installed.
+        """
         check_choice(get_args(ServiceName), service=service)
         check_service(service, base_url, key_variable, parameters)
         check_at_least(1, results=results, concurrency=concurrency)
@@ -129,21 +131,9 @@ class WebRetriever:
         check_above(0, timeout_seconds=timeout_seconds, max_age_days=max_age_days)
         check_at_least(0, max_retries=max_retries)
         parse_networks(allow_networks)
-
-    @staticmethod
-    def check_environment(
-        service: ServiceName, base_url: str | None, key_variable: str | None, read_pages: bool
-    ) -> None:
-        """Raise UserError if the key is missing or malformed, or trafilatura is not installed."""
         SearchService(service, base_url or ADDRESSES[service], key_variable, {}, 1).key()
         if read_pages:
             check_installed()
-
-    @staticmethod
-    def memory(read_pages: bool, concurrency: int) -> Memory:
-        """The processes that extract texts of pages, each with all that it may take."""
-        workers = worker_count(concurrency) * read_pages
-        return Memory((Need("processes that extract texts of pages", RAM, activations=workers * MEBIBYTES * 2**20),))
 
     @property
     def identity(self) -> dict[str, Any]:

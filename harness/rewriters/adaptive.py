@@ -16,7 +16,6 @@ from common.records import Question, Ranked
 from common.rewrites import Rewrites
 from harness.interfaces import FeedbackRewriter, Rewriter
 from harness.rewriters.fallbacks import told_together
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
 
 
@@ -85,19 +84,6 @@ class AdaptiveRewriter:
         options = getattr(rewriter, "init_args", None)
         if check and options is not None:
             call_with_known(check, {**options, "strategies": strategies})
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
-        """The choosing network; its rewriter may get every question."""
-        from models.dmqr.choice import choice_memory
-
-        needs = machine.networks(
-            serving,
-            device,
-            precision,
-            lambda compute: {"choice": choice_memory(Path(serving), load.questions, compute)},
-        )
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), load)
 
     @property
     def strategies(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
 from models.dmqr.word_choices import SampledWords, joining, log_odds_of, queries_of, sample_choices, staying
 from models.dmqr.word_policy import WordPolicy
@@ -100,17 +99,6 @@ class ExtractiveRewriter:
     def check_strategies(strategies: Sequence[str], serving: Path) -> None:
         """Raise UserError if it does not make one; called before anything is loaded."""
         _check_known(_name(serving), strategies)
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, passages: int, device: str, precision: Precision) -> Memory:
-        """The network, with every question's passages."""
-        from models.dmqr.word_selector_memory import word_selector_memory
-
-        needs = machine.networks(
-            serving, device, precision,
-            lambda compute: {"rewriter": word_selector_memory(Path(serving), load.questions * passages, compute)},
-        )  # fmt: skip
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
 
     def rewrite(
         self, questions: Sequence[Question], strategies: Sequence[str], found: Sequence[Sequence[Ranked]] = ()

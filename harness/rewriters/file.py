@@ -12,7 +12,6 @@ from common.records import Question, clean
 from common.rewrites import Rewrites
 from datamodules.formats.rewrites import read_rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.runtime.memory_needs import Memory
 from models.dmqr.rewrite_outputs import queries_of
 from models.dmqr.strategies import POOL
 
@@ -51,11 +50,6 @@ class FileRewriter:
         unknown = [each for each in strategies if each not in known]
         if unknown:
             raise UserError(f"{rewrites} has no rewrites by the strategy {unknown[0]!r}; it has: {', '.join(known)}.")
-
-    @staticmethod
-    def memory() -> Memory:
-        """Nothing that is worth counting."""
-        return Memory()
 
     @property
     def facts(self) -> list[str]:

@@ -16,7 +16,6 @@ from harness.llm.prompts import Prompt
 from harness.llm.structured import Parsed as Asked
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.runtime.memory_needs import Load, Memory
 from harness.runtime.provenance import construct
 from models.dmqr.rewrite_outputs import REASON, Parsed, parse_output
 from models.dmqr.strategies import Pool, Strategy
@@ -73,11 +72,6 @@ class LlmRewriter:
     def check_strategies(strategies: Sequence[str], pool: Path | None) -> None:
         """Raise UserError if the pool lacks a strategy; called before anything is loaded."""
         _loaded(pool).chosen(strategies)
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but the language model, which gets one chat per question."""
-        return Memory(parts=Load(load.questions, load.queries, 1))
 
     @property
     def facts(self) -> list[str]:

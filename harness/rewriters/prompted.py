@@ -16,7 +16,6 @@ from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
 from harness.llm.structured import ask_parsed
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.runtime.memory_needs import Load, Memory
 from models.dmqr.rewrite_outputs import SEPARATOR, queries_of, without_bullet
 
 
@@ -76,11 +75,6 @@ class PromptRewriter:
             raise UserError(
                 f"strategies is {list(strategies)}; the prompt {name} is one strategy: set strategies to [{name}]."
             )
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but the language model, which gets one chat per question."""
-        return Memory(parts=Load(load.questions, load.queries, 1))
 
     @property
     def facts(self) -> list[str]:

@@ -11,7 +11,6 @@ from common.records import Question, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
 from harness.rewriters.sample_seeds import seed_of
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.runtime.provenance import computed_in
 
 EMPTY = "the rewrite is empty"
@@ -70,17 +69,6 @@ class TrainedRewriter:
 
         known = read_rewriter_manifest(Path(serving), check_files=False)["strategies"]
         _check_known(_name(serving), known, strategies)
-
-    @staticmethod
-    def memory(machine: Machine, load: Load, serving: Path, device: str, precision: Precision) -> Memory:
-        """The network, with a rewrite by each strategy of every question."""
-        from models.dmqr.rewriter_memory import rewriter_memory
-
-        needs = machine.networks(
-            serving, device, precision,
-            lambda compute: {"rewriter": rewriter_memory(Path(serving), compute, load.questions)},
-        )  # fmt: skip
-        return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")))
 
     def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
         """The queries of every question by every strategy, in order; batched over questions and strategies.

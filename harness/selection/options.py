@@ -125,13 +125,6 @@ class SelectionOptions:
         """Number of documents needed from each Retriever(q*_i), first-stage documents (later removed) included."""
         return self.pool_depth + self.first_size if self.concatenations else 0
 
-    @property
-    def most_pairs(self) -> int:
-        """The most pairs of one question that are scored; a selection may need fewer."""
-        partners = self.pool_depth * (1 + (self.source == "both")) + self.first_size * (self.method == "ranked")
-        orders = 1 + (self.method in ("cfs", "ranked") and bool(self.symmetric))
-        return self.first_size * partners * orders if self.needs_classifier else 0
-
     def stages(self, rankings: Rankings) -> tuple[list[str], list[list[str]]]:
         """The first stage's documents and the second stage's candidate pools."""
         first = list(rankings.ranking[: self.first_size])

@@ -11,7 +11,6 @@ from common.records import Question
 from common.sources import SourceContext
 from harness.interfaces import Retriever
 from harness.llm.conversation import with_turns
-from harness.runtime.memory_needs import Load, Memory
 from harness.sources.budget import of_source, within_words
 
 FACTS = "facts"  # `Passage.source` of what it finds
@@ -38,11 +37,6 @@ class IndexedFacts:
     def check_options(passages: int, most_words: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, passages=passages, most_words=most_words)
-
-    @staticmethod
-    def memory(load: Load, passages: int) -> Memory:
-        """Nothing but its retriever."""
-        return Memory(parts=Load(load.questions, load.questions, passages))
 
     @property
     def facts(self) -> list[str]:

@@ -12,7 +12,6 @@ from harness.interfaces import LanguageModel
 from harness.llm.conversation import with_turns
 from harness.llm.prompts import Prompt
 from harness.llm.structured import Parsed, ask_parsed, json_object, text
-from harness.runtime.memory_needs import Load, Memory
 
 NOT_RETRIEVED = "The relevant information could not be retrieved."  # Figure 3's words of a model that knows nothing
 NOTHING_KNOWN = "the model has no information on it"
@@ -65,11 +64,6 @@ class GeneratedContext:
         check_at_least(1, ", or omitted for the prompt's", max_tokens=max_tokens)
         check_at_least(0, least_words=least_words, repairs=repairs, temperature=temperature, sample=sample)
         Prompt.load(prompt).messages(question="")  # refuses other places
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but the language model, which gets one chat per question."""
-        return Memory(parts=Load(load.questions, load.queries, 1))
 
     @property
     def facts(self) -> list[str]:

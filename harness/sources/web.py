@@ -16,9 +16,8 @@ from common.sources import WEB, SourceContext
 from harness.interfaces import LanguageModel, Retriever, Rewriter
 from harness.llm.prompts import Prompt
 from harness.readers.read_answers import sum_costs
-from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever, multi_query_memory
+from harness.retrievers.multi_query import MultiQueryHits, MultiQueryRetriever
 from harness.retrievers.multi_query_records import counts, explanation
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.sources.budget import of_source, within_words
 
 NOTHING_FOUND = "no search found anything"
@@ -106,19 +105,6 @@ class WebContext:
             rewriter, strategies, per_query, "rrf", None, rank_constant, None, "question", sub_questions
         )
         Prompt.load(prompt).messages(question="", sub_questions="")  # refuses other places
-
-    @staticmethod
-    def memory(
-        machine: Machine,
-        load: Load,
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        per_query: int,
-        passages: int,
-    ) -> Memory:
-        """Nothing but its retriever, which gets all sub-questions, its rewriter and its summarizer."""
-        each = Load(load.questions, load.questions, passages)
-        return multi_query_memory(machine, each, rewriter, strategies, per_query, None, "auto", "auto")
 
     @property
     def facts(self) -> list[str]:

@@ -19,10 +19,8 @@ from harness.retrievers.multi_query import (
     ORIGINAL,
     MultiQueryFusion,
     MultiQueryRetriever,
-    multi_query_memory,
 )
 from harness.retrievers.multi_query_records import counts, explanation
-from harness.runtime.memory_needs import Load, Machine, Memory
 from models.dmqr.strategies import PAPER
 
 if TYPE_CHECKING:
@@ -111,22 +109,6 @@ class Dmqr:
         MultiQueryRetriever.check_options(
             rewriter, strategies, per_query, fusion, serving, rank_constant, scorer, judged_by
         )
-
-    @staticmethod
-    def memory(
-        machine: Machine,
-        load: Load,
-        rewriter: Rewriter | None,
-        strategies: Sequence[str],
-        per_query: int,
-        k: int,
-        serving: Path | None,
-        device: str,
-        precision: Precision,
-    ) -> Memory:
-        """The scorer; its retriever gets all queries, its reader k passages."""
-        each = Load(load.questions, load.questions, k)
-        return multi_query_memory(machine, each, rewriter, strategies, per_query, serving, device, precision)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one call of the rewriter, one batched search, batched scoring, one reader call.

@@ -16,7 +16,6 @@ from harness.interfaces import PairScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.corpora import check_same_corpus
 from harness.retrievers.two_stage import StageResults, search_twice
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.lazy_scoring import Decision, Pair, decide
 from harness.selection.options import SelectionOptions
 from harness.selection.tuned import completed, read_selection
@@ -108,21 +107,6 @@ class DrRag:
             )
         tuned_options(selection, selection_file, serving)
 
-    @staticmethod
-    def memory(
-        machine: Machine,
-        load: Load,
-        serving: Path | None,
-        selection: SelectionOptions,
-        device: str,
-        precision: Precision,
-        selection_file: Path | None,
-    ) -> Memory:
-        """The classifier; its retriever searches with every question and with each of its q*_i."""
-        selection = tuned_options(selection, selection_file, serving)
-        parts = Load(load.questions, load.questions * max(1, selection.concatenations), selection.k)
-        return with_classifier(machine, parts, serving, load.questions * selection.most_pairs, device, precision)
-
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: two batched searches, batched pair scoring, one reader call.
 
@@ -190,29 +174,6 @@ def classifier_identity(serving: Path | None) -> str | None:
     """sha256 of the manifest of a serving folder, which holds those of its files; None without one."""
     manifest = None if serving is None else Path(serving) / MANIFEST
     return sha256(manifest) if manifest is not None and manifest.is_file() else None
-
-
-def with_classifier(
-    machine: Machine, parts: Load, serving: Path | None, scored: int, device: str, precision: Precision
-) -> Memory:
-    """The memory of a strategy whose own model is the classifier.
-
-    Args:
-        machine: Where it runs.
-        parts: What the strategy asks of its retriever and reader.
-        serving: The classifier's folder; None: nothing of its own.
-        scored: Pairs or chains that are scored at once.
-        device: Of the classifier.
-        precision: Of the classifier.
-    """
-    if serving is None:
-        return Memory(parts=parts)
-    from models.drrag.classifier_memory import classifier_memory
-
-    needs = machine.networks(
-        serving, device, precision, lambda compute: {"classifier": classifier_memory(serving, scored, compute)}
-    )
-    return Memory(needs, (("device", "cpu"), ("precision", "bf16"), ("precision", "fp32")), parts)
 
 
 def selected_answer(

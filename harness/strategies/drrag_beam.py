@@ -20,9 +20,7 @@ from harness.interfaces import ChainScorer, Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.shipped import given_ranking
 from harness.retrievers.two_stage import concatenate
-from harness.runtime.memory_needs import Load, Machine, Memory
 from harness.selection.beam import BeamOptions, BeamResult, Found, Ids, ScoredChain, beam_search
-from harness.strategies.drrag import with_classifier
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -92,14 +90,6 @@ class DrRagBeam:
             raise UserError(
                 f"{given}: name the folder of one trained on chains with serving (checkpoints/<name>/serving)."
             )
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, serving: Path | None, beam: BeamOptions, device: str, precision: Precision
-    ) -> Memory:
-        """The classifier; its retriever searches with the chains of a hop."""
-        parts = Load(load.questions, load.questions * beam.width, beam.k)
-        return with_classifier(machine, parts, serving, load.questions * beam.most_scored, device, precision)
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: per hop one batched search and one batch of scores, then one reader call.

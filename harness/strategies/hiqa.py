@@ -13,7 +13,6 @@ from common.records import Answer, Asked, Passage, Ranked, as_questions
 from common.words import word_count
 from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
-from harness.runtime.memory_needs import Load, Memory
 from harness.strategies.retrieve_read import RetrieveRead
 
 
@@ -45,11 +44,6 @@ class HiQa:
     def check_options(k: int, most_words: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, k=k, most_words=most_words)
-
-    @staticmethod
-    def memory(load: Load, k: int) -> Memory:
-        """Nothing but its retriever and its reader."""
-        return Memory(parts=Load(load.questions, load.questions, k))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.

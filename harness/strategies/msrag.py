@@ -22,7 +22,6 @@ from harness.interfaces import AnswerSelector, ClosedBookReader, ContextSource
 from harness.llm.conversation import with_turns
 from harness.readers.read_answers import sum_costs
 from harness.runtime.concurrent_work import Done, run_together
-from harness.runtime.memory_needs import Load, Memory
 
 NO_SOURCE = "the source is not configured"
 
@@ -89,11 +88,6 @@ class Msrag:
                 f"reader is {kind.__name__}, which needs a context: set sources to [web,generated], or use a reader of "
                 "harness.readers."
             )
-
-    @staticmethod
-    def memory(load: Load) -> Memory:
-        """Nothing but its sources, its reader and its selector; contexts of two sources are read together."""
-        return Memory(parts=Load(2 * load.questions, load.questions, load.passages))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: all sources at the same time, one reader call, one choice.

@@ -6,7 +6,6 @@ P_RE(c | q) P_G(a | q, c) -> the answer, or "unanswerable" (Sections 2.2 and 5.3
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,10 +15,9 @@ from common.progress import say
 from common.records import Answer, Asked, Question, Ranked, as_questions
 from harness.interfaces import PerContextReader, Reader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since, sum_costs
-from harness.readers.t5 import CHANGES, MARGINALS, check_one_context, explanation, generator_reader, read_contexts
+from harness.readers.t5 import MARGINALS, check_one_context, explanation, generator_reader, read_contexts
 from harness.retrievers.rerank import rerank
 from harness.retrievers.shipped import given_ranking
-from harness.runtime.memory_needs import Load, Machine, Memory
 from models.token_count import tokens_read
 
 if TYPE_CHECKING:
@@ -152,27 +150,6 @@ class ReRag:
                 f"reader is {kind.__name__}, which does not read each context alone: give "
                 "harness.readers.llm.LlmReader, or omit it for the generator of the serving folder."
             )
-
-    @staticmethod
-    def memory(
-        machine: Machine, load: Load, serving: Path | None, candidates: int, contexts: int, marginal: str, device: str,
-        precision: Precision, reader: object,
-    ) -> Memory:  # fmt: skip
-        """Estimator and generator; a reader takes the generator's place and says its memory itself."""
-        if serving is None:
-            return Memory(unknown="its model is given as an object")
-        from models.rerag.model import GENERATOR
-        from models.rerag.model_memory import model_memory
-
-        folder, unneeded = serving, (GENERATOR,) if reader is not None else ()
-        needs = machine.networks(
-            folder, device, precision,
-            lambda compute: model_memory(
-                folder, compute, load.questions, candidates, contexts, marginal == "thorough", unneeded=unneeded
-            ),
-        )  # fmt: skip
-        fewer = (("candidates", max(contexts, candidates // 2)), ("contexts", max(1, contexts // 2)))
-        return Memory(needs, (*CHANGES, *fewer, ("marginal", "fast")), replace(load, passages=contexts))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, batched scoring, batched reading.

@@ -13,7 +13,6 @@ from harness.interfaces import Reader, Retriever
 from harness.readers.read_answers import read_answers
 from harness.retrievers.inner import failures_of
 from harness.retrievers.shipped import given_ranking
-from harness.runtime.memory_needs import Load, Memory
 
 
 class RetrieveRead:
@@ -39,11 +38,6 @@ class RetrieveRead:
     def check_options(k: int) -> None:
         """Raise UserError if a value is out of range."""
         check_at_least(1, k=k)
-
-    @staticmethod
-    def memory(load: Load, k: int) -> Memory:
-        """Nothing but its retriever and its reader."""
-        return Memory(parts=Load(load.questions, load.questions, k))
 
     def answer(self, questions: Asked) -> list[Answer]:
         """One answer per question: one batched search, one reader call.

@@ -43,11 +43,11 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
 
 
 def run(place: Path, name: str, *more: str) -> Ended:
-    own = {"ask": ("--question", "alba river"), "evaluate": ("--questions", "dev.json", "--out", "out"), "plan": ()}
+    own = {"ask": ("--question", "alba river"), "evaluate": ("--questions", "dev.json", "--out", "out")}
     return command(place, "infer.py", name, "--config", "config.yaml", *own[name], *more)
 
 
-@pytest.mark.parametrize("name", ["ask", "evaluate", "plan"])
+@pytest.mark.parametrize("name", ["ask", "evaluate"])
 def test_strategies_folders_and_thresholds_are_checked(place: Path, name: str) -> None:
     strategies = "--strategy.init_args.strategies"
     refused(

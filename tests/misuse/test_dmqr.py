@@ -53,11 +53,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
 
 
 def run(place: Path, command_: str, config: str, *more: str) -> Ended:
-    own = {"ask": ("--question", "alba river"), "evaluate": ("--questions", "dev.json", "--out", "out"), "plan": ()}
+    own = {"ask": ("--question", "alba river"), "evaluate": ("--questions", "dev.json", "--out", "out")}
     return command(place, "infer.py", command_, "--config", f"{config}.yaml", *own[command_], *more)
 
 
-@pytest.mark.parametrize("asked", ["ask", "plan"])
 @pytest.mark.parametrize(
     ("config", "options", "code", "part"),
     [
@@ -89,10 +88,10 @@ def run(place: Path, command_: str, config: str, *more: str) -> Ended:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_in_one_line(
-    place: Path, asked: str, config: str, options: tuple[str, ...], code: int, part: str
+    place: Path, config: str, options: tuple[str, ...], code: int, part: str
 ) -> None:
     given = (f"{KEY}{options[0]}", options[1]) if options else ()
-    ended = run(place, asked, config, *given)
+    ended = run(place, "ask", config, *given)
     refused(ended, code, part)
     assert ended.out == ""
 

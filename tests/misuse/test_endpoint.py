@@ -92,26 +92,6 @@ def test_the_environment_s_address_and_key_are_checked_too(place: Path, monkeypa
     assert "secr\u00e8te" not in line
 
 
-def test_a_plan_needs_no_key_and_still_checks_the_options(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent: neither the reader's model nor the rewriter's needs its key, or the environment's address."""
-    rewriter = {"class_path": "harness.rewriters.llm.LlmRewriter", "init_args": {"llm": {
-        "class_path": "harness.llm.endpoint.ChatEndpoint",
-        "init_args": {"model": "m", "key_variable": "NO_SUCH_KEY"}}}}  # fmt: skip
-    strategy = yaml.safe_load((place / "plain.yaml").read_text())["strategy"]
-    own = {"retriever": strategy["init_args"]["retriever"], "rewriter": rewriter, "fusion": "rrf"}
-    config = {"strategy": {"class_path": "harness.strategies.dmqr.Dmqr", "init_args": own}}
-    (place / "dmqr.yaml").write_text(yaml.safe_dump(config))
-    for name in ("plain.yaml", "dmqr.yaml"):
-        ended = command(place, "infer.py", "plan", "--config", name, "--json", *llm(model="m"))
-        assert ended.code == 0, ended.err
-        refused(command(place, "infer.py", "plan", "--config", name, *llm(model=" ")), 2, "model is empty")
-        refused(
-            command(place, "infer.py", "ask", "--config", name, "--question", "x", *llm(model="m")), 2, "needs a key"
-        )
-    monkeypatch.setenv("OPENAI_BASE_URL", "no address")
-    assert command(place, "infer.py", "plan", "--config", "plain.yaml", *llm(model="m")).code == 0
-
-
 def test_an_unreachable_endpoint_is_one_line(place: Path) -> None:
     ended = command(place, "infer.py", "ask", "--config", "plain.yaml", "--question", "Where is alfa?",
                     *llm(model="m", base_url="http://127.0.0.1:9/v1"))  # fmt: skip

@@ -1,6 +1,6 @@
 """Local language models on the command line.
 
-What is refused, in one line, before anything is loaded, and their memory plan.
+What is refused, in one line, before anything is loaded.
 """
 
 import json
@@ -33,7 +33,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     return root
 
 
-@pytest.mark.parametrize("asked", ["ask", "plan"])
 @pytest.mark.parametrize(
     ("given", "code", "part"),
     [
@@ -49,60 +48,10 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
         ((GENERATOR, "--llm.serving", "both", "--llm.device", "gpu"), 2, "device 'gpu' is unknown"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_line(
-    place: Path, asked: str, given: tuple[str, ...], code: int, part: str
-) -> None:
-    more = ("--question", "who") if asked == "ask" else ()
-    ended = command(place, "infer.py", asked, "--config", "rerag.yaml", *more, "--llm", *given)
+def test_what_cannot_be_used_is_refused_in_one_line(place: Path, given: tuple[str, ...], code: int, part: str) -> None:
+    ended = command(place, "infer.py", "ask", "--config", "rerag.yaml", "--question", "who", "--llm", *given)
     refused(ended, code, part)
     assert ended.out == ""
-
-
-@pytest.mark.parametrize(
-    ("reader", "serving", "part"),
-    [("PackedReader", "estimator", "no generator"), ("ContextReader", "generator", "no estimator")],
-)
-def test_a_plan_refuses_a_reader_s_folder_that_lacks_a_part(
-    place: Path, checkpoints: dict[str, Path], reader: str, serving: str, part: str
-) -> None:
-    if not (place / serving).exists():
-        write_serving(checkpoints["t5"], place / serving, False)
-    config = (
-        "strategy:\n  class_path: harness.strategies.retrieve_read.RetrieveRead\n  init_args:\n"
-        "    retriever: {class_path: "
-    )
-    config += "harness.retrievers.bm25.Bm25Retriever, init_args: {index: bm25}}\n    reader: {class_path: "
-    config += f"harness.readers.t5.{reader}, init_args: {{serving: {serving}}}}}\n"
-    (place / "reader.yaml").write_text(config)
-    refused(command(place, "infer.py", "plan", "--config", "reader.yaml"), 74, f"{serving} holds {part}")
-
-
-def test_a_plan_counts_the_model_and_reads_no_weights(place: Path, tmp_path: Path) -> None:
-    given = ("--llm", CAUSAL, "--llm.model", "lm", "--llm.device", "cpu", "--json", "true")
-    planned = command(place, "infer.py", "plan", "--config", "rerag.yaml", *given)
-    assert planned.code == 0, planned.err
-    (part,) = [part for part in json.loads(planned.out)["parts"] if part["what"] == "language model of lm"]
-    weights = (place / "lm" / "model.safetensors").stat().st_size
-    assert part["weights"] == pytest.approx(weights, rel=0.1)
-    assert part["activations"] > weights
-    fewer = command(place, "infer.py", "plan", "--config", "rerag.yaml", *given, "--llm.batch_tokens", "128")
-    assert json.loads(fewer.out)["parts"] != json.loads(planned.out)["parts"]
-
-
-def test_a_plan_counts_no_generator_that_a_reader_replaces(place: Path) -> None:
-    reader = "{class_path: harness.readers.llm.LlmReader, init_args: {llm: {class_path: " + CAUSAL
-    reader += ", init_args: {model: lm, device: cpu}}}}"
-    (place / "plugged.yaml").write_text(CONFIG.replace("device: cpu}", f"device: cpu, reader: {reader}}}"))
-    plain, plugged = (
-        [
-            part["what"]
-            for part in json.loads(command(place, "infer.py", "plan", "--config", name, "--json", "true").out)["parts"]
-        ]
-        for name in ("rerag.yaml", "plugged.yaml")
-    )
-    assert {"generator of both", "estimator of both"} <= set(plain)
-    assert {"language model of lm", "estimator of both"} <= set(plugged)
-    assert "generator of both" not in plugged
 
 
 def test_the_systems_own_generator_as_language_model_answers_as_the_system(place: Path) -> None:

@@ -74,13 +74,6 @@ def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, mo
     refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
 
 
-def test_a_plan_needs_neither_a_key_nor_a_service(tmp_path: Path) -> None:
-    ended = ask(tmp_path, "plan", "--json", service="brave", key_variable="BRAVE_API_KEY")
-    assert ended.code == 0, ended.err
-    assert "processes that extract texts of pages" in ended.out
-    refused(ask(tmp_path, "plan", service="brave"), 2, "needs key_variable")
-
-
 def test_a_service_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
     refused(
         ask(tmp_path, **LOCAL), 69, "searxng at 127.0.0.1:9 cannot be reached", "start the server, or correct base_url"

@@ -15,8 +15,8 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.runtime.provenance import construct
 from harness.selection.beam import BeamOptions
 from harness.strategies.drrag_beam import DrRagBeam
-from models.drrag.triple_classifier import TripleClassifier
-from tests.helpers.planned_world import save_classifier
+from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_of
+from models.serving_manifest import write_manifest
 from tests.helpers.river_corpus import PASSAGES, QUESTIONS, write_index, write_questions
 from tests.helpers.tiny_runs import set_up
 from trainers.drrag import DrRagTrainer
@@ -27,7 +27,10 @@ def strategy(tmp_path: Path, checkpoints: dict[str, Path]) -> DrRagBeam:
     """A beam that the command line could have built, with an untrained classifier."""
     torch.manual_seed(0)
     network = TripleClassifier.build(str(checkpoints["bert"]), 96)
-    serving = save_classifier(tmp_path / "serving", network, most_documents=3)
+    serving = tmp_path / "serving"
+    serving.mkdir()
+    network.save(serving)
+    write_manifest(serving, KIND, text_format_of(3), 96, threshold=0.5, attention="auto", most_documents=3)
     retriever = construct(Bm25Retriever, index=write_index(tmp_path))
     beam = BeamOptions(width=2, depth=3, most_hops=3)
     return construct(DrRagBeam, retriever=retriever, serving=serving, beam=beam, device="cpu")

@@ -207,15 +207,6 @@ def test_methods_are_compared_by_one_command(place: Path) -> None:
     assert "rewriter: " not in (place / "compared" / "oqr" / "report.md").read_text()
 
 
-def test_a_plan_counts_the_rewriter_s_model_and_the_scorer(place: Path) -> None:
-    planned = json.loads(run(place, "plan", "--config", "dmqr.yaml", "--json").out)
-    names = [part["what"] for part in planned["parts"]]
-    assert {"estimator of serving", "language model of lm"} <= set(names)
-    assert planned["unknown"] == {}
-    more = json.loads(run(place, "plan", "--config", "oqr.yaml", "--json").out)
-    assert "language model of lm" not in [part["what"] for part in more["parts"]]
-
-
 def test_a_rewriting_retriever_stands_under_another_system(place: Path) -> None:
     inner = yaml.safe_load((place / "rrf.yaml").read_text())["strategy"]["init_args"]
     options = {name: inner[name] for name in ("retriever", "rewriter", "strategies", "fusion")}

@@ -18,7 +18,6 @@ from harness.llm.exported_generator import ExportedGenerator
 from harness.llm.prompts import Prompt
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import PackedReader
-from harness.runtime.memory_needs import GIB, RAM, Load, Machine
 from models.rerag.context_tokenizer import ContextEncoder, ContextFormat
 from models.rerag.marginal_reader import MarginalReader
 from tests.conftest import NAMES
@@ -195,11 +194,3 @@ def test_limits_samples_and_names(fid: ExportedGenerator, tmp_path: Path, checkp
     assert texts[::2] != texts[1::2]
     other = write_serving(checkpoints["t5"], tmp_path / "other", False, max_tokens=MAX_TOKENS, seed=8)
     assert ExportedGenerator(other, "cpu").name.rpartition(", ")[2] != fid.name.rpartition(", ")[2]
-
-
-def test_memory_is_that_of_the_generator(serving: Path) -> None:
-    machine = Machine({RAM: 64 * GIB}, threads=1)
-    (need,) = ExportedGenerator.memory(machine, Load(8, 8, 25), serving, "cpu", "fp32").needs
-    (of_reader,) = PackedReader.memory(machine, Load(8, 8), serving, "cpu", "fp32").needs
-    assert (need.what, need.weights) == (of_reader.what, of_reader.weights)
-    assert need.activations >= of_reader.activations > 0

@@ -1,6 +1,6 @@
 """A local causal LM as language model.
 
-Prompts by its template, replies, errors of single chats, scores, names, memory.
+Prompts by its template, replies, errors of single chats, scores, names.
 """
 
 import math
@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
@@ -17,10 +16,6 @@ from common.chat import Chat, Message
 from common.errors import MissingInputError, UserError
 from harness.interfaces import ScoringModel
 from harness.llm.local import CausalLm
-from harness.runtime.memory_needs import GIB, RAM, Load, Machine
-from models.causal_lm import CausalLanguageModel
-from models.causal_lm_memory import causal_memory
-from models.live_memory import Compute, LiveBytes
 from tests.helpers.devices import cpu_and_gpu
 from tests.helpers.tiny_lm import CHATML, CONTEXT, PLAIN_CONTEXT, SPECIALS, cases
 
@@ -187,45 +182,6 @@ def test_the_name_tells_models_apart(chat_lm: Path, tmp_path: Path) -> None:
         {"format": "pt"},
     )
     assert CausalLm(str(folder), "cpu").name != there
-
-
-@pytest.mark.parametrize("half", [False, True])
-@pytest.mark.parametrize("family", ["chat", "plain"])
-def test_the_largest_batch_takes_what_is_planned(request: pytest.FixtureRequest, family: str, half: bool) -> None:
-    folder, context, rows = str(request.getfixturevalue(f"{family}_lm")), 64, 16
-    planned = causal_memory(folder, Compute(False, half, 2), 500, context, context * rows)
-    model = CausalLanguageModel.build(folder).eval()
-    tensors = [*model.network.parameters(), *model.network.buffers()]
-    assert planned.weights == sum(tensor.nbytes for tensor in tensors)
-    model.inference_dtype = torch.bfloat16 if half else torch.float32
-    model.end_ids, model.network.generation_config.eos_token_id = [99999], None  # no reply ends early
-    prompts = [[5 + row] * (context - 9 + row % 2) for row in range(rows)]
-    model.write(prompts[:1], [2])  # what is made once
-    live = LiveBytes(tensors)
-    with live:
-        model.write(prompts, [8] * rows, None, context * rows)
-    assert planned.activations == pytest.approx(live.peak, rel=0.2)
-
-
-def test_memory_follows_the_options(chat_lm: Path) -> None:
-    machine = Machine({RAM: 64 * GIB, "GPU 0": GIB}, threads=2, named=True)
-    options = {
-        "model": str(chat_lm),
-        "device": "auto",
-        "precision": "fp32",
-        "context_tokens": None,
-        "batch_tokens": None,
-    }
-
-    def needed(**more: object) -> int:
-        (need,) = CausalLm.memory(machine, Load(8, 8, 25), **{**options, **more}).needs  # type: ignore[arg-type]
-        assert need.what == f"language model of {chat_lm}"
-        assert need.place == (RAM if more.get("device") == "cpu" else "GPU 0")
-        return need.weights + need.activations
-
-    assert needed(batch_tokens=4096) < needed()
-    assert needed(context_tokens=64, batch_tokens=64) < needed(batch_tokens=64)
-    needed(device="cpu")
 
 
 @cpu_and_gpu("replies, samples and scores on a GPU are those on the CPU")

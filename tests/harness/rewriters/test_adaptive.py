@@ -1,4 +1,4 @@
-"""The adaptive rewriter: only the chosen strategies are asked, around rewriters of every kind; memory, refusals."""
+"""The adaptive rewriter: only the chosen strategies are asked, around rewriters of every kind; refusals."""
 
 import shutil
 from collections.abc import Sequence
@@ -17,7 +17,6 @@ from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
 from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.runtime.memory_needs import GIB, RAM, Load, Machine
 from harness.strategies.dmqr import Dmqr
 from models.dmqr.choice import StrategyChooser
 from tests.helpers.choosers import save_chooser
@@ -211,17 +210,6 @@ def test_strategies_are_checked_before_anything_is_loaded(
         file.write(b"x")
     with pytest.raises(ArtifactError, match=r"model\.safetensors"):
         AdaptiveRewriter(TableRewriter(TABLE), tmp_path / "corrupt")
-
-
-def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
-    machine, load = Machine({RAM: 8 * GIB}, 2), Load(questions=50, queries=200)
-    memory = AdaptiveRewriter.memory(machine, load, serving, "cpu", "fp32")
-    (need,) = memory.needs
-    loaded = AdaptiveRewriter(TableRewriter(TABLE), serving, device="cpu", precision="fp32").model.network
-    assert need.weights == sum(tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers()))
-    assert memory.parts == load  # its rewriter may be asked for every question
-    (less,) = AdaptiveRewriter.memory(machine, Load(1, 1), serving, "cpu", "fp32").needs
-    assert 0 < less.activations < need.activations
 
 
 def test_its_facts_and_what_it_wraps(serving: Path) -> None:

@@ -1,4 +1,4 @@
-"""The extractive rewriter: queries of chosen words by hand, feedback from the first search, fallbacks, memory."""
+"""The extractive rewriter: queries of chosen words by hand, feedback from the first search, fallbacks."""
 
 from pathlib import Path
 
@@ -19,7 +19,6 @@ from harness.rewriters.extractive import (
     NOTHING_STAYS,
     ExtractiveRewriter,
 )
-from harness.runtime.memory_needs import GIB, RAM, Load, Machine
 from harness.strategies.dmqr import Dmqr
 from models.dmqr.word_choices import core, joining, staying, written
 from models.dmqr.word_selector import KIND, ScoredWord, WordScores, WordSelector
@@ -167,12 +166,3 @@ def test_mistakes_are_refused(serving: Path, bm25: Bm25Retriever) -> None:
         rewriter.rewrite(ASKED[:1], ["par"])
     with pytest.raises(UserError, match="core_share is 0"):
         ExtractiveRewriter(serving, core_share=0.0)
-
-
-def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
-    machine = Machine({RAM: 8 * GIB}, 2)
-    (need,) = ExtractiveRewriter.memory(machine, Load(questions=50, queries=50), serving, 5, "cpu", "fp32").needs
-    loaded = ExtractiveRewriter(serving, device="cpu", precision="fp32").model.network
-    assert need.weights == sum(tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers()))
-    (less,) = ExtractiveRewriter.memory(machine, Load(1, 1), serving, 1, "cpu", "fp32").needs
-    assert 0 < less.activations < need.activations

@@ -1,4 +1,4 @@
-"""Trained rewriters behind the interface: batches, fallbacks, costs, memory, and strategies that were not learned."""
+"""Trained rewriters behind the interface: batches, fallbacks, costs, and strategies that were not learned."""
 
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Question
 from harness.interfaces import Rewriter as RewriterInterface
 from harness.rewriters.trained import EMPTY, TrainedRewriter
-from harness.runtime.memory_needs import GIB, RAM, Load, Machine
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import POOL
 
@@ -70,17 +69,6 @@ def test_strategies_that_were_not_learned_are_refused_by_name(serving: Path) -> 
     with pytest.raises(UserError, match=r"was not trained on the strategy 'cce'"):  # before anything is loaded
         TrainedRewriter.check_strategies(["cce"], serving)
     TrainedRewriter.check_strategies(["decomposition"], serving)
-
-
-def test_the_memory_is_known_before_anything_is_loaded(serving: Path) -> None:
-    load, machine = Load(questions=50, queries=50), Machine({RAM: 8 * GIB}, 2)
-    (need,) = TrainedRewriter.memory(machine, load, serving, "cpu", "fp32").needs
-    loaded = TrainedRewriter(serving, "cpu", "fp32").model.network
-    tensors = {tensor.data_ptr(): tensor.nbytes for tensor in (*loaded.parameters(), *loaded.buffers())}
-    assert need.weights == sum(tensors.values())
-    assert need.activations > 0
-    (more,) = TrainedRewriter.memory(machine, Load(1, 1), serving, "cpu", "fp32").needs
-    assert more.activations < need.activations
 
 
 def test_other_folders_are_refused(tmp_path: Path, serving: Path) -> None:

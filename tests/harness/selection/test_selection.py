@@ -132,7 +132,7 @@ def test_a_score_s_prior_is_scaled_within_each_search_and_what_the_retrieval_fou
 
 def test_a_score_weight_needs_as_deep_a_ranking_as_there_are_candidates():
     options = SelectionOptions("ranked", k=4, anchor_depth=10, score_weight=4.0)
-    assert (options.ranking_size, options.concatenated_size, options.most_pairs) == (13, 13, 39)
+    assert (options.ranking_size, options.concatenated_size) == (13, 13)
     rankings = Rankings(tuple("abc"), (tuple("xy"), tuple("yz"), ()), (3.0, 2.0, 1.0), ((2.0, 1.0), (2.0, 1.0), ()))
     even = lambda d1, d2: 0.5  # noqa: E731
     assert SelectionOptions("ranked", k=2).choose(rankings, even) == ["a", "b"]
@@ -158,7 +158,6 @@ def test_cfs_symmetric_tests_the_mean_log_odds_of_both_orders_and_scores_both():
     # ln(.9/.1) + ln(.05/.95) = -0.75: half of it is the log-odds of 0.407
     assert replace(both, threshold=0.4).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "x"]
     assert replace(both, threshold=0.41).choose(rankings, lambda d1, d2: table[d1, d2]) == ["a", "y"]
-    assert both.most_pairs == 2 * options.most_pairs
 
 
 def test_cfs_symmetric_stops_its_rounds_as_one_order_does():
