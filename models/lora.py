@@ -168,13 +168,6 @@ def load_adapters(network: PreTrainedModel, folders: Mapping[str, Path]) -> None
             model.load_adapter(str(folder), adapter_name=name)
 
 
-def adapter_bytes(folder: Path) -> int:
-    """Bytes of the weights in a folder of `save_adapter`, without reading them."""
-    file = folder / _FILE
-    with file.open("rb") as opened:
-        return file.stat().st_size - 8 - int.from_bytes(opened.read(8), "little")  # without header and its length
-
-
 def merged_weights(network: PreTrainedModel, adapter: str | None = ADAPTER) -> dict[str, Tensor]:
     """Weights by their names in the base network, with an adapter's update added, or without any.
 

@@ -24,7 +24,6 @@ from models.devices import autocast, compute_dtype, resolve_device
 from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches, pad
-from models.live_memory import Compute, PartMemory, batch_size, empty_network, forward_memory
 from models.loading import load_network, save_network
 from models.pair_export import with_max_tokens
 from models.parallel_batches import each_batch
@@ -203,24 +202,3 @@ def read_choice_manifest(serving: Path, check_files: bool = True) -> dict[str, A
     if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
         raise ArtifactError(f"{serving}: strategies must be a list of names, got {names!r}. {CURE}")
     return manifest
-
-
-def choice_memory(serving: Path, questions: int, compute: Compute) -> PartMemory:
-    """Memory of choosing for questions of the maximum length.
-
-    Args:
-        serving: Folder that training exported; no weights are read.
-        questions: Number of questions scored at once.
-        compute: Precision and device.
-
-    Raises:
-        MissingInputError: If the folder does not exist.
-        ArtifactError: If its manifest is corrupt or of another kind or text format, or a file is missing.
-    """
-    manifest = read_choice_manifest(serving, check_files=False)
-    folder, max_tokens = serving / PART, manifest["max_tokens"]
-    network, weights = empty_network(AutoModelForSequenceClassification, folder)
-    encode = QuestionEncoder(AutoTokenizer.from_pretrained(folder), max_tokens)
-    chooser = StrategyChooser(network, encode, manifest["strategies"])
-    rows, at_once = batch_size(questions, max_tokens, TOKENS_PER_BATCH[compute.device], compute)
-    return forward_memory(network, weights, chooser, (rows, max_tokens), at_once, compute)

@@ -160,19 +160,18 @@ class ReRagModel:
         )
 
 
-def read_model_manifest(serving: Path, needs: tuple[str, ...] = (), check_files: bool = True) -> dict[str, Any]:
+def read_model_manifest(serving: Path, needs: tuple[str, ...] = ()) -> dict[str, Any]:
     """The manifest of a RE-RAG serving folder, with the default of every field that its release did not write.
 
     Args:
         serving: The serving folder.
         needs: Required parts: ESTIMATOR, GENERATOR.
-        check_files: Whether to compare every file with its SHA-256.
 
     Raises:
         MissingInputError: If the folder does not exist.
         ArtifactError: If it is corrupt, was made for another text format, or lacks a required part.
     """
-    manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS, check_files)
+    manifest = read_manifest(serving, KIND, tuple(FORMATS), FIELDS)
     parts = manifest["parts"]
     check_fields(f"{serving}: parts", parts, {name: PART_FIELDS for name in parts}, CURE)
     later = {name: manifest.get(name, default) for name, (default, _) in LATER_FIELDS.items()}

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig
 
 from common.checks import Precision
 from common.errors import MissingInputError, UserError
 from models.devices import compute_dtype, resolve_device
-from models.live_memory import Compute, PartMemory, empty_network
 from models.pretrained import resolve
-from models.rerag.context_tokenizer import ContextEncoder
 from models.rerag.estimator import RelevanceEstimator, positions
 from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
-from models.rerag.model_memory import model_memory, scoring_memory
 from models.serving_manifest import MANIFEST
 
 MAX_TOKENS = 512  # of a cross-encoder's input, or fewer if it has fewer positions
@@ -42,29 +39,6 @@ def load_scorer(name: str | Path, device: str = "auto", precision: Precision = "
     estimator = RelevanceEstimator.build(str(folder), _max_tokens(folder)).eval().to(where)
     estimator.inference_dtype = dtype
     return estimator
-
-
-def scorer_memory(name: str | Path, compute: Compute, questions: int, passages: int) -> dict[str, PartMemory]:
-    """Memory of a scorer by name, with inputs of the maximum length; no weights are read.
-
-    Args:
-        name: As in `load_scorer`.
-        compute: Precision and device.
-        questions: Questions at once.
-        passages: Passages of a question that are scored.
-
-    Raises:
-        UserError: As `load_scorer`; also MissingInputError and ArtifactError.
-    """
-    folder = _cross_encoder(name)
-    if folder is None:
-        return model_memory(Path(name), compute, questions, passages, needs=(ESTIMATOR,), unneeded=(GENERATOR,))
-    options = {"attention_type": "original_full"} if _config(folder).model_type == "big_bird" else {}
-    network, weights = empty_network(AutoModelForSequenceClassification, folder, **options)
-    encode = ContextEncoder(AutoTokenizer.from_pretrained(str(folder)), _max_tokens(folder), "sentence_pair")
-    return {
-        "cross-encoder": scoring_memory(RelevanceEstimator(network, encode), weights, questions * passages, compute)
-    }
 
 
 def _cross_encoder(name: str | Path) -> Path | None:

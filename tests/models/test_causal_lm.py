@@ -75,7 +75,7 @@ def test_the_logprob_of_a_greedy_reply_is_its_score(model: CausalLanguageModel) 
 
 
 def test_a_batch_has_room_for_its_replies(model: CausalLanguageModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planned memory counts prompts and replies together."""
+    """A budget of tokens counts prompts and replies together."""
     sizes, generate = [], model.network.generate
     monkeypatch.setattr(
         model.network, "generate", lambda **given: sizes.append(given["input_ids"].shape) or generate(**given)

@@ -16,9 +16,7 @@ from common.errors import UserError
 from common.records import Question
 from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
-from models.dmqr.rewriter_memory import rewriter_memory
 from models.dmqr.strategies import POOL
-from models.live_memory import Compute
 from models.lora import adapter_parameters, add_adapter
 from tests.helpers.tolerances import model_tolerance
 
@@ -122,9 +120,7 @@ def test_recomputed_activations_have_the_adapter_of_their_forward_pass(folders: 
 
 @pytest.mark.numeric
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_serving_folder_answers_alike_and_its_size_is_known(
-    folders: dict[str, Path], family: str, tmp_path: Path
-) -> None:
+def test_the_serving_folder_answers_alike(folders: dict[str, Path], family: str, tmp_path: Path) -> None:
     rewriter = adapted(folders[family], family)
     rewriter.save(tmp_path, NAMES, {})
     serving = TrainedRewriter(tmp_path, "cpu", "fp32")
@@ -144,9 +140,6 @@ def test_the_serving_folder_answers_alike_and_its_size_is_known(
     base, saved = load_file(folders[family] / "model.safetensors"), load_file(tmp_path / "rewriter/model.safetensors")
     assert saved.keys() == base.keys()
     assert all(torch.equal(saved[name], base[name]) for name in base)
-    tensors = {t.data_ptr(): t.nbytes for t in (*serving.model.network.parameters(), *serving.model.network.buffers())}
-    memory = rewriter_memory(tmp_path, Compute(False, False, 1), 4)
-    assert memory.weights == sum(tensors.values())
 
 
 @pytest.mark.numeric

@@ -12,9 +12,8 @@ from transformers import AutoTokenizer, BertForSequenceClassification
 
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.records import Passage, passage_text
-from models.live_memory import Compute
 from models.rerag.model import ReRagModel
-from models.rerag.scorer import load_scorer, scorer_memory
+from models.rerag.scorer import load_scorer
 from tests.helpers.rerag_parts import estimator, generator
 from tests.helpers.rerag_world import corpus, questions, write_serving
 from tests.helpers.tolerances import model_close
@@ -23,7 +22,6 @@ pytestmark = pytest.mark.numeric
 
 PASSAGES = [Passage.of("", "name1 was born in the city of name2"), *corpus(6)]
 PAIRS = [(question.text, passage) for question in questions(corpus()) for passage in PASSAGES]
-CPU = Compute(False, False, 1)
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -58,7 +56,6 @@ def test_a_serving_folder_s_estimator_is_loaded_without_its_generator(tmp_path: 
     whole = ReRagModel.load(folder, "cpu").estimator
     assert whole is not None
     assert load_scorer(folder, "cpu").scores(PAIRS) == model_close(whole.scores(PAIRS))
-    assert list(scorer_memory(folder, CPU, 2, 3)) == ["estimator"]
 
 
 def test_an_exported_encoder_is_a_cross_encoder_too(tmp_path: Path, checkpoints) -> None:
@@ -66,19 +63,6 @@ def test_an_exported_encoder_is_a_cross_encoder_too(tmp_path: Path, checkpoints)
     ReRagModel(estimator(checkpoints, "bert"), generator(checkpoints), max_answer_tokens=6).save(tmp_path / "serving")
     served = load_scorer(tmp_path / "serving", "cpu").scores(PAIRS)
     assert load_scorer(str(tmp_path / "serving" / "estimator"), "cpu").scores(PAIRS) == model_close(served)
-
-
-def test_the_plan_counts_its_weights_and_reads_none(cross_encoder: Path, tmp_path: Path) -> None:
-    bare = tmp_path / "bare"
-    bare.mkdir()
-    for file in cross_encoder.iterdir():
-        if file.suffix != ".safetensors":
-            (bare / file.name).write_bytes(file.read_bytes())
-    (part,) = scorer_memory(bare, CPU, 2, 3).values()
-    network = load_scorer(cross_encoder, "cpu").network
-    assert part.weights == sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
-    assert part.activations > 0
-    assert next(iter(scorer_memory(bare, CPU, 0, 3).values())).activations == 0
 
 
 def test_what_is_no_scorer_is_refused(tmp_path: Path, checkpoints, cross_encoder: Path) -> None:
