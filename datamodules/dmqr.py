@@ -9,7 +9,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +26,7 @@ from datamodules.dmqr_recall import Asked, asked, check_corpus, read_gold
 from datamodules.dmqr_substitution import WordSubstitution
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, chunks, plan_steps
+from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.rewrites import check_rewrites, read_rewrites
 from models.dmqr.rewrite_outputs import SEPARATOR
 from models.dmqr.rewriter import Rewriter
@@ -63,11 +63,6 @@ class RewriteBatch(TokenBatch):
     rows_P: Tensor  # index of each row in the training or validation examples
     strategies: list[str]  # of each row
     step_strategies: list[str]  # of the optimizer step, over all ranks and accumulated batches; sorted
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Rows, tokens of an input, and tokens of a rewrite, padding included."""
-        return (*self.ids_PT.shape, self.labels_PA.shape[1])
 
 
 @dataclass(frozen=True)
@@ -262,6 +257,9 @@ class RewriteData(StepData):
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([each.length for each in self.training], self.steps_per_epoch, rng)
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return padded([each.length for each in self.training])
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> RewriteBatch:
         mine = rows or step[:1]

@@ -36,14 +36,6 @@ class FeedbackBatch(TokenBatch):
         """Number of candidates; an encoder-decoder reads one input for all of a group."""
         return len(self.labels_CA)
 
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """Rows, tokens of an input, and tokens of a rewrite.
-
-        A bound, since an encoder-decoder reads fewer inputs than it has rows.
-        """
-        return self.examples, self.ids_PT.shape[1], self.labels_CA.shape[1]
-
 
 @dataclass
 class CandidateGroup:

@@ -7,7 +7,7 @@ Shape legend: P questions, T tokens, S strategies.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -22,7 +22,7 @@ from common.held_out import validation_share
 from common.records import Question, clean
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, plan_steps
+from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.feedback import REWRITE, ROWS, read_manifest, read_rewrite_feedback
 from models.length_batching import length_batches
 
@@ -163,17 +163,6 @@ class ChoiceData(StepData):
             chosen = [place for place in chosen if gains[place] >= best - self.least_gain][:1]
         return [gain if math.isnan(gain) else float(place in chosen) for place, gain in enumerate(gains)]
 
-    def largest_batch(self) -> tuple[int, int]:
-        """Rows and length of the largest training batch of the first epoch, over all ranks and accumulated batches."""
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        shapes = [
-            (len(rows), max(len(self.questions[row].ids) for row in rows))
-            for step in self._plan(0)
-            for index in range(parts)
-            if (rows := step[index::parts])
-        ]
-        return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
-
     @property
     def _chooser(self) -> "StrategyChooser":
         return self.trainer.lightning_module.chooser
@@ -230,6 +219,9 @@ class ChoiceData(StepData):
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([len(each.ids) for each in self.questions], self.steps_per_epoch, rng)
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return padded([len(each.ids) for each in self.questions])
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> ChoiceBatch:
         return self._batch(self.questions, rows or step[:1], step, float(bool(rows)))

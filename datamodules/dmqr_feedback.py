@@ -9,7 +9,7 @@ tokens, C candidates of all groups, A tokens of a candidate.
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from datamodules.dmqr import RewriteBatch, dialogue
 from datamodules.dmqr_candidates import CandidateGroup, FeedbackBatch, chosen, table_of, with_question
 from datamodules.dmqr_rewards import GreedyReward, check_reward, greedy_reward, read_asked
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, chunks, plan_steps
+from datamodules.examples.step_loader import StepData, chunks, padded, plan_steps
 from datamodules.formats.feedback import MANIFEST, REWRITE, ROWS, read_manifest, read_rewrite_feedback
 from models.dmqr.candidates import candidate_batch
 from models.dmqr.rewriter import Rewriter
@@ -213,6 +213,9 @@ class RewriteFeedbackData(StepData):
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([each.length for each in self.groups], self.steps_per_epoch, rng)
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return padded([each.length for each in self.groups])
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> FeedbackBatch:
         return self.batch(self.groups, rows or step[:1], step, bool(rows))

@@ -7,7 +7,7 @@ Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from common.progress import track
 from common.records import Passage, Question, clean
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
-from datamodules.examples.step_loader import StepData, plan_steps
+from datamodules.examples.step_loader import StepData, padded, plan_steps
 from datamodules.formats.word_labels import WordLabels, averaged, read_word_labels
 from models.dmqr.word_selector import JOINS, LABELS, STAYS
 from models.dmqr.word_tokenizer import WordPair
@@ -171,17 +171,6 @@ class WordData(StepData):
         self.audit = self._audit(train, held_out, first, skipped)
         self.print_audit()
 
-    def largest_batch(self) -> tuple[int, int]:
-        """Rows and length of the largest training batch of the first epoch, over all ranks and accumulated batches."""
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        shapes = [
-            (len(rows), max(self.pairs[row].length for row in rows))
-            for step in self._plan(0)
-            for index in range(parts)
-            if (rows := step[index::parts])
-        ]
-        return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
-
     @property
     def _selector(self) -> "WordSelector":
         return self.trainer.lightning_module.selector
@@ -240,6 +229,9 @@ class WordData(StepData):
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         steps = plan_steps([self.pairs[row].length for row in drawn], self.steps_per_epoch, rng)
         return [[drawn[place] for place in step] for step in steps]
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return padded([each.length for each in self.pairs])
 
     def _collate(self, epoch: int, rows: list[int], step: list[int]) -> WordBatch:
         return self._batch(self.pairs, rows or step[:1], [self.pairs[row] for row in step], float(bool(rows)))

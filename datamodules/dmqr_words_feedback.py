@@ -145,18 +145,6 @@ class WordFeedbackData(StepData):
             self.gold_questions, {row: (self.held_out[row].feedback.question, ()) for row in drawn}, reward
         )
 
-    def largest_batch(self) -> tuple[int, int]:
-        """Pairs and length of the largest training batch of the first epoch, over all ranks and accumulated batches."""
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        shapes = []
-        for step in self._plan(0):
-            for index in range(parts):
-                groups = [self.groups[row] for row in step[index::parts]]
-                shapes.append(
-                    (sum(len(each.pairs) for each in groups), max((each.longest for each in groups), default=0))
-                )
-        return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
-
     def batches_of(self, groups: Sequence[WordGroup]) -> list[list[int]]:
         """Places of the groups in batches of at most `tokens_per_validation_batch` padded tokens."""
         longest = max((len(each.pairs) for each in groups), default=1)

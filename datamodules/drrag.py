@@ -6,7 +6,7 @@ Reads official files, samples triples or chains, and batches them into optimizer
 import json
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from datamodules.examples.audit import audit
 from datamodules.examples.chains import ChainSampling, mined_expansions
 from datamodules.examples.chains import draw as draw_chains
 from datamodules.examples.splits import QuestionSource, check_split, paths_of
-from datamodules.examples.step_loader import StepData, part, plan_steps
+from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
 from datamodules.examples.triples import Sampling, draw
 from datamodules.formats.expansions import Expansion
@@ -241,16 +241,6 @@ class DrRagData(StepData):
     def _validation_batches(self) -> TripleBatches:
         return TripleBatches(self._validation.texts, self.encode, self._classifier.padding)
 
-    def largest_batch(self) -> tuple[int, int]:
-        """Rows and padded length of the first epoch's largest training batch, over all ranks and accumulation."""
-        drawn = self._epoch(0)
-        lengths, starts = drawn.lengths().tolist(), self._starts(drawn).tolist()
-        parts = self.trainer.world_size * self.trainer.accumulate_grad_batches
-        batches = [_rows(starts, part(step, index, parts)) for step in self._plan(0) for index in range(parts)]
-        padded = self._classifier.padded_length
-        shapes = [(len(rows), padded(max(lengths[row] for row in rows))) for rows in batches if rows]
-        return max(shapes, key=lambda shape: (shape[0] * shape[1], shape[1]))
-
     def training_texts(self, rows: Sequence[int]) -> list[Chain]:
         """The texts of some examples of the present epoch, for a teacher that reads them with its own tokenizer."""
         return [self._sampled[1].examples[row].texts for row in rows]
@@ -273,6 +263,16 @@ class DrRagData(StepData):
         drawn = self._epoch(epoch)
         lengths = np.add.reduceat(drawn.lengths(), self._starts(drawn)[:-1])
         return plan_steps(lengths.tolist(), self.steps_per_epoch, rng)
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        drawn = self._epoch(epoch)
+        lengths, starts, padded_length = drawn.lengths(), self._starts(drawn), self._classifier.padded_length
+
+        def tokens(units: Sequence[int]) -> int:
+            rows = _rows(starts, units)
+            return len(rows) * padded_length(int(lengths[rows].max()))
+
+        return tokens
 
     @property
     def _training_batches(self) -> TripleBatches:

@@ -176,7 +176,7 @@ class ReRagData(StepData):
         names = [self.validation_fraction, more.name, *(store.name for store in split.stores)]
         training, held_out = (
             split.stores[0].derived(
-                {"contexts": [epoch, contexts, pick, self.labels, weighted, self.sampling_seed], "of": names},
+                {"sets": [epoch, contexts, pick, self.labels, weighted, self.sampling_seed], "of": names},
                 partial(self._count, questions, contexts, pick, epoch),
             )
             for questions, contexts, pick, epoch in (
@@ -199,6 +199,7 @@ class ReRagData(StepData):
             )
         self.counts = training["contexts"]  # the same in every epoch; only the selection changes
         self.validation_counts = held_out["contexts"]
+        self.characters = training["characters"]
         if self.substitution:
             self.draws.substitutes = AnswerSubstitutes(questions.without_passages())
         if self.word_swaps:
@@ -275,6 +276,9 @@ class ReRagData(StepData):
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
         return plan_steps([1] * len(self.questions), self.steps_per_epoch, rng, jitter=1.0)
+
+    def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
+        return lambda rows: int(self.characters[rows].sum())  # tokens are known once a set is drawn
 
     def _request(self, epoch: int, rows: list[int], step: list[int]) -> ContextRequest:
         pairs = len(step) if self._module.packed else int(self.counts[step].sum())

@@ -130,14 +130,15 @@ def count_contexts(
 
     Returns:
         `place` of each question that has a set, and of its contexts the number (`contexts`), the number of relevant
-        ones (`relevant`) and of those with a retriever's score (`scored`).
+        ones (`relevant`), of those with a retriever's score (`scored`), and of their characters (`characters`).
     """
     rows = []
     for place, question in enumerate(track(questions, total, "selecting and labelling contexts, questions")):
         if question.answers and (one := select(question)).passages:
-            rows.append((place, len(one.passages), sum(one.labels), len(one.scores)))
-    columns = np.array(rows, dtype=np.int64).reshape(-1, 4).T
-    return dict(zip(("place", "contexts", "relevant", "scored"), columns, strict=True))
+            characters = sum(len(passage.text) for passage in one.passages)
+            rows.append((place, len(one.passages), sum(one.labels), len(one.scores), characters))
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    return dict(zip(("place", "contexts", "relevant", "scored", "characters"), columns, strict=True))
 
 
 def check_scores(questions: Sequence[Question], counted: Mapping[str, NDArray[np.int64]], files: Sequence[str]) -> None:

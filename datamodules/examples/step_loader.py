@@ -88,11 +88,11 @@ class StepLoader(Generic[Made]):
         # Lightning does not run code after the last yield, so the epoch advances when the next iteration begins.
         if self.epoch < 0 or self.next_batch >= len(self):
             self.epoch, self.next_batch = self.epoch + 1, 0
-        for batch in self.ahead(starmap(self.collate, self._parts(self.epoch, self.next_batch))):
+        for batch in self.ahead(starmap(self.collate, self.parts(self.epoch, self.next_batch))):
             self.next_batch += 1  # counts what is handed out, however many are made
             yield batch
 
-    def _parts(self, epoch: int, first: int) -> Iterator[tuple[int, list[int], list[int]]]:
+    def parts(self, epoch: int, first: int = 0) -> Iterator[tuple[int, list[int], list[int]]]:
         """Arguments of `collate` for the batches of an epoch."""
         steps = self.steps_of(epoch)
         for batch in range(first, len(self)):
@@ -125,6 +125,7 @@ class StepData(pl.LightningDataModule):
     sources: Sequence[Source]  # files of questions or passages that training and validation read
     workers: int | None = 0  # processes of each rank that make batches; None: chosen by the device
     _plan: Any  # epoch -> its steps, each a list of positions
+    _tokens_of: Any  # epoch -> function of a batch's positions: tokens with padding, or what they grow with
     _request: Any  # (epoch, this rank's positions, positions of the whole step) -> small request of a batch
     _training_batches: Any  # request -> batch; can be pickled
     _validation_groups: Any  # () -> positions of every validation batch, over all ranks
@@ -157,9 +158,11 @@ class StepData(pl.LightningDataModule):
         requests = Computed(len(mine), lambda number: self._validation_request(mine[number]))
         return AheadSequence(requests, MadeAhead(self._validation_batches, workers, pin))
 
-    def first_batch(self) -> Any:
-        """The first training batch of this rank, made here."""
-        return next(iter(self._loader(self._collate)))
+    def largest_batch(self, epoch: int) -> Any:
+        """This rank's training batch with the most tokens by the plan of an epoch, made here; no loader moves."""
+        tokens_of = self._tokens_of(epoch)
+        parts = self._loader(self._collate).parts(epoch)
+        return self._collate(*max(parts, key=lambda each: tokens_of(each[1]) if each[1] else 0))
 
     def teardown(self, stage: str) -> None:
         """End the workers."""
@@ -204,6 +207,11 @@ class StepData(pl.LightningDataModule):
         """Print `audit` on rank 0."""
         if self.trainer.is_global_zero:
             print("\n".join(lines(self.audit)), flush=True)
+
+
+def padded(lengths: Sequence[int]) -> Callable[[Sequence[int]], int]:
+    """Function of the positions of a batch: its tokens, padding included."""
+    return lambda rows: len(rows) * max(lengths[row] for row in rows)
 
 
 def chunks(count: int, size: int) -> list[list[int]]:

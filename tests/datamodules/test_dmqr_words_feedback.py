@@ -33,7 +33,6 @@ def test_a_pair_is_computed_once_whatever_the_number_of_candidates(module: WordF
         assert batch.examples == 2 * len(batch.rows_G)
         sizes.append(len(batch.rows_G))
     assert sum(sizes) == len(data.groups)
-    assert data.largest_batch() == (max(sizes) * 2, max(each.longest for each in data.groups))
     sides = [{each.feedback.question for each in side} for side in (data.groups, data.held_out)]
     assert not sides[0] & sides[1]
     assert sum(map(len, sides)) == 60
