@@ -24,16 +24,11 @@ from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.run.card_usage import chooser_usage
 from trainers.run.classification_metrics import average_precision
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import CHOICE_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 
-LOWER = (
-    "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-    "model.gradient_checkpointing"
-)
 Floats = NDArray[np.float64]
 
 
@@ -128,6 +123,10 @@ class ChoiceTrainer(RunModule):
         UserError: If it is no encoder, a strategy stands twice, there is none, or a number is out of range.
     """
 
+    lower = (
+        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+        "model.gradient_checkpointing"
+    )
     shardable = True
 
     def __init__(
@@ -175,14 +174,6 @@ class ChoiceTrainer(RunModule):
     def network_to_shard(self) -> PreTrainedModel:
         """See `RunModule`."""
         return self.chooser.network
-
-    def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
-        super().setup(stage)
-        if stage == "fit":
-            check_memory(
-                self.trainer, {"choice": self.chooser.network}, [self.trainer.datamodule.largest_batch()], LOWER
-            )
 
     def training_step(self, batch: ChoiceBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""

@@ -21,7 +21,6 @@ from models.dmqr.strategies import Pool
 from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
 from trainers.dmqr_export import card_values, export_difference, on_fp32_base, tell_quantization
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import Card
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
@@ -72,7 +71,6 @@ class RewriterModule(RunModule):
 
     checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
     card: ClassVar[Card]
-    lower: ClassVar[str]  # the cure for a step that does not fit into memory
 
     def __init__(
         self,
@@ -108,9 +106,9 @@ class RewriterModule(RunModule):
             merge_case, no_repeat_ngram,
         )  # fmt: skip
         self.lora_options: tuple[Any, ...] = pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets
-        self.shapes: dict[str, PreTrainedModel] = {}  # in the place of a quantized network, for memory and FLOPs
+        self.shape: PreTrainedModel | None = None  # in the place of a quantized network, for FLOPs
         if base_bits is not None:
-            self.shapes["rewriter"] = unquantized_shape(self.rewriter.network)
+            self.shape = unquantized_shape(self.rewriter.network)
         self._idle: list[torch.nn.Parameter] = []  # of adapters that have no row in the step
         if lora_rank is not None and adapters == "shared":
             add_adapter(self.rewriter.network, pretrained, lora_rank, lora_alpha, lora_dropout, lora_targets)
@@ -141,10 +139,10 @@ class RewriterModule(RunModule):
         return base_model(self.hparams.pretrained) if self.hparams.lora_rank else {}
 
     def setup(self, stage: str) -> None:
-        """Check the precision, add the strategies' adapters, print the step's memory, and refuse what cannot fit.
+        """Check the precision, and add the strategies' adapters.
 
         Raises:
-            UserError: If validation has a strategy that has no adapter, or a step needs more memory than there is.
+            UserError: If validation has a strategy that has no adapter.
         """
         super().setup(stage)
         if self.hparams.base_bits is not None:
@@ -160,12 +158,6 @@ class RewriterModule(RunModule):
                     "model.adapters to shared, or give other files."
                 )
             self._add_adapters(data.strategies)
-        if stage == "fit":
-            rows, tokens, rewrite_tokens = self.trainer.datamodule.first_batch().shape
-            check_memory(
-                self.trainer, {"rewriter": self.rewriter.network}, [(rows, tokens)], self.lower,
-                {"rewriter": rewrite_tokens}, shapes=self.shapes,
-            )  # fmt: skip
 
     def _add_adapters(self, strategies: Sequence[str]) -> None:
         """One for each strategy, unless there are some."""
@@ -176,11 +168,10 @@ class RewriterModule(RunModule):
             self.train(self.training)  # the mode of what was added, too
 
     def _count_flops(self) -> None:
-        for shape in self.shapes.values():
-            if adapters_of(self.rewriter.network):
-                with torch.device("meta"):
-                    add_adapter(shape, *self.lora_options)
-        self.flops_per_token = flops_per_token(self.shapes.get("rewriter", self.rewriter.network))
+        if self.shape is not None and adapters_of(self.rewriter.network):
+            with torch.device("meta"):
+                add_adapter(self.shape, *self.lora_options)
+        self.flops_per_token = flops_per_token(self.shape or self.rewriter.network)
 
     def _scaled(self, share: Tensor, strategies: Sequence[str], step_strategies: Sequence[str]) -> Tensor:
         """A share of the loss for the backward pass, with the strategies of its rows and of the whole step's."""

@@ -1,4 +1,4 @@
-"""What all trainers of DMQR-RAG's extractive rewriter share: the network, its memory, its optimizer and its export.
+"""What all trainers of DMQR-RAG's extractive rewriter share: the network, its optimizer and its export.
 
 Shape legend: P pairs, T tokens, L labels (0 stays, 1 joins).
 """
@@ -14,7 +14,6 @@ from models.dmqr.word_selector import KIND, WordSelector
 from models.dmqr.word_tokenizer import TEXT_FORMAT
 from models.serving_manifest import write_manifest
 from trainers.run.card_usage import selector_usage
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import Card
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
@@ -28,7 +27,6 @@ class SelectorModule(RunModule):
     """
 
     shardable = True
-    size_option: str  # the option of the data module that sets the size of an optimizer step
 
     def take(self, selector: WordSelector, freeze_embeddings: bool, gradient_checkpointing: bool) -> None:
         """Train this selector."""
@@ -44,17 +42,6 @@ class SelectorModule(RunModule):
     def network_to_shard(self) -> PreTrainedModel:
         """See `RunModule`."""
         return self.selector.network
-
-    def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
-        super().setup(stage)
-        if stage == "fit":
-            lower = (
-                f"lower data.{self.size_option} or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-                "model.gradient_checkpointing"
-            )
-            shapes = [self.trainer.datamodule.largest_batch()]
-            check_memory(self.trainer, {"selector": self.selector.network}, shapes, lower)
 
     def forward(self, batch: Any) -> Tensor:
         """Log-odds (nats, fp32) of every token, (P, T, 2)."""

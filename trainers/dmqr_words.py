@@ -66,7 +66,10 @@ class WordSelectorTrainer(SelectorModule):
         UserError: If it is no encoder, or a number is out of range.
     """
 
-    size_option = "tokens_per_step"
+    lower = (
+        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+        "model.gradient_checkpointing"
+    )
 
     def __init__(
         self,

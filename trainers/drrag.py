@@ -20,17 +20,11 @@ from trainers.drrag_losses import listwise_distillation_loss, listwise_loss, tri
 from trainers.drrag_teacher import Teacher, check_teacher
 from trainers.run import classification_metrics as metrics
 from trainers.run.card_usage import classifier_usage
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import CHAINS_READ, DRRAG_CARD, TAUGHT
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
 from trainers.run.validation_plots import validation_figures
-
-LOWER = (
-    "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-    "model.gradient_checkpointing"
-)
 
 
 class DrRagTrainer(RunModule):
@@ -72,6 +66,10 @@ class DrRagTrainer(RunModule):
         UserError: If a number is out of range, or no layer has one of the names.
     """
 
+    lower = (
+        "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
+        "model.gradient_checkpointing"
+    )
     shardable = True
     teacher: Teacher | None = None  # loaded for `fit`
 
@@ -115,7 +113,7 @@ class DrRagTrainer(RunModule):
         self.train()
 
     def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
+        """Check the precision, and tell of attention that pads without need."""
         super().setup(stage)
         if self.listwise and self.trainer.datamodule.most_documents == PAIRS:
             raise UserError(
@@ -126,7 +124,6 @@ class DrRagTrainer(RunModule):
             data = self.trainer.datamodule
             if self.hparams.teacher is not None:
                 self.teacher = Teacher(Path(self.hparams.teacher), self.trainer, data.most_documents)
-            check_memory(self.trainer, {"classifier": self.classifier.network}, [data.largest_batch()], LOWER)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
             if unneeded and self.trainer.is_global_zero:

@@ -32,14 +32,8 @@ from trainers.rerag_losses import (
 )
 from trainers.rerag_protocols import PROTOCOLS, Protocol
 from trainers.rerag_relevance import chosen_relevance, fit_retriever_temperature
-from trainers.run.memory_estimate import check_memory
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
-
-LOWER = (
-    "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
-    "model.bucket_checkpointing"
-)
 
 
 class ReRagTrainer(ReRagExport):
@@ -104,6 +98,11 @@ class ReRagTrainer(ReRagExport):
     Raises:
         UserError: If a value is out of range, or the options contradict each other.
     """
+
+    lower = (
+        "lower data.questions_per_step, data.contexts or model.max_tokens, raise trainer.accumulate_grad_batches, or "
+        "set model.bucket_checkpointing"
+    )
 
     def __init__(
         self,
@@ -265,7 +264,7 @@ class ReRagTrainer(ReRagExport):
         return nearest_words(part.encode.tokenizer, part.network.get_input_embeddings().weight)
 
     def setup(self, stage: str) -> None:
-        """Fit the retriever's temperature, check the precision, print the step's memory, refuse what cannot fit."""
+        """Fit the retriever's temperature, and check the precision."""
         super().setup(stage)
         if self.relevance == "retriever" and self.hparams.retriever_temperature is None:
             self.retriever_temperature = fit_retriever_temperature(self.trainer.datamodule.first_sets)
@@ -274,18 +273,6 @@ class ReRagTrainer(ReRagExport):
                     f"relevance  softmax(retriever score / {self.retriever_temperature:.4g}), fitted on training "
                     "questions"
                 )
-        if stage != "fit":
-            return
-        parts = {"estimator": self.estimator, "generator": self.generator}
-        first: ContextBatch = self.trainer.datamodule.first_batch()
-        check_memory(
-            self.trainer,
-            {name: part.network for name, part in parts.items() if part is not None},
-            [(len(bucket.ids_MT), bucket.ids_MT.shape[1]) for bucket in first.buckets],
-            LOWER,
-            {"estimator": 1, "generator": self.hparams.max_answer_tokens},
-            one_batch=self.hparams.bucket_checkpointing,
-        )
 
     def forward(self, batch: ContextBatch) -> ContextScores:
         """Scores of every context by both models."""

@@ -21,7 +21,6 @@ from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
 from trainers.run.card_usage import t5_usage
-from trainers.run.memory_estimate import check_memory
 from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
@@ -29,10 +28,6 @@ from trainers.run.throughput import flops_per_token
 
 KIND = "t5"
 PART = "t5"
-LOWER = (
-    "lower data.sequences_per_step or data.max_tokens, raise trainer.accumulate_grad_batches, or set "
-    "model.gradient_checkpointing"
-)
 Schedule = Literal["inverse_sqrt", "linear"]
 
 
@@ -53,6 +48,10 @@ class SpanCorruptionTrainer(RunModule):
         UserError: If it is not an encoder-decoder, or a number is out of range.
     """
 
+    lower = (
+        "lower data.sequences_per_step or data.max_tokens, raise trainer.accumulate_grad_batches, or set "
+        "model.gradient_checkpointing"
+    )
     shardable = True
 
     def __init__(
@@ -80,20 +79,6 @@ class SpanCorruptionTrainer(RunModule):
         check_at_least(1, warmup_steps=warmup_steps)
         check_at_least(0, weight_decay=weight_decay)
         check_dropout(dropout=dropout)
-
-    def setup(self, stage: str) -> None:
-        """Check the precision, print the memory that a step needs, and refuse what cannot fit."""
-        super().setup(stage)
-        if stage == "fit":
-            facts, parts = self.trainer.datamodule.audit, self.backward_passes
-            rows = -(-facts["sequences_per_step"] // parts)
-            check_memory(
-                self.trainer,
-                {"t5": self.network},
-                [(rows, facts["input_tokens"])],
-                LOWER,
-                {"t5": facts["target_tokens"]},
-            )
 
     @property
     def network_to_shard(self) -> PreTrainedModel:

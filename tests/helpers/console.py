@@ -16,7 +16,7 @@ FIT_OUT = (
     r"Training data",
     r"-+",
     r" {0,2}\w[\w ]*( {2,}\S.*)?",  # the table of the audit
-    r"memory  (parameters: .*|activations of .*|a training step: .* in all|besides the step: .*)",
+    r"memory  the epoch's largest batch fits.*",
     r"validation after step [\d,]+: val/.*",
     r"checkpoints/\w+/serving: exported from checkpoints/\w+/best\.ckpt; largest difference to the module \S+ nats",
     r"checkpoints/\w+: [\d,]+ steps in .*; (.* is reached|ended early: .*)\.",

@@ -7,10 +7,8 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from models.drrag.triple_classifier import TripleClassifier
-from tests.helpers.official_models import official
 from tests.helpers.runs import assert_same_logs, fit_in_turn, largest_difference, metrics, weights
 from tests.trainers import test_drrag, test_t5
-from trainers.run.memory_estimate import memory_plan
 
 FSDP2 = ("--trainer.strategy", "fsdp2")
 EVERY_STEP = (
@@ -79,15 +77,3 @@ def test_an_adapter_is_trained_and_merged_as_under_ddp(
         for name in ("ddp", "fsdp2")
     )
     assert largest_difference(fsdp2, ddp) <= 1e-5
-
-
-def test_the_memory_plan_divides_weights_gradients_and_moments() -> None:
-    networks, device = {"t5": official("google-t5/t5-base")}, torch.device("cuda")
-
-    def planned(ranks: int, sharded: bool) -> int:
-        return memory_plan(networks, [(1, 8)], {"t5": 1}, False, False, device, ranks, sharded)[1]
-
-    parameters = sum(p.numel() for p in networks["t5"].parameters())
-    assert planned(8, False) - planned(1, False) == 4 * parameters  # DDP's buckets
-    assert planned(2, True) - planned(8, True) == pytest.approx(16 * parameters * (1 / 2 - 1 / 8))
-    assert planned(8, True) < planned(8, False) / 2

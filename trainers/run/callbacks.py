@@ -95,7 +95,7 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """The states of all ranks; called on every rank."""
-        mine = self._capture()
+        mine = self.capture()
         if not dist.is_initialized():
             return {"ranks": [mine]}
         ranks: list[Any] = [None] * dist.get_world_size()
@@ -109,11 +109,12 @@ class RandomState(Callback):
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Restore this rank's states; with another number of ranks the generators start from the seed."""
         if self._loaded is not None and len(self._loaded) == trainer.world_size:
-            self._restore(self._loaded[trainer.global_rank])
+            self.restore(self._loaded[trainer.global_rank])
         self._loaded = None
 
     @staticmethod
-    def _capture() -> dict[str, Any]:
+    def capture() -> dict[str, Any]:
+        """The states of this process."""
         name, keys, position, has_gauss, gauss = np.random.get_state()
         version, internal, following = random.getstate()
         return {
@@ -124,7 +125,8 @@ class RandomState(Callback):
         }
 
     @staticmethod
-    def _restore(state: dict[str, Any]) -> None:
+    def restore(state: dict[str, Any]) -> None:
+        """Set the generators to what `capture` gave."""
         version, internal, following = state["python"]
         random.setstate((version, tuple(internal), following))
         name, keys, *rest = state["numpy"]

@@ -23,6 +23,7 @@ from trainers.run.console import Console
 from trainers.run.durable_checkpoints import DurableCheckpointIO, holds_training, read_checkpoint
 from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
+from trainers.run.largest_batch import LargestBatch
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.precision import refuse_precision
 from trainers.run.resume import holds_run, newest_checkpoint
@@ -109,7 +110,7 @@ class TrainCLI(LightningCLI):
             trainer_class=RunTrainer,
             save_config_callback=SaveRunConfig,
             save_config_kwargs={"save_to_log_dir": False},
-            trainer_defaults={"logger": False, "enable_model_summary": False},  # the memory plan names the sizes
+            trainer_defaults={"logger": False, "enable_model_summary": False},
             parser_kwargs={**STRICT, **{command: STRICT for command in self.subcommands()}},
             **kwargs,
         )
@@ -202,7 +203,7 @@ class TrainCLI(LightningCLI):
         config = self._get(self.config_init, "trainer")
         late = LateLoggers()
         always: dict[str, list[Any]] = {
-            "callbacks": [late, RunRecord(), Throughput(), RandomState(), ServingExport()],
+            "callbacks": [late, RunRecord(), Throughput(), RandomState(), LargestBatch(), ServingExport()],
             "plugins": [DurableCheckpointIO()],
         }
         for key, ours in always.items():

@@ -31,6 +31,7 @@ class RunModule(pl.LightningModule):
     without dropout.
     """
 
+    lower: ClassVar[str]  # what to lower where a batch does not fit the memory; ends a message
     shardable: ClassVar[bool] = False  # whether all ranks run equally many forward passes, as FSDP2 needs
     checkpoint_keys: ClassVar[dict[str, str]] = {"validation_facts": "validation_metrics"}  # key -> attribute
 

@@ -1,0 +1,117 @@
+"""Which batch is tried before a run's second step, and what is said where it does not fit; `tests/gpu` has the rest."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from common.errors import MemoryShortError
+from datamodules.drrag import DrRagData
+from datamodules.examples.splits import QuestionSource, Source
+from datamodules.t5 import SpanCorruptionData
+from models.drrag.triple_classifier import TripleClassifier
+from tests.gpu.test_largest_batch import TRIED
+from tests.helpers.rerag_data import context_data, fid_rows
+from tests.helpers.runs import fit_here, fit_in_turn, metrics, trained, weights
+from tests.helpers.tiny_runs import set_up
+from tests.trainers import test_drrag, test_rerag_training
+from tests.trainers.test_t5 import write_corpus
+from trainers.drrag import DrRagTrainer
+from trainers.rerag import ReRagTrainer
+from trainers.t5 import SpanCorruptionTrainer
+
+
+def sizes(batches: Iterable[Any]) -> list[int]:
+    return [batch.tokens for batch in batches]
+
+
+@pytest.mark.parametrize("attention", ["fused", "block_sparse"])
+def test_it_is_the_one_with_the_most_triples_and_padding(
+    checkpoints: dict[str, Path], hotpot_file: Path, attention: Any
+) -> None:
+    classifier = TripleClassifier.build(str(checkpoints["bert"]), 5000, attention)
+    data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=500)
+    set_up(data, SimpleNamespace(classifier=classifier, listwise=False), accumulate=2)  # type: ignore[arg-type]
+    loader = data.train_dataloader()
+    for epoch in range(2):
+        largest = data.largest_batch(epoch)
+        real = list(loader)  # the loader still begins with its first epoch: what was made beside it moved nothing
+        assert loader.epoch == epoch
+        assert largest.tokens == max(sizes(real)) > min(sizes(real))
+        assert any(torch.equal(largest.rows_P, batch.rows_P) for batch in real)
+
+
+@pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (0, 3), (2, 3)])
+def test_it_is_the_one_with_the_longest_contexts(
+    checkpoints: dict[str, Path], tmp_path: Path, rank: int, ranks: int
+) -> None:
+    test_rerag_training.write_config(tmp_path, checkpoints["t5"])
+    module = ReRagTrainer(str(checkpoints["t5"]), None, max_tokens=48, label_weight=1.0)
+    data = context_data(tmp_path / "fid.json", module, ranks, rank, questions_per_step=6, contexts=6)
+    real, largest = list(data.train_dataloader()), data.largest_batch(0)
+    assert len(fid_rows(40)) > len(data.questions) > 20
+    assert largest.tokens == pytest.approx(max(sizes(real)), rel=0.1)  # the plan knows characters, the batch tokens
+    assert largest.tokens > sum(sizes(real)) / len(real)
+
+
+def test_no_stream_is_read_for_it(checkpoints: dict[str, Path], tmp_path: Path) -> None:
+    write_corpus(tmp_path / "corpus.jsonl")
+    module = SpanCorruptionTrainer(str(checkpoints["t5"]))
+    data = SpanCorruptionData(
+        [Source("jsonl", str(tmp_path / "corpus.jsonl"))], max_tokens=24, mean_span=2.0, sequences_per_step=7,
+        steps_per_epoch=3, validation_fraction=0.2,
+    )  # fmt: skip
+    set_up(data, module, rank=0, ranks=2)
+    positions = dict(data.stream._next)
+    largest = data.largest_batch(1)
+    assert data.stream._next == positions
+    real = list(data.train_dataloader())
+    assert {batch.ids_PT.shape for batch in real} == {largest.ids_PT.shape}
+    assert {batch.labels_PA.shape for batch in real} == {largest.labels_PA.shape}
+    assert module.training_step(largest, 0).isfinite()
+
+
+class Cramped(DrRagTrainer):
+    """On a device that the largest batch of the epoch exceeds once there are gradients and moments."""
+
+    def training_step(self, batch: Any, batch_index: int) -> Tensor:
+        """Fails as a GPU does."""
+        if self.trainer.global_step and batch.tokens == self.trainer.datamodule.largest_batch(0).tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        return super().training_step(batch, batch_index)
+
+
+def test_a_batch_that_does_not_fit_ends_the_run_with_what_to_lower(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file)
+    with pytest.raises(MemoryShortError) as refused:
+        fit_here(tmp_path, "--model", "tests.trainers.run.test_largest_batch.Cramped", *TRIED)
+    assert len(trained(metrics(tmp_path))) == 1  # one step
+    line = str(refused.value)
+    assert line.startswith("the epoch's largest batch does not fit the memory of cpu, ")
+    assert " rows with " in line
+    assert line.endswith(f" tokens in all, padding included: {DrRagTrainer.lower}.")
+    assert "\n" not in line
+
+
+@pytest.mark.slow
+def test_ranks_do_not_wait_for_each_other_and_train_the_same(
+    tmp_path: Path, checkpoints: dict[str, Path], hotpot_file: Path
+) -> None:
+    test_drrag.write_config(tmp_path, checkpoints["bert"], hotpot_file, dropout=0.1)
+    variants = {"ddp": (), "fsdp2": ("--trainer.strategy", "fsdp2")}
+    runs = [
+        ["--name", f"{kind}-{name}", "--trainer.accumulate_grad_batches", "2", *options, *tried]
+        for kind, options in variants.items()
+        for name, tried in (("plain", ()), ("tried", TRIED))
+    ]
+    fit_in_turn(tmp_path, runs)
+    for kind in variants:
+        plain, tried = (weights(tmp_path, f"{kind}-{name}") for name in ("plain", "tried"))
+        assert all(torch.equal(plain[key], tried[key]) for key in plain), kind
+        assert trained(metrics(tmp_path, f"{kind}-plain")) == trained(metrics(tmp_path, f"{kind}-tried"))
