@@ -54,7 +54,7 @@ test: install  ## The fast tests: no network, no GPU, about 10 minutes on 2 core
 test-runs: install  ## Whole runs: training on two processes, resuming, interrupting, exporting; about 6 minutes on 2 cores
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m "whole_run"
 
-test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL, peak memory; without one it names what it skips
+test-gpu: install  ## What needs a GPU: equal results on CPU and GPU, bf16 training, NCCL; without one it names what it skips
 	@$(BIN)/python -m pytest -q -rs -m gpu
 
 test-all: install  ## All tests that this machine can run: slow ones too, and those for GPUs where nvidia-smi is found
