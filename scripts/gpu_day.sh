@@ -79,7 +79,7 @@ tests() {
 
 measure card 25
 tests equal 60 4 "" "embeddings or relevance_logits and t5" \
-  tests/gpu/test_inference.py tests/gpu/test_inference_memory.py tests/harness/llm/test_local.py
+  tests/gpu/test_inference.py tests/harness/llm/test_local.py
 tests bf16 60 8 "" "drrag-lora or choice" tests/gpu/test_exports.py tests/trainers/test_bf16.py
 tests ranks 55 4 "ranks or divided" "divided and bf16" tests/gpu/test_training.py
 measure training-triples 40
@@ -87,7 +87,7 @@ measure training-contexts 45
 measure training-rewrites 40
 measure scoring 40
 measure search 35
-tests memory 50 2 "memory" "memory and generator-bf16-mixed-False" tests/gpu/test_training.py
+tests memory 50 2 "" "drrag" tests/gpu/test_largest_batch.py
 measure sparse 30
 cat "$out/table.md"
 exit "$failed"
