@@ -10,7 +10,7 @@ scores of passages.
     python infer.py mine --config configs/infer/mine_nq.yaml
     python infer.py expand --config configs/infer/drrag_beam_world.yaml --questions train.json --out mined/beam.jsonl
     python infer.py label --config configs/infer/label_world.yaml
-    python infer.py feedback --config configs/infer/feedback_words_world.yaml
+    python infer.py preferences --config configs/infer/preferences_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
     python infer.py ask --config configs/infer/drrag_hotpotqa.yaml --question "Who wrote Hamlet?"
     python infer.py ask --config configs/infer/bm25_hotpotqa.yaml --json < questions.txt
@@ -42,18 +42,18 @@ from harness.commands.distill import check_distill, distill
 from harness.commands.evaluate import check_evaluate, evaluate
 from harness.commands.expand import check_expand, expand
 from harness.commands.export import export
-from harness.commands.feedback import check_feedback, feedback
 from harness.commands.index import index
 from harness.commands.label import check_label, label
 from harness.commands.llm_option import move_to_reader
 from harness.commands.mine import check_mine, mine
+from harness.commands.preferences import check_preferences, preferences
 from harness.commands.score import check_score, score
 from harness.commands.synthesize import check_synthesize, synthesize
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, expand, label, feedback, score, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, expand, label, preferences, score, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -68,7 +68,7 @@ KEPT = {  # what is left of an interrupted command
     "score": "The finished questions are kept: type the same command again to go on.",
     "expand": "The finished questions are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
-    "feedback": "The finished questions are kept: type the same command again to go on.",
+    "preferences": "The finished questions are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",
     "distill": "The rewrites so far are kept: type the same command again to go on.",
     "evaluate": "The scores and answers so far are kept: type the same command again to go on.",
@@ -82,7 +82,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
         "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
-        "feedback": check_feedback, "expand": check_expand,
+        "preferences": check_preferences, "expand": check_expand,
     }  # fmt: skip
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:

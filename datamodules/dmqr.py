@@ -17,7 +17,7 @@ from torch import Tensor
 
 from common.checks import check_at_least, check_share
 from common.errors import DataError, UserError
-from common.feedback import RewriteFeedback
+from common.preferences import RewritePreferences
 from common.progress import track
 from common.records import clean
 from common.retrieval import Retriever
@@ -314,7 +314,7 @@ def _distinct(sources: Sequence[RewriteSource]) -> Iterator[RewriteExample]:
                 yield example
 
 
-def dialogue(example: RewriteExample | RewriteFeedback) -> str:
+def dialogue(example: RewriteExample | RewritePreferences) -> str:
     """What all turns of a dialogue share: its first turn, which in the first example is the question."""
     return example.history[0] if example.history else example.question
 

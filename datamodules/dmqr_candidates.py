@@ -7,16 +7,26 @@ tokens, C candidates of all groups, A tokens of a candidate.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
-from common.feedback import Candidate, RewriteFeedback
+from common.preferences import Candidate, RewritePreferences
 from common.records import clean
-from datamodules.examples.batches import TokenBatch
-from datamodules.examples.candidate_table import CandidateTable, candidate_table
+from datamodules.examples.batches import Batch, TokenBatch
 
 
 @dataclass
-class FeedbackBatch(TokenBatch):
+class CandidateTable(Batch):
+    """What is known of the candidates of G groups before training; padded candidates are unknown, with zeros."""
+
+    rewards_GN: Tensor
+    known_GN: Tensor  # bool
+    times_GN: Tensor  # how often each was sampled
+    tokens_GN: Tensor  # of each; 1 for padding
+
+
+@dataclass
+class PreferenceBatch(TokenBatch):
     """G groups of candidates on one rank."""
 
     ids_PT: Tensor  # of an encoder-decoder one input per group, else one per candidate
@@ -41,7 +51,7 @@ class FeedbackBatch(TokenBatch):
 class CandidateGroup:
     """A question and strategy with its candidates, tokenized."""
 
-    example: RewriteFeedback
+    example: RewritePreferences
     input: list[int]
     targets: list[list[int]]
     reference: list[float]  # log-probabilities by the model that training starts from, nats; zeros until computed
@@ -75,7 +85,7 @@ def chosen(candidates: Sequence[Candidate], most: int) -> tuple[Candidate, ...]:
     return tuple(each for each in ordered if each in kept)
 
 
-def with_question(example: RewriteFeedback) -> RewriteFeedback:
+def with_question(example: RewritePreferences) -> RewritePreferences:
     """The question itself as one more candidate, with its own reward.
 
     What a rewriter does best where its rewrites find less.
@@ -91,5 +101,18 @@ def with_question(example: RewriteFeedback) -> RewriteFeedback:
 
 def table_of(groups: Sequence[CandidateGroup]) -> CandidateTable:
     """What is known of the candidates of some groups."""
-    tokens = [[len(target) for target in each.targets] for each in groups]
-    return candidate_table([each.example.candidates for each in groups], tokens)
+    counts = [len(each.targets) for each in groups]
+    known_GN = torch.arange(max(counts))[None, :] < torch.tensor(counts)[:, None]
+
+    def filled(values: list[float], padding: float = 0.0) -> Tensor:
+        result_GN = torch.full(known_GN.shape, padding)
+        result_GN[known_GN] = torch.tensor(values, dtype=torch.float32)
+        return result_GN
+
+    every = [one for each in groups for one in each.example.candidates]
+    return CandidateTable(
+        filled([each.reward for each in every]),
+        known_GN,
+        filled([float(each.times) for each in every]),
+        filled([float(len(target)) for each in groups for target in each.targets], padding=1.0),
+    )

@@ -17,13 +17,13 @@ from torch import Tensor
 
 from common.checks import check_at_least, check_choice
 from common.errors import DataError, UserError
-from common.feedback import RewriteFeedback
 from common.held_out import validation_share
+from common.preferences import RewritePreferences
 from common.records import Question, clean
 from datamodules.examples.batches import TokenBatch
 from datamodules.examples.splits import Source, check_split
 from datamodules.examples.step_loader import StepData, padded, plan_steps
-from datamodules.formats.feedback import REWRITE, ROWS, read_manifest, read_rewrite_feedback
+from datamodules.formats.preferences import LAYOUT, ROWS, read_manifest, read_rewrite_preferences
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ChoiceData(StepData):
     counts less. Questions that are too long for `model.max_tokens` are skipped and counted.
 
     Args:
-        train: Folders that `infer.py feedback --samples 0` wrote, as {layout: rewrite_feedback, path: FOLDER}.
+        train: Folders that `infer.py preferences --samples 0` wrote, as {layout: rewrite_preferences, path: FOLDER}.
         validation: Folders of the same kind; a hash split of the training folders when empty.
         validation_fraction: Share of the questions that the hash split holds out, in (0, 1).
         least_gain: Gain above which a rewrite is worth its search.
@@ -101,10 +101,10 @@ class ChoiceData(StepData):
         self.train_sources, self.validation_sources = train, validation or []
         self.sources = [*self.train_sources, *self.validation_sources]
         for source in self.sources:
-            if source.layout != REWRITE:
+            if source.layout != LAYOUT:
                 raise UserError(
-                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {REWRITE}: write such "
-                    "a folder with `python infer.py feedback --samples 0`."
+                    f"{source.path}: the layout is {source.layout!r}, but this data module reads {LAYOUT}: write such "
+                    "a folder with `python infer.py preferences --samples 0`."
                 )
         self.validation_fraction, self.least_gain, self.kind = validation_fraction, least_gain, targets
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
@@ -187,7 +187,7 @@ class ChoiceData(StepData):
         """The gain of each of the model's strategies, by question and earlier turns; the mean over the folders."""
         found: dict[Asked, dict[str, list[float]]] = {}
         for source in sources:
-            rows = read_rewrite_feedback(source.path)
+            rows = read_rewrite_preferences(source.path)
             there = dict.fromkeys(each.strategy for each in rows)
             if missing := [name for name in self._chooser.strategies if name not in there]:
                 raise DataError(
@@ -260,19 +260,19 @@ class ChoiceData(StepData):
         }
 
 
-def gain_of(feedback: RewriteFeedback, folder: str) -> float:
+def gain_of(row: RewritePreferences, folder: str) -> float:
     """Reward of the greedy rewrite minus that of the question.
 
     Raises:
         DataError: If there is no greedy rewrite; names the folder.
     """
-    greedy = [each for each in feedback.candidates if each.greedy]
+    greedy = [each for each in row.candidates if each.greedy]
     if not greedy:
         raise DataError(
-            f"{folder}: question {feedback.question_id} has no greedy rewrite by {feedback.strategy}: run `python "
-            "infer.py feedback` again."
+            f"{folder}: question {row.question_id} has no greedy rewrite by {row.strategy}: run `python "
+            "infer.py preferences` again."
         )
-    return greedy[0].reward - feedback.question_reward
+    return greedy[0].reward - row.question_reward
 
 
 def _first_turn(asked: Asked) -> str:

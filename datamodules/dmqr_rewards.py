@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.errors import DataError, UserError
-from common.feedback import Reward
+from common.preferences import Reward
 from common.progress import track
 from common.records import Question, Ranked, clean
 from common.retrieval import Retriever, search_fused
@@ -16,7 +16,7 @@ from datamodules.formats.reading import read_questions
 
 @dataclass(frozen=True)
 class GreedyReward:
-    """Searches with rewrites and rewards what they find, as `infer.py feedback` does.
+    """Searches with rewrites and rewards what they find, as `infer.py preferences` does.
 
     Args:
         retriever: Searches; None if the reward looks at no passages.
@@ -56,13 +56,13 @@ def check_reward(retriever: Retriever | None, reward: Reward | None, gold_questi
     if (reward is None) != (not gold_questions) or (reward is None and retriever is not None):
         raise UserError("data.reward needs data.gold_questions, and data.retriever needs both: give them together.")
     if reward is not None and reward.depth and retriever is None:
-        raise UserError("data.reward looks at passages: give data.retriever, too, the one of the feedback.")
+        raise UserError("data.reward looks at passages: give data.retriever, too, the one of the preferences.")
 
 
 def greedy_reward(
     retriever: Retriever | None, reward: Reward, sources: Sequence[Source], manifests: Sequence[Mapping[str, Any]]
 ) -> GreedyReward:
-    """Searches as `infer.py feedback` did for these folders, whose manifests say `fused` and `depth`.
+    """Searches as `infer.py preferences` did for these folders, whose manifests say `fused` and `depth`.
 
     Raises:
         DataError: If it searched differently for two of them.
@@ -113,7 +113,7 @@ def read_asked(
         raise DataError(
             f"data.gold_questions {[source.path for source in sources]} has none of the {len(rows):,} validation "
             f"questions, such as {min(rows)[0][:80]!r}{', with what the reward needs' * bool(reasons)}"
-            f"{''.join(f' ({each})' for each in sorted(reasons))}: name the question files that the feedback was made "
-            "of."
+            f"{''.join(f' ({each})' for each in sorted(reasons))}: name the question files that the preferences were "
+            "made of."
         )
     return {row: found[row] for row in sorted(found)}

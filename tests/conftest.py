@@ -206,21 +206,9 @@ def encoder(encoder_folder: str) -> SentenceEncoder:
 
 @pytest.fixture(scope="session")
 def rewrite_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    """A folder with a rewriter that writes any of four texts (`start`), and with feedback on them (`feedback`)."""
-    from tests.helpers.rewrite_feedback import sampled, save_start, write_feedback  # it imports this file
+    """A folder with a rewriter that writes any of four texts (`start`), and with `preferences` among them."""
+    from tests.helpers.rewrite_preferences import sampled, save_start, write_preferences  # it imports this file
 
-    root = tmp_path_factory.mktemp("feedback")
-    write_feedback(root / "feedback", sampled(save_start(root / "start", checkpoints["t5"]), 40))
-    return root
-
-
-@pytest.fixture(scope="session")
-def word_toy(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]) -> Path:
-    """A folder with an untrained selector of words (`start`), and with feedback sampled from it (`feedback`)."""
-    from models.dmqr.word_selector import WordSelector
-    from tests.helpers.word_feedback import sampled, save_selector, write_feedback  # it imports this file
-
-    root = tmp_path_factory.mktemp("feedback")
-    start = WordSelector.load(save_selector(root / "start", checkpoints["bert"]), "cpu", "fp32")
-    write_feedback(root / "feedback", sampled(start, 60, 12))
+    root = tmp_path_factory.mktemp("toy")
+    write_preferences(root / "preferences", sampled(save_start(root / "start", checkpoints["t5"]), 40))
     return root

@@ -29,7 +29,7 @@ SERVING = (
     "harness.documents.llm", "harness.documents.folder",
     "harness.selection", "harness.rewriters", "harness.retrievers", "harness.readers",
     "harness.sources", "harness.choice",
-    "harness.synthesis", "harness.feedback",
+    "harness.synthesis", "harness.preferences",
     "harness.strategies", "harness.serving",
     "harness.evaluation", "harness.evaluation.drrag", "harness.evaluation.rerag", "harness.evaluation.judging",
     "harness.evaluation.dmqr", "harness.evaluation.msrag", "harness.evaluation.hiqa",

@@ -104,7 +104,7 @@ class ChoiceTrainer(RunModule):
     Threshold from validation.
 
     Args:
-        strategies: Names of the strategies to choose from; the feedback must have rewrites by each.
+        strategies: Names of the strategies to choose from; the preferences must have rewrites by each.
         pretrained: Folder or hub id of the encoder to start from: MiniLM, BERT, RoBERTa.
         max_tokens: Maximum length of a question with its earlier turns, in tokens; the oldest turns are truncated,
             never the question.
@@ -267,7 +267,7 @@ class ChoiceTrainer(RunModule):
             folder, KIND, TEXT_FORMAT, self.chooser.encode.max_tokens,
             strategies=list(self.chooser.strategies), threshold=self.chooser.threshold,
             kept_gain=self.hparams.kept_gain, least_gain=self.trainer.datamodule.least_gain,
-            targets=self.trainer.datamodule.kind, feedback=self.trainer.datamodule.manifests,
+            targets=self.trainer.datamodule.kind, preferences=self.trainer.datamodule.manifests,
             validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 

@@ -17,11 +17,9 @@ from common.errors import UserError
 from common.records import Question, Ranked, clean
 from common.rewrites import Rewrites
 from harness.rewriters.fallbacks import tell_fallbacks, with_fallbacks
-from harness.rewriters.sample_seeds import seed_of
 from harness.runtime.provenance import computed_in
-from models.dmqr.word_choices import SampledWords, joining, log_odds_of, queries_of, sample_choices, staying
-from models.dmqr.word_policy import WordPolicy
-from models.dmqr.word_selector import ScoredWord, WordScores, WordSelector
+from models.dmqr.word_choices import joining, log_odds_of, queries_of, staying
+from models.dmqr.word_selector import WordScores, WordSelector
 
 STRATEGIES = ("kwr", "cce", "par", "hop")
 NOTHING_STAYS = "no word of the question stays"
@@ -67,7 +65,6 @@ class ExtractiveRewriter:
         self.model = WordSelector.load(Path(serving), device, precision)
         self.name, self.serving = _name(serving), Path(serving)
         self.feedback = passages
-        self.stay_probability, self.join_probability = stay_probability, join_probability
         self.stay_log_odds, self.join_log_odds = log_odds_of(stay_probability), log_odds_of(join_probability)
         self.core_share, self.join_words = core_share, join_words
 
@@ -131,60 +128,6 @@ class ExtractiveRewriter:
         tell_fallbacks(self.name, result)
         return result
 
-    def policy(self, strategies: Sequence[str], temperature: float) -> WordPolicy:
-        """The policy that `sample` draws from.
-
-        Raises:
-            UserError: If a strategy is unknown, or the temperature or a probability gives no policy.
-        """
-        _check_known(self.name, strategies)
-        return WordPolicy(self.feedback, self.stay_probability, self.join_probability, temperature, tuple(strategies))
-
-    def sample(
-        self,
-        questions: Sequence[Question],
-        strategies: Sequence[str],
-        found: Sequence[Sequence[Ranked]],
-        samples: int,
-        temperature: float,
-        seed: int,
-    ) -> list[SampledWords]:
-        """The greedy choice of words and samples of the policy, for every question in order; each choice once.
-
-        A choice makes the queries of all strategies.  Samples of a question do not depend on the other questions of
-        the call, but for rounding: in bf16 a score depends a little on its batch.
-
-        Args:
-            questions: The questions.
-            strategies: Among kwr, cce, par and hop.
-            found: What the first search found for each question, best first.
-            samples: Draws per question.
-            temperature: See `policy`.
-            seed: Of the draws.
-
-        Raises:
-            UserError: As `policy`.
-        """
-        policy = self.policy(strategies, temperature)
-        texts = [clean(question.text) for question in questions]
-        sampled = []
-        for text, hits, scores in zip(texts, found, self._read(texts, found), strict=True):
-            if not scores:
-                why = self._nothing_read(bool(hits))
-                sampled.append(SampledWords(text, (), (), why))
-                continue
-            read_text = self.model.encode.text(text)
-
-            def queries(
-                stays: Sequence[ScoredWord], joins: Sequence[str], text: str = text, read: str = read_text
-            ) -> tuple[str, ...]:
-                made = queries_of(text, read, stays, joins, self.core_share)
-                return tuple(dict.fromkeys(made[name] for name in strategies if made.get(name)))
-
-            choices = sample_choices(scores, policy, self.join_words, samples, seed_of(seed, text), queries)
-            sampled.append(SampledWords(read_text, tuple(hit.passage for hit in hits[: self.feedback]), choices))
-        return sampled
-
     def _read(self, texts: Sequence[str], found: Sequence[Sequence[Ranked]]) -> list[list[WordScores]]:
         """The scores of each question's first passages; none for a question that is too long."""
         pairs = [(text, hit.passage) for text, hits in zip(texts, found, strict=True) for hit in hits[: self.feedback]]
@@ -196,16 +139,14 @@ class ExtractiveRewriter:
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """The queries by strategy, and why one may be missing."""
         if not read:
-            return {}, dict.fromkeys(strategies, self._nothing_read(found))
+            room = self.model.encode.max_tokens
+            too_long = f"the question leaves no room in the {room} tokens that the rewriter reads"
+            return {}, dict.fromkeys(strategies, too_long if found else NOTHING_FOUND)
         stays = staying(read, self.stay_log_odds)
         joins = joining(read, self.join_log_odds, self.join_words)
         made = queries_of(question, self.model.encode.text(question), stays, joins, self.core_share)
         queries: dict[str, tuple[str, ...]] = {name: (made[name],) for name in strategies if made.get(name)}
         return queries, {name: NOTHING_JOINS if name in ("par", "hop") else NOTHING_STAYS for name in strategies}
-
-    def _nothing_read(self, found: bool) -> str:
-        too_long = f"the question leaves no room in the {self.model.encode.max_tokens} tokens that the rewriter reads"
-        return too_long if found else NOTHING_FOUND
 
 
 def _name(serving: Path) -> str:

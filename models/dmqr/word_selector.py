@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from common.records import Passage
 from common.words import Word
 from models.devices import autocast, compute_dtype, resolve_device
 from models.dmqr.word_tokenizer import TEXT_FORMAT, WordPair, WordPairEncoder
-from models.encoders import dropout_rates, new_classifier
+from models.encoders import new_classifier
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
 from models.loading import load_network, save_network
@@ -94,27 +94,6 @@ class WordSelector(CountsTokens, nn.Module):
         return cls(network, encode)
 
     @classmethod
-    def start(cls, serving: Path, dropout: float | None = None) -> Self:
-        """A trained selector to train further, with its head and its maximum length.
-
-        Args:
-            serving: Folder that training exported.
-            dropout: Rate for hidden states and attention; the folder's when None.
-
-        Raises:
-            MissingInputError: If the folder does not exist.
-            ArtifactError: If it is corrupt, of another kind or text format.
-        """
-        return cls._read(serving, **dropout_rates(dropout))
-
-    @classmethod
-    def _read(cls, serving: Path, **options: Any) -> Self:
-        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
-        folder = str(Path(serving) / PART)
-        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32, **options)
-        return cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
-
-    @classmethod
     def load(cls, serving: Path, device: str = "auto", precision: Precision = "auto") -> Self:
         """Load the selector of a serving folder, in evaluation mode; the files' checksums are verified.
 
@@ -130,7 +109,10 @@ class WordSelector(CountsTokens, nn.Module):
         """
         where = resolve_device(device)
         dtype = compute_dtype(precision, where)
-        selector = cls._read(serving)
+        manifest = read_manifest(Path(serving), KIND, TEXT_FORMAT)
+        folder = str(Path(serving) / PART)
+        network = load_network(AutoModelForTokenClassification, folder, dtype=torch.float32)
+        selector = cls(network, WordPairEncoder(AutoTokenizer.from_pretrained(folder), manifest["max_tokens"]))
         selector.inference_dtype = dtype
         return selector.to(where).eval()
 

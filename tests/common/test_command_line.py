@@ -60,7 +60,7 @@ def test_null_reaches_a_class_within_a_class(
     options: tuple[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["train.py"])
-    config = ROOT / "configs/train/dmqr_words_feedback_world.yaml"  # its reward has k: 5
+    config = ROOT / "configs/train/dmqr_dpo_world.yaml"
     with pytest.raises(SystemExit) as ended:
         train.main(["fit", "--config", str(config), *options, "--print_config"])
     assert ended.value.code in (0, None)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from common.feedback import Candidate
+from common.preferences import Candidate
 from datamodules.dmqr_candidates import chosen
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from common.errors import DataError, UserError
-from common.feedback import Candidate, RewriteFeedback
+from common.preferences import Candidate, RewritePreferences
 from datamodules.dmqr_choice import ChoiceData
 from datamodules.examples.splits import Source
 from tests.helpers.choice_runs import STRATEGIES, data_of, rows
-from tests.helpers.feedback_files import greedy_feedback, write_feedback
+from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.tiny_runs import set_up
 from trainers.dmqr_choice import ChoiceTrainer
 
@@ -27,10 +27,10 @@ def module(checkpoints: dict[str, Path]) -> ChoiceTrainer:
 def test_gains_and_targets_by_hand(module: ChoiceTrainer, tmp_path: Path) -> None:
     """Rows of a question become one example; a question of two folders has the mean of its gains."""
     made = rows(40)
-    extra = greedy_feedback("who is name1", {"kwr": 0.3, "par": 0.02, "cce": -0.4}, ("where is name2",))
-    one = write_feedback(tmp_path / "one", [*made, *extra])
-    other = write_feedback(
-        tmp_path / "other", [*made, *greedy_feedback("who  is name1", {"kwr": 0.1}, ("where is name2 ",))]
+    extra = greedy_preferences("who is name1", {"kwr": 0.3, "par": 0.02, "cce": -0.4}, ("where is name2",))
+    one = write_preferences(tmp_path / "one", [*made, *extra])
+    other = write_preferences(
+        tmp_path / "other", [*made, *greedy_preferences("who  is name1", {"kwr": 0.1}, ("where is name2 ",))]
     )
     data = data_of(module, one, other, least_gain=0.02)
     every = [*data.questions, *data.held_out]
@@ -49,7 +49,7 @@ def test_of_several_strategies_that_help_the_best_one_can_be_the_only_target(
     module: ChoiceTrainer, tmp_path: Path
 ) -> None:
     """By hand; of nearly equal gains the strategy that gains most over all training questions counts: here par."""
-    made = write_feedback(tmp_path / "made", rows(80))
+    made = write_preferences(tmp_path / "made", rows(80))
     best, each = (data_of(module, made, least_gain=0.02, targets=kind) for kind in ("best", "each"))
     means = [sum(column) for column in zip(*(own.gains for own in best.questions), strict=True)]
     assert means.index(max(means)) == 1
@@ -68,19 +68,20 @@ def test_of_several_strategies_that_help_the_best_one_can_be_the_only_target(
 
 def test_the_split_is_by_dialogue(module: ChoiceTrainer, tmp_path: Path) -> None:
     turns = [
-        greedy_feedback(f"name{n} is {t}", {"kwr": 0.3, "par": 0.0, "cce": 0.0}, (f"who is name{n}",))
+        greedy_preferences(f"name{n} is {t}", {"kwr": 0.3, "par": 0.0, "cce": 0.0}, (f"who is name{n}",))
         for n in range(30)
         for t in range(1, 4)
     ]
-    data = data_of(module, write_feedback(tmp_path / "turns", [row for each in turns for row in each]))
+    data = data_of(module, write_preferences(tmp_path / "turns", [row for each in turns for row in each]))
     sides = [{each.history for each in side} for side in (data.questions, data.held_out)]
     assert all(sides)
     assert not sides[0] & sides[1]
     apart = ChoiceData(
-        [Source("rewrite_feedback", str(tmp_path / "turns"))],
+        [Source("rewrite_preferences", str(tmp_path / "turns"))],
         [
             Source(
-                "rewrite_feedback", str(write_feedback(tmp_path / "some", [row for each in turns[:4] for row in each]))
+                "rewrite_preferences",
+                str(write_preferences(tmp_path / "some", [row for each in turns[:4] for row in each])),
             )
         ],
     )
@@ -92,24 +93,24 @@ def test_the_split_is_by_dialogue(module: ChoiceTrainer, tmp_path: Path) -> None
 def test_other_layouts_missing_strategies_and_feedback_without_gains_are_refused(
     module: ChoiceTrainer, tmp_path: Path
 ) -> None:
-    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads rewrite_feedback"):
+    with pytest.raises(UserError, match="layout is 'hotpotqa', but this data module reads rewrite_preferences"):
         ChoiceData([Source("hotpotqa", "questions.json")])
-    lacking = write_feedback(tmp_path / "lacking", [each for each in rows(20) if each.strategy != "cce"])
+    lacking = write_preferences(tmp_path / "lacking", [each for each in rows(20) if each.strategy != "cce"])
     with pytest.raises(
         DataError, match=r"no rewrites by the strategy .cce., which model.strategies names; it has: kwr, par"
     ):
         data_of(module, lacking)
-    useless = [row for n in range(20) for row in greedy_feedback(f"who is name{n}", dict.fromkeys(STRATEGIES, 0.0))]
+    useless = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", dict.fromkeys(STRATEGIES, 0.0))]
     with pytest.raises(DataError, match="0 training questions and 0 validation questions"):
-        data_of(module, write_feedback(tmp_path / "useless", useless))
-    sampled = RewriteFeedback("q7", "who", "kwr", 0.1, (Candidate("who", 0.2),))
+        data_of(module, write_preferences(tmp_path / "useless", useless))
+    sampled = RewritePreferences("q7", "who", "kwr", 0.1, (Candidate("who", 0.2),))
     with pytest.raises(DataError, match="question q7 has no greedy rewrite by kwr"):
-        data_of(module, write_feedback(tmp_path / "sampled", [*rows(20), sampled]))
+        data_of(module, write_preferences(tmp_path / "sampled", [*rows(20), sampled]))
     with pytest.raises(UserError, match="each once"):
         ChoiceTrainer(["kwr", "kwr"])
 
 
 def test_long_questions_are_skipped_and_counted(module: ChoiceTrainer, tmp_path: Path) -> None:
-    long = [row for n in range(5) for row in greedy_feedback(f"name{n} " * 30, dict.fromkeys(STRATEGIES, 0.5))]
-    folder = write_feedback(tmp_path / "long", [*rows(60), *long])
+    long = [row for n in range(5) for row in greedy_preferences(f"name{n} " * 30, dict.fromkeys(STRATEGIES, 0.5))]
+    folder = write_preferences(tmp_path / "long", [*rows(60), *long])
     assert data_of(module, folder).audit["skipped_long_questions"] == 5

@@ -117,7 +117,7 @@ def test_every_config_is_parsed_by_its_command(config: Path) -> None:
         system = ["--config", "configs/infer/bm25_world.yaml", "--strategy.init_args.retriever", str(config)]
         parse("infer", ["ask", *system, "--question", "x"])
         parse("infer", ["evaluate", *system, "--questions", "dev.json", "--out", "reports/x"])
-    elif config.stem.startswith(("mine_", "label_", "feedback_")):
+    elif config.stem.startswith(("mine_", "label_", "preferences_")):
         parse("infer", [config.stem.partition("_")[0], "--config", str(config)])
     else:
         parse("infer", ["evaluate", "--config", str(config), "--questions", "dev.json", "--out", "reports/x"])

@@ -13,9 +13,8 @@ import pytest
 import infer
 from datamodules.dmqr import RewriteData
 from datamodules.dmqr_choice import ChoiceData
-from datamodules.dmqr_feedback import RewriteFeedbackData
+from datamodules.dmqr_preferences import PreferenceData
 from datamodules.dmqr_words import WordData
-from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.rerag import ReRagData
 from datamodules.t5 import SpanCorruptionData
@@ -23,9 +22,8 @@ from harness.selection.options import SelectionOptions
 from tests.docs.documents import CONFIGS, PAGES, ROOT, SPAN, links, prose, slugs
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_choice import ChoiceTrainer
-from trainers.dmqr_feedback import RewriterFeedbackTrainer
+from trainers.dmqr_dpo import DpoTrainer
 from trainers.dmqr_words import WordSelectorTrainer
-from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
 from trainers.t5 import SpanCorruptionTrainer
@@ -39,10 +37,9 @@ OPTIONS = {
         ChoiceTrainer,
         DrRagTrainer,
         ReRagTrainer,
-        RewriterFeedbackTrainer,
+        DpoTrainer,
         RewriterTrainer,
         SpanCorruptionTrainer,
-        WordFeedbackTrainer,
         WordSelectorTrainer,
     },
     "data": {
@@ -50,10 +47,9 @@ OPTIONS = {
         DrRagData,
         ReRagData,
         RewriteData,
-        RewriteFeedbackData,
+        PreferenceData,
         SpanCorruptionData,
         WordData,
-        WordFeedbackData,
     },
     "selection": {SelectionOptions},
 }

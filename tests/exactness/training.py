@@ -124,23 +124,23 @@ RUNS: dict[str, dict[str, Any]] = {
         ),
         "data": (
             "datamodules.dmqr_choice.ChoiceData",
-            {"train": _source("rewrite_feedback", "gains"), "validation_fraction": 0.2, "tokens_per_step": 300},
+            {"train": _source("rewrite_preferences", "gains"), "validation_fraction": 0.2, "tokens_per_step": 300},
         ),
         "monitor": "val/average_precision",
     },
     "dpo": {
         "model": (
-            "trainers.dmqr_feedback.RewriterFeedbackTrainer",
+            "trainers.dmqr_dpo.DpoTrainer",
             {
-                "pretrained": "models/t5", "objective": "dpo", "beta": 0.1, "least_gap": 0.05, "imitation_weight": 0.5,
+                "pretrained": "models/t5", "beta": 0.1, "least_gap": 0.05, "imitation_weight": 0.5,
                 "max_tokens": 192, "max_rewrite_tokens": 40, "lora_rank": 4, **RATES,
             },
         ),
         "data": (
-            "datamodules.dmqr_feedback.RewriteFeedbackData",
+            "datamodules.dmqr_preferences.PreferenceData",
             {
-                "train": _source("rewrite_feedback", "preferences"), "validation_fraction": 0.2, "groups_per_step": 4,
-                "candidates": 4, "generated_rewrites": 8,
+                "train": _source("rewrite_preferences", "preferences"), "validation_fraction": 0.2,
+                "groups_per_step": 4, "candidates": 4, "generated_rewrites": 8,
             },
         ),
         "monitor": "val/expected_reward",

@@ -5,8 +5,8 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.feedback import Candidate, RewriteFeedback
-from datamodules.formats.feedback import MANIFEST, REWRITE, ROWS, feedback_lines
+from common.preferences import Candidate, RewritePreferences
+from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 from datamodules.world.world import WorldConfig
 from datamodules.world.writing import write_world
 from tests.exactness.tiny_models import common_words, save_bert, save_big_bird, save_qwen, save_t5
@@ -30,8 +30,10 @@ def write_workplace(folder: Path) -> Path:
         (folder / "models" / name).mkdir(parents=True)
         save(folder / "models" / name, words_of_the_world(folder))
     rewrites = _by_question(rows(folder / "world/rewrites_train.jsonl"))
-    _write_feedback(folder / "preferences", [_sampled(question, made) for question, made in rewrites.items()])
-    _write_feedback(folder / "gains", [row for question, made in rewrites.items() for row in _greedy(question, made)])
+    _write_preferences(folder / "preferences", [_sampled(question, made) for question, made in rewrites.items()])
+    _write_preferences(
+        folder / "gains", [row for question, made in rewrites.items() for row in _greedy(question, made)]
+    )
     return folder
 
 
@@ -53,25 +55,25 @@ def _reward(text: str) -> float:
     return zlib.crc32(text.encode()) % 11 / 10
 
 
-def _sampled(question: str, made: dict[str, str]) -> RewriteFeedback:
+def _sampled(question: str, made: dict[str, str]) -> RewritePreferences:
     """The rewrites by all strategies as samples of one strategy."""
     texts = list(dict.fromkeys(made.values()))
     candidates = [
         Candidate(text, _reward(text), -float(len(text.split())), 2, place == 0) for place, text in enumerate(texts)
     ]
-    return RewriteFeedback(question, question, "gqr", 0.5, tuple(candidates))
+    return RewritePreferences(question, question, "gqr", 0.5, tuple(candidates))
 
 
-def _greedy(question: str, made: dict[str, str]) -> list[RewriteFeedback]:
+def _greedy(question: str, made: dict[str, str]) -> list[RewritePreferences]:
     """One rewrite by each of the paper's strategies."""
     return [
-        RewriteFeedback(question, question, name, 0.5, (Candidate(made[name], _reward(made[name]), greedy=True),))
+        RewritePreferences(question, question, name, 0.5, (Candidate(made[name], _reward(made[name]), greedy=True),))
         for name in STRATEGIES
         if name in made
     ]
 
 
-def _write_feedback(folder: Path, found: Sequence[RewriteFeedback]) -> None:
+def _write_preferences(folder: Path, found: Sequence[RewritePreferences]) -> None:
     folder.mkdir()
-    (folder / ROWS).write_text("".join(feedback_lines(found)), encoding="utf-8")
-    (folder / MANIFEST).write_text(json.dumps({"layout": REWRITE, "round": 1, "fused": True, "depth": 5}))
+    (folder / ROWS).write_text("".join(preference_lines(found)), encoding="utf-8")
+    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": 1, "fused": True, "depth": 5}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers import choice_runs, rewrite_feedback_runs, rewrite_runs, word_feedback_runs
+from tests.helpers import choice_runs, dpo_runs, rewrite_runs
 from tests.helpers.devices import cpu_and_gpu, training_options
 from tests.helpers.runs import fit_here, metrics
 from tests.trainers import test_dmqr_words, test_drrag, test_rerag_training, test_t5
@@ -69,14 +69,9 @@ def choice(place: Place) -> Options:
     return []
 
 
-def feedback(place: Place) -> Options:
-    rewrite_feedback_runs.prepare(place.folder, place.made("rewrite_toy"), place.monkeypatch)
-    return ["--model.objective", "dpo"]
-
-
-def words_feedback(place: Place) -> Options:
-    word_feedback_runs.prepare(place.folder, place.made("word_toy"), place.monkeypatch)
-    return ["--model.objective", "dpo"]
+def dpo(place: Place) -> Options:
+    dpo_runs.prepare(place.folder, place.made("rewrite_toy"), place.monkeypatch)
+    return []
 
 
 def t5(place: Place) -> Options:
@@ -93,9 +88,8 @@ TRAINERS: dict[str, tuple[Callable[[Place], Options], Options]] = {
     "rewriter-t5": (rewriter("t5"), []),
     "rewriter-causal": (causal_rewriter, []),
     "words": (words, []),
-    "words-feedback": (words_feedback, []),
     "choice": (choice, []),
-    "feedback": (feedback, []),
+    "dpo": (dpo, []),
     "t5": (t5, []),
 }
 

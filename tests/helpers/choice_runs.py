@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from common.feedback import RewriteFeedback
+from common.preferences import RewritePreferences
 from datamodules.dmqr_choice import ChoiceData
 from datamodules.examples.splits import Source
 from tests.conftest import NAMES
-from tests.helpers.feedback_files import greedy_feedback, write_feedback
+from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.tiny_runs import TRAINER, set_up, use
 from trainers.dmqr_choice import ChoiceTrainer
 
 STRATEGIES = ["kwr", "par", "cce"]
 
 
-def rows(count: int) -> list[RewriteFeedback]:
-    """Learnable feedback: "who" gains by kwr, "where" by par, "film" by cce, and questions with "yes" by none."""
+def rows(count: int) -> list[RewritePreferences]:
+    """Learnable preferences: "who" gains by kwr, "where" by par, "film" by cce, and questions with "yes" by none."""
     rng, made = random.Random(5), []
     for number in range(count):
         words = [rng.choice(("who", "where", "yes")), "is", rng.choice(("film", "city")), rng.choice(NAMES)]
@@ -29,7 +29,7 @@ def rows(count: int) -> list[RewriteFeedback]:
             "par": 0.4 if "where" in words else 0.0,
             "cce": 0.3 if "film" in words and asks else -0.05,
         }
-        made += greedy_feedback(f"{' '.join(words)} {number}", gains)
+        made += greedy_preferences(f"{' '.join(words)} {number}", gains)
     return made
 
 
@@ -44,7 +44,7 @@ model:
 data:
   class_path: datamodules.dmqr_choice.ChoiceData
   init_args:
-    train: [{{layout: rewrite_feedback, path: {data}}}]
+    train: [{{layout: rewrite_preferences, path: {data}}}]
     validation_fraction: 0.25
     tokens_per_step: 200
     tokens_per_validation_batch: 200
@@ -55,12 +55,12 @@ early_stopping: {{patience: 100}}
 
 def prepare(folder: Path, model: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder, with data and the configuration of a tiny run; it becomes the present one."""
-    write_feedback(folder / "feedback", rows(200))
-    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "feedback") + TRAINER)
+    write_preferences(folder / "preferences", rows(200))
+    (folder / "config.yaml").write_text(CONFIG.format(model=model, data=folder / "preferences") + TRAINER)
     return use(folder, monkeypatch)
 
 
 def data_of(module: ChoiceTrainer, *folders: Path, place: Sequence[int] = (), **options: Any) -> ChoiceData:
     """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
     given: dict[str, Any] = {"validation_fraction": 0.25, "tokens_per_step": 200, **options}
-    return set_up(ChoiceData([Source("rewrite_feedback", str(each)) for each in folders], **given), module, *place)
+    return set_up(ChoiceData([Source("rewrite_preferences", str(each)) for each in folders], **given), module, *place)

@@ -9,7 +9,7 @@ import yaml
 from tests.conftest import hotpot_rows
 from tests.helpers.choosers import save_chooser
 from tests.helpers.commands import Ended, command, refused
-from tests.helpers.feedback_files import greedy_feedback, write_feedback
+from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.river_corpus import write_index
 
 REWRITER = {"class_path": "harness.rewriters.file.FileRewriter", "init_args": {"rewrites": "made.jsonl"}}
@@ -25,8 +25,8 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
     (root / "made.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     save_chooser(checkpoints["bert"], root / "serving", ("kwr", "par"), threshold=0.0)
-    write_feedback(
-        root / "feedback", [row for n in range(20) for row in greedy_feedback(f"who is name{n}", {"kwr": 0.5})]
+    write_preferences(
+        root / "preferences", [row for n in range(20) for row in greedy_preferences(f"who is name{n}", {"kwr": 0.5})]
     )
     options = {
         "retriever": {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}},
@@ -84,7 +84,7 @@ def test_a_choice_around_a_file_s_rewrites(place: Path) -> None:
     assert "gqr: gqr alba" in general.out
 
 
-def test_training_on_feedback_without_a_strategy_is_refused(place: Path) -> None:
+def test_training_on_preferences_without_a_strategy_is_refused(place: Path) -> None:
     config = {
         "name": "x",
         "model": {
@@ -93,19 +93,19 @@ def test_training_on_feedback_without_a_strategy_is_refused(place: Path) -> None
         },
         "data": {
             "class_path": "datamodules.dmqr_choice.ChoiceData",
-            "init_args": {"train": [{"layout": "rewrite_feedback", "path": "feedback"}]},
+            "init_args": {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]},
         },
         "trainer": {"accelerator": "cpu", "max_epochs": 1, "enable_progress_bar": False},
         "checkpoint": {"monitor": "val/auc"},
     }
     (place / "train.yaml").write_text(yaml.safe_dump(config))
     fit = ("fit", "--config", "train.yaml")
-    line = "feedback has no rewrites by the strategy 'par', which model.strategies names; it has: kwr."
+    line = "preferences has no rewrites by the strategy 'par', which model.strategies names; it has: kwr."
     refused(command(place, "train.py", *fit), 65, line)
     refused(
         command(place, "train.py", *fit, "--model.strategies", "[kwr,kwr]"), 2, "it must name at least one, each once."
     )
     refused(command(place, "train.py", *fit, "--model.kept_gain", "1.5"), 2, "kept_gain must lie in [0, 1], got 1.5.")
     refused(command(place, "train.py", *fit, "--data.targets", "all"), 2, "targets")
-    missing = "[{layout: rewrite_feedback, path: nowhere}]"
-    refused(command(place, "train.py", *fit, "--data.train", missing), 66, "nowhere/feedback.json does not exist")
+    missing = "[{layout: rewrite_preferences, path: nowhere}]"
+    refused(command(place, "train.py", *fit, "--data.train", missing), 66, "nowhere/preferences.json does not exist")

@@ -11,9 +11,8 @@ import pytest
 from common.errors import UserError
 from datamodules.dmqr import RewriteData, RewriteSource
 from datamodules.dmqr_choice import ChoiceData
-from datamodules.dmqr_feedback import RewriteFeedbackData
+from datamodules.dmqr_preferences import PreferenceData
 from datamodules.dmqr_words import WordData
-from datamodules.dmqr_words_feedback import WordFeedbackData
 from datamodules.drrag import DrRagData
 from datamodules.examples.chains import ChainSampling
 from datamodules.examples.splits import QuestionSource, Source
@@ -23,8 +22,8 @@ from datamodules.t5 import SpanCorruptionData
 from datamodules.world.world import WorldConfig
 from harness.choice.estimator import EstimatedRelevance
 from harness.documents.llm.formatter import LlmFormatter
-from harness.feedback.model_rewards import AnswerProbability, AnswerQuality
-from harness.feedback.rewards import GoldRank, GoldRecall, HasAnswer
+from harness.preferences.model_rewards import AnswerProbability, AnswerQuality
+from harness.preferences.rewards import GoldRank, GoldRecall, HasAnswer
 from harness.readers.llm import LlmReader
 from harness.readers.t5 import ContextReader, PackedReader
 from harness.retrievers.bm25 import Bm25Retriever
@@ -57,12 +56,11 @@ from tests.helpers.commands import command, refused
 from tests.test_imports import MODULES
 from trainers.dmqr import RewriterTrainer
 from trainers.dmqr_choice import ChoiceTrainer
-from trainers.dmqr_feedback import RewriterFeedbackTrainer
+from trainers.dmqr_dpo import DpoTrainer
+from trainers.dmqr_dpo_loss import DpoLoss
 from trainers.dmqr_rewriter_module import RewriterModule
 from trainers.dmqr_words import WordSelectorTrainer
-from trainers.dmqr_words_feedback import WordFeedbackTrainer
 from trainers.drrag import DrRagTrainer
-from trainers.feedback_losses import FeedbackObjective
 from trainers.rerag import ReRagTrainer
 from trainers.run.collapse import CollapseGuard
 from trainers.t5 import SpanCorruptionTrainer
@@ -71,7 +69,7 @@ NOWHERE = Path("no/such/folder")
 FILES = [QuestionSource("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
     CollapseGuard: {},
-    FeedbackObjective: {"name": "dpo"},
+    DpoLoss: {"name": "dpo"},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
@@ -104,16 +102,14 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     LlmReader: {"llm": None},
     RewriterTrainer: {"pretrained": str(NOWHERE)},
     RewriterModule: {"pretrained": str(NOWHERE)},
-    RewriterFeedbackTrainer: {"pretrained": str(NOWHERE)},
-    RewriteFeedbackData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
+    DpoTrainer: {"pretrained": str(NOWHERE)},
+    PreferenceData: {"train": [Source("rewrite_preferences", "no/such/folder")]},
     RewriteData: {"train": [RewriteSource("rrr", "no/such/train.source")]},
     RewriteSource: {"layout": "rrr", "path": "no/such/train.source"},
     WordSelectorTrainer: {"pretrained": str(NOWHERE)},
     WordData: {"train": [Source("word_labels", "no/such/file.jsonl")]},
     ChoiceTrainer: {"strategies": ["kwr"], "pretrained": str(NOWHERE)},
-    ChoiceData: {"train": [Source("rewrite_feedback", "no/such/folder")]},
-    WordFeedbackTrainer: {"pretrained": str(NOWHERE)},
-    WordFeedbackData: {"train": [Source("word_feedback", "no/such/folder")]},
+    ChoiceData: {"train": [Source("rewrite_preferences", "no/such/folder")]},
     ExtractiveRewriter: {"serving": NOWHERE},
     AdaptiveRewriter: {"rewriter": None, "serving": NOWHERE},
     LlmRewriter: {"llm": None},
@@ -147,7 +143,7 @@ BUILDERS = (
     "harness.rewriters",
     "harness.sources",
     "harness.choice",
-    "harness.feedback",
+    "harness.preferences",
 )  # what configs name
 
 
@@ -196,7 +192,7 @@ def test_the_list_of_classes_is_complete() -> None:
         "datamodules.examples.made_ahead.MadeAhead",
         "datamodules.examples.step_loader.StepLoader",
         "datamodules.examples.token_stream.CorpusStream",
-        "harness.feedback.collecting.Collector",
+        "harness.preferences.collecting.Collector",
         "harness.retrievers.hard_negatives.HardNegatives",
         "harness.retrievers.parent_sections.ParentSections",
         "harness.rewriters.word_labels.WordLabeler",

@@ -11,7 +11,7 @@ import torch
 
 from models.dmqr.choice import StrategyChooser
 from tests.helpers.choice_runs import STRATEGIES, data_of, prepare, rows
-from tests.helpers.feedback_files import write_feedback
+from tests.helpers.preference_files import write_preferences
 from tests.helpers.tiny_runs import (
     assert_accumulation_trains_as_one,
     assert_resumes_exactly,
@@ -101,7 +101,7 @@ def test_the_parts_make_up_the_loss_of_the_step(
         log_odds_PS = module.chooser(batch.ids_PT, batch.attention_PT)
         return float(choice_loss(log_odds_PS, batch.targets_PS, batch.weights_P, batch.step_targets))
 
-    folder = write_feedback(workplace / "gaps", rows(60)[: 60 * 3 - 10])  # some questions lack a rewrite
+    folder = write_preferences(workplace / "gaps", rows(60)[: 60 * 3 - 10])  # some questions lack a rewrite
     with torch.inference_mode():
         for batch, mine in divided_steps(lambda *place: data_of(module, folder, place=place), ranks, accumulate):
             assert int((~batch.targets_PS.isnan()).sum()) == batch.step_targets
@@ -128,8 +128,8 @@ def test_a_run_learns_and_exports_what_it_trained(workplace: Path, monkeypatch: 
     ]
     assert chosen == [["kwr"], ["par", "cce"], []]
     manifest = json.loads((folder / "serving/serving.json").read_text())
-    assert manifest["feedback"] == [{"layout": "rewrite_feedback", "round": 1}]
-    assert list(manifest["data"]) == [str(workplace / "feedback" / "feedback.jsonl")]
+    assert manifest["preferences"] == [{"layout": "rewrite_preferences", "round": 1}]
+    assert list(manifest["data"]) == [str(workplace / "preferences" / "preferences.jsonl")]
     _, found = run_card(folder / "serving", monkeypatch)
     (ours,) = chooser.probabilities([(found["question"], ())])
     assert ours is not None

@@ -103,9 +103,9 @@ def _rewriter_card(trained_on: str, scores: str) -> Card:
 
 
 DMQR_CARD = _rewriter_card("on given rewrites", "exact match and token F1 in percent")
-DMQR_FEEDBACK_CARD = _rewriter_card(
-    "on the rewards of sampled rewrites, by the objective {objective}",
-    "rewards in the units of the feedback, KL in nats",
+DMQR_DPO_CARD = _rewriter_card(
+    "on the rewards of sampled rewrites, by direct preference optimization",
+    "rewards in the units of the preferences, KL in nats",
 )
 
 _WORDS = """# DMQR-RAG extractive rewriter
@@ -133,7 +133,6 @@ def _words_card(trained_on: str) -> Card:
 
 
 WORDS_CARD = _words_card("how retrieval changes with and without each word")
-WORDS_FEEDBACK_CARD = _words_card("the rewards of sampled choices of words, by the objective {objective}")
 
 CHOICE_CARD = Card(
     ("retrieval-augmented-generation", "dmqr-rag", "query-rewriting"),

@@ -8,7 +8,7 @@ import torch
 from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import Pool
-from tests.helpers.rewrite_feedback import TEXTS
+from tests.helpers.rewrite_preferences import TEXTS
 from tests.helpers.tiny_lm import save_plain_lm
 from tests.helpers.tolerances import model_close
 

@@ -1,0 +1,118 @@
+"""The file format of preferences, written by `infer.py preferences` and read by training.  Standard library only.
+
+OUT/preferences.jsonl, one row per line:
+
+    {"question_id", "question", "history": [turns], "strategy", "question_reward",
+     "candidates": [{"rewrite", "reward", "log_probability" or null, "times", "greedy"}]}
+
+OUT/preferences.json, what the rows came from: {"layout": "rewrite_preferences", "round", ...}.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from common.errors import DataError, MissingInputError
+from common.preferences import Candidate, RewritePreferences
+from datamodules.formats import row_fields as fields
+from datamodules.formats.row_fields import Row
+from datamodules.formats.sources import rows
+
+LAYOUT = "rewrite_preferences"
+ROWS, MANIFEST = "preferences.jsonl", "preferences.json"
+_CURE = "Run `python infer.py preferences` again."
+
+
+def preference_lines(preferences: Iterable[RewritePreferences]) -> Iterator[str]:
+    """The lines of a file, with their ends."""
+    return (json.dumps(asdict(each), ensure_ascii=False) + "\n" for each in preferences)
+
+
+def read_manifest(folder: str) -> dict[str, Any]:
+    """What the preferences in a folder came from.
+
+    Raises:
+        MissingInputError: If the folder does not exist or holds no preferences.
+        DataError: If the file is invalid.
+    """
+    path = Path(folder) / MANIFEST
+    if not path.is_file():
+        raise MissingInputError(
+            f"{path} does not exist: write it with `python infer.py preferences --out {folder} ...`."
+        )
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        if manifest["layout"] != LAYOUT:
+            raise ValueError(f"the layout {manifest['layout']!r} is unknown")
+        if type(manifest["round"]) is not int or manifest["round"] < 1:
+            raise ValueError(f"round is {manifest['round']!r}, not a whole number from 1")
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is not a file of this command ({error}). {_CURE}") from error
+    return manifest
+
+
+def read_rewrite_preferences(folder: str) -> list[RewritePreferences]:
+    """The rows of a folder, in order.
+
+    Raises:
+        MissingInputError: If the folder does not exist or holds no preferences.
+        DataError: If a row is invalid; names file and line.
+    """
+    path = Path(folder) / ROWS
+    if not path.is_file():
+        raise MissingInputError(f"{path} does not exist. {_CURE}")
+    records = []
+    for place, row in rows(str(path)):
+        try:
+            records.append(rewrite_preferences(row))
+        except DataError as error:
+            raise DataError(f"{path}, {place}: {error}. {_CURE}") from error
+    return records
+
+
+def rewrite_preferences(row: Row) -> RewritePreferences:
+    """The record of a row.
+
+    Raises:
+        DataError: If it is invalid.
+    """
+    candidates = fields.records(fields.get(row, "candidates"), "field 'candidates'")
+    if not candidates:
+        raise DataError("field 'candidates' is empty")
+    return RewritePreferences(
+        fields.identity(row, "question_id"),
+        fields.filled_text(row, "question"),
+        fields.filled_text(row, "strategy"),
+        _number(fields.get(row, "question_reward"), "field 'question_reward'"),
+        tuple(map(_candidate, candidates)),
+        tuple(fields.optional_texts(row, "history")),
+    )
+
+
+def _candidate(row: Row) -> Candidate:
+    logp, times = row.get("log_probability"), fields.get(row, "times")
+    if type(times) is not int or times < 0:
+        raise DataError(f"field 'times' is {json.dumps(times)[:40]}, not a whole number from 0")
+    return Candidate(
+        fields.filled_text(row, "rewrite"),
+        _number(fields.get(row, "reward"), "field 'reward'"),
+        None if logp is None else _log_probability(logp),
+        times,
+        fields.flag(row, "greedy"),
+    )
+
+
+def _log_probability(value: object) -> float:
+    number = _number(value, "field 'log_probability'")
+    if number > 0:
+        raise DataError(f"field 'log_probability' is {number}, not 0 or less")
+    return number
+
+
+def _number(value: object, what: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise DataError(f"{what} is {json.dumps(value)[:40]}, not a number")
+    return float(value)

@@ -1,0 +1,191 @@
+"""`infer.py preferences`: reward the rewrites of questions by what they find, as training data of rewriters."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.checks import check_above, check_at_least, check_between_0_and_1
+from common.errors import DataError, UserError
+from common.preferences import Reward
+from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
+
+if TYPE_CHECKING:
+    from common.records import Question
+
+QUESTIONS_AT_ONCE = 64  # one search with all their queries; also the unit in which an interrupted run resumes
+
+
+def preferences(
+    rewriter: Rewriter,
+    strategies: tuple[str, ...],
+    reward: Reward,
+    questions: list[str] | str,
+    out: Path,
+    retriever: Retriever | None = None,
+    layout: str = "hotpotqa",
+    samples: int = 16,
+    temperature: float = 1.0,
+    seed: int = 0,
+    fused: bool = True,
+    depth: int | None = None,
+    limit: int | None = None,
+    held_out: float | None = None,
+    feedback: Retriever | None = None,
+) -> None:
+    """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
+
+    The candidates of a strategy are the rewrite that would be used, and samples of a trained generative rewriter. OUT
+    receives preferences.jsonl and preferences.json. A stopped run resumes: type it again.
+
+    Args:
+        rewriter: Whose rewrites are rewarded, e.g. harness.rewriters.trained.TrainedRewriter.
+        strategies: Of the rewriter.
+        reward: E.g. harness.preferences.rewards.GoldRecall.
+        questions: Official training file, several as '[FILE, FILE]'; never the file you evaluate on.
+        out: Folder to write; an earlier one of this command is replaced.
+        retriever: Searches with the queries, e.g. harness.retrievers.bm25.Bm25Retriever.
+        layout: Layout of the files: which data set's official format they have.
+        samples: Samples per question and strategy; 0: only the rewrite that would be used, of any rewriter.
+        temperature: Of the samples: greater values make them more different.
+        seed: Of the samples; those of a question do not depend on the other questions, but for rounding.
+        fused: Reward the list of the question and the rewrite, fused by reciprocal ranks, as a system finds that
+            searches with both; false: the rewrite's own list.
+        depth: Passages per query; as many as the reward looks at when omitted.
+        limit: Use only this many questions, from the beginning.
+        held_out: Use only the questions that a training holds out whose data.validation_fraction this is: those that
+            the rewriter has not learned from.
+        feedback: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
+    """
+    check_preferences(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit, held_out)
+    import time
+
+    from common.files import whole_folder
+    from common.progress import say
+    from datamodules.formats.preferences import rewrite_preferences
+    from harness.evaluation.serialization import digest
+    from harness.preferences.collecting import Collector
+    from harness.preferences.drafts import drafter
+    from harness.preferences.report import OUTPUT, counts_of, counts_text, sampler_facts, write_folder
+    from harness.retrievers.corpora import check_same_corpus
+    from harness.runtime.journal import remove_saved
+    from harness.runtime.provenance import configuration, hardware
+    from harness.runtime.resumable import ResumableBatches
+
+    partial = out.parent / f"{out.name}.partial"
+    began = time.perf_counter()
+    with OUTPUT.locked(out):
+        first = rewriter.feedback if isinstance(rewriter, FeedbackRewriter) else 0
+        if feedback is not None and not first:
+            raise UserError(
+                "feedback finds the passages that a rewriter reads, but this rewriter reads none: omit feedback."
+            )
+        check_same_corpus([each for each in (retriever, feedback) if each is not None])
+        if retriever is None and (reward.depth or first):
+            raise UserError(
+                "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
+            )
+        drafts = drafter(rewriter, strategies, samples, temperature, seed)
+        asked, skipped = _asked(
+            [questions] if isinstance(questions, str) else questions, layout, limit, held_out, reward, retriever
+        )
+        depth = depth or max(1, reward.depth)
+        facts = {
+            **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
+            "strategies": list(strategies), "samples": samples, "seed": seed, "fused": fused, "depth": depth,
+            "questions": digest(asked), **({} if feedback is None else {"feedback": configuration(feedback)}),
+        }  # fmt: skip
+        parts = [configuration(part) if part else {} for part in (rewriter, reward, retriever, feedback)]
+        depends_on = {**facts, "configured": parts, "hardware": hardware()}
+        saved = ResumableBatches(None if None in parts else partial / "preferences.jsonl", depends_on)
+        collect = Collector(drafts, reward, retriever, fused, depth, first, feedback)
+        batches = [asked[start : start + QUESTIONS_AT_ONCE] for start in range(0, len(asked), QUESTIONS_AT_ONCE)]
+        results = [*saved.run(batches, lambda batch: collect(batch).saved, "rewarding rewrites, batches")]
+        rows = [rewrite_preferences(row) for result in results for row in result["rows"]]
+        for result in results:
+            skipped.update(result["skipped"])
+        if not rows:
+            raise DataError(f"None of the {len(asked):,} questions has a rewrite: {'; '.join(skipped)}.")
+        counts = counts_of(rows, skipped)
+        seconds = {name: round(sum(result["seconds"][name] for result in results), 1) for name in results[0]["seconds"]}
+        seconds["in_all"] = round(time.perf_counter() - began + saved.seconds, 1)
+        with whole_folder(out) as folder:
+            write_folder(folder, rows, {**facts, "counts": counts, "seconds": seconds})
+        remove_saved(partial)
+    say(f"{out}: {counts_text(counts)}")
+
+
+def _asked(
+    sources: Sequence[str],
+    layout: str,
+    limit: int | None,
+    held_out: float | None,
+    reward: Reward,
+    retriever: Retriever | None,
+) -> "tuple[list[Question], Counter[str]]":
+    """The different questions that the reward is defined for, and how many others there are, by reason.
+
+    Raises:
+        DataError: If there is none.
+        UserError: If training holds out none.
+        ArtifactError: If the reward searches gold passages and the index is of another corpus.
+    """
+    from itertools import islice
+
+    from common.held_out import validation_share
+    from common.records import clean
+    from datamodules.formats.reading import read_questions
+    from harness.retrievers.corpora import with_gold_in_index
+
+    every = (question for source in sources for question in read_questions(layout, source))
+    read = list(islice((each for each in every if held_out is None or validation_share(each) < held_out), limit))
+    if held_out is not None and not read:
+        raise UserError(
+            f"A training with validation_fraction {held_out:g} holds out none of {[*sources]}: raise held_out."
+        )
+    distinct: dict[str, Question] = {}
+    for question in read:
+        distinct.setdefault(clean(question.text), question)
+    skipped = Counter({"repeated": len(read) - len(distinct)})
+    asked = []
+    for question in distinct.values():
+        if why := reward.missing(question):
+            skipped[why] += 1
+        else:
+            asked.append(question)
+    if not asked:
+        why = "; ".join(name for name, count in skipped.items() if count)
+        raise DataError(f"The reward is defined for none of the {len(read):,} questions: {why}.")
+    if retriever is not None and getattr(reward, "searches_gold", False):
+        known = with_gold_in_index(retriever, asked)
+        skipped["no gold passage in the index"] = len(asked) - len(known)
+        asked = known
+    return asked, +skipped
+
+
+def check_preferences(
+    rewriter: Rewriter,
+    strategies: Sequence[str],
+    questions: list[str] | str,
+    out: Path,
+    layout: str,
+    samples: int,
+    temperature: float,
+    depth: int | None,
+    limit: int | None,
+    held_out: float | None,
+) -> None:
+    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
+    from datamodules.formats.reading import check_questions
+    from harness.preferences.report import OUTPUT
+    from harness.rewriters.chosen_strategies import check_strategies
+
+    check_at_least(0, samples=samples)
+    check_at_least(1, depth=depth, limit=limit)
+    check_above(0, temperature=temperature)
+    check_between_0_and_1(held_out=held_out)
+    check_strategies(rewriter, strategies)
+    if not questions:
+        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
+    check_questions(layout, [questions] if isinstance(questions, str) else questions)
+    OUTPUT.check_writable(out)

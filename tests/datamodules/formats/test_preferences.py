@@ -1,0 +1,36 @@
+"""The manifest of preferences: what is wrong with it is said before training, not at its export."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from common.errors import DataError, MissingInputError
+from datamodules.formats.preferences import MANIFEST, read_manifest
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"layout": "rewrite_preferences"}, "'round'"),
+        ({"layout": "rewrite_preferences", "round": 0}, "round is 0, not a whole number from 1"),
+        ({"layout": "rewrite_preferences", "round": "2"}, "round is '2', not a whole number from 1"),
+        ({"layout": "labels", "round": 1}, "the layout 'labels' is unknown"),
+        ({"round": 1}, "'layout'"),
+        (["rewrite_preferences"], "list indices"),
+    ],
+)
+def test_an_invalid_manifest_is_refused(manifest: object, message: str, tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(
+        DataError, match=rf"preferences.json is not a file of this command \({message}.*Run `python infer.py"
+    ) as caught:
+        read_manifest(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_whole_manifest_is_read_and_a_missing_one_is_told(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match=r"write it with `python infer.py preferences --out"):
+        read_manifest(str(tmp_path))
+    (tmp_path / MANIFEST).write_text(json.dumps(found := {"layout": "rewrite_preferences", "round": 2, "depth": 5}))
+    assert read_manifest(str(tmp_path)) == found

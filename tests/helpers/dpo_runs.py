@@ -1,0 +1,71 @@
+"""Data and configuration of tiny runs of `trainers.dmqr_dpo.DpoTrainer`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from common.records import Passage
+from datamodules.dmqr_preferences import PreferenceData
+from datamodules.examples.splits import Source
+from harness.retrievers.bm25 import build_bm25
+from tests.conftest import NAMES
+from tests.helpers.rewrite_preferences import model_of, questions
+from tests.helpers.tiny_runs import TRAINER, set_up, use
+from trainers.dmqr_dpo import DpoTrainer
+
+CONFIG = """
+name: tiny
+seed_everything: 0
+model:
+  class_path: trainers.dmqr_dpo.DpoTrainer
+  init_args:
+    {{pretrained: {start}, max_tokens: 40, max_rewrite_tokens: 8, lora_rank: 8, lora_alpha: 16, learning_rate: 2.0e-2,
+     schedule: constant}}
+data:
+  class_path: datamodules.dmqr_preferences.PreferenceData
+  init_args:
+    train: [{{layout: rewrite_preferences, path: {data}}}]
+    validation_fraction: 0.2
+    groups_per_step: 12
+    groups_per_validation_batch: 5
+    generated_rewrites: 7
+checkpoint: {{monitor: val/expected_reward}}
+early_stopping: {{patience: 100}}
+"""
+
+GUARD = ("--trainer.callbacks+=trainers.run.collapse.CollapseGuard",)
+
+
+def prepare(folder: Path, toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder, with the configuration of a tiny run on `rewrite_toy`; it becomes the present one."""
+    config = CONFIG.format(start=model_of(toy / "start"), data=toy / "preferences")
+    (folder / "config.yaml").write_text(f"{config}{TRAINER}  gradient_clip_val: 1.0\n")
+    return use(folder, monkeypatch)
+
+
+def data_of(module: DpoTrainer, folder: Path, *place: int, **options: Any) -> PreferenceData:
+    """The data of a rank, set up; `place` as in `tests.helpers.tiny_runs.set_up`."""
+    given: dict[str, Any] = {"validation_fraction": 0.2, "groups_per_step": 12, **options}
+    return set_up(PreferenceData([Source("rewrite_preferences", str(folder))], **given), module, *place)
+
+
+def write_gold(folder: Path, count: int = 40) -> tuple[str, ...]:
+    """Gold passages, an index whose passages depend on the rewrite, and the options that search it."""
+    rows = [
+        {"_id": str(n), "question": text, "answer": "x", "supporting_facts": [[name, 0]],
+            "context": [[name, [f"{name} was born in"]]]}
+        for n, text in enumerate(questions(count)) for name in [next(w for w in text.split() if w.startswith("name"))]
+    ]  # fmt: skip
+    (folder / "gold.json").write_text(json.dumps(rows))
+    passages = [Passage.of(n, f"{n} was born in") for n in NAMES]
+    noise = [
+        Passage.of(f"{n} film", f"{n} is a film director of the city no {i}") for n in NAMES[::2] for i in range(2)
+    ]
+    build_bm25([*passages, *noise], folder / "index")
+    return (
+        "--data.retriever", "harness.retrievers.bm25.Bm25Retriever", "--data.retriever.index", str(folder / "index"),
+        "--data.reward", "harness.preferences.rewards.GoldRecall", "--data.reward.half_rank", "2",
+        "--data.reward.depth", "5", "--data.gold_questions", f"[{{layout: hotpotqa, path: {folder / 'gold.json'}}}]",
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""Training of generative rewriters on rewarded rewrites: parts of a step, and real (tiny) runs of the command line."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from common.errors import UserError
+from common.preferences import RewritePreferences
+from common.records import Question
+from datamodules.dmqr_preferences import PreferenceData
+from datamodules.formats.preferences import read_rewrite_preferences
+from harness.rewriters.trained import TrainedRewriter
+from models.dmqr.rewriter import Rewriter
+from models.dmqr.strategies import Pool
+from models.serving_manifest import MANIFEST
+from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
+from tests.helpers.rewrite_preferences import BEST, TEXTS, model_of, questions, write_preferences
+from tests.helpers.tiny_runs import (
+    assert_accumulation_trains_as_one,
+    assert_resumes_exactly,
+    assert_two_processes_train_as_one,
+    fit,
+    metrics,
+    refused,
+    three_hardly_moving_steps,
+    weights,
+)
+from tests.helpers.tolerances import model_close
+from trainers.dmqr_dpo import DpoTrainer
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with a config for a tiny run."""
+    return prepare(tmp_path, rewrite_toy, monkeypatch)
+
+
+@pytest.fixture
+def module(rewrite_toy: Path) -> DpoTrainer:
+    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).eval()
+
+
+def greedy(serving: Path) -> list[float]:
+    """For new questions whether the greedy rewrite is the best one."""
+    rewriter = TrainedRewriter(serving, "cpu", "fp32")
+    asked = [Question(str(n), text) for n, text in enumerate(questions(20, seed=11))]
+    made = rewriter.rewrite(asked, ["gqr"])
+    return [
+        float(each.queries["gqr"] == (BEST[q.text.split()[0]],)) for q, each in zip(asked, made, strict=True)
+    ]  # fmt: skip
+
+
+def test_it_learns_to_write_the_rewarded_rewrite(workplace: Path, rewrite_toy: Path) -> None:
+    """From a model that writes any of four texts: which is best depends on the question."""
+    assert sum(greedy(rewrite_toy / "start")) <= 10
+    slower = "--model.learning_rate", "5.0e-3"  # at a greater rate it favours texts that were not recorded
+    folder = fit("dpo", *slower, "--model.imitation_weight", "0.1", "--trainer.max_epochs", "12",
+                 "--trainer.check_val_every_n_epoch", "6", *GUARD)  # fmt: skip
+    found = [row for row in metrics(folder) if "val/expected_reward" in row]
+    assert next(row["step"] for row in found) == -1  # before the first step
+    assert found[0]["val/expected_reward"] == pytest.approx(0.5, abs=0.03)
+    assert found[0]["val/kl"] == pytest.approx(0.0, abs=1e-4)
+    assert found[-1]["val/expected_reward"] > 0.9
+    assert found[-1]["val/kl"] > 0.1
+    assert sum(greedy(folder / "serving")) >= 17
+    manifest = json.loads((folder / "serving" / MANIFEST).read_text())
+    assert manifest["round"] == 1
+    assert manifest["preferences"][0]["layout"] == "rewrite_preferences"
+    card = (folder / "serving/README.md").read_text()
+    assert "on the rewards of sampled rewrites, by direct preference optimization." in card
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize(("ranks", "accumulate"), [(2, 1), (1, 4), (4, 4)])  # 16 parts exceed the 12 groups of a step
+def test_the_parts_make_up_the_loss_of_the_step(
+    rewrite_toy: Path, module: DpoTrainer, ranks: int, accumulate: int
+) -> None:
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if "lora_B" in name:
+                parameter.normal_(0, 0.1, generator=torch.Generator().manual_seed(len(name)))  # no longer the reference
+    shares: list[float] = []
+    module.add_shares = lambda found: shares.append(float(found["train/loss"]))  # type: ignore[method-assign]
+    module._scaled = lambda share, *_: share  # type: ignore[method-assign]
+
+    def step_of(data: PreferenceData, number: int) -> float:
+        shares.clear()
+        for group in data.groups:
+            group.reference = [each.log_probability or 0.0 for each in group.example.candidates]
+        for batch in list(data.train_dataloader())[number * accumulate : (number + 1) * accumulate]:
+            module.training_step(batch, 0)
+        return sum(shares)
+
+    parts = [data_of(module, rewrite_toy / "preferences", rank, ranks, accumulate) for rank in range(ranks)]
+    data = data_of(module, rewrite_toy / "preferences")
+    with torch.inference_mode():
+        batch = next(iter(data.train_dataloader()))
+        for group in data.groups:
+            group.reference = [each.log_probability or 0.0 for each in group.example.candidates]
+        shares.clear()
+        module.training_step(data._collate(0, batch.rows_G.tolist(), batch.rows_G.tolist()), 0)
+        whole = sum(shares)
+        assert sum(step_of(part, 0) for part in parts) == model_close(whole)
+    assert whole != 0
+
+
+def test_the_reference_is_the_starting_model_also_of_a_resumed_run(
+    workplace: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    references: list[list[list[float]]] = []
+    score = DpoTrainer._score_reference
+
+    def kept(self: DpoTrainer, groups: Sequence[Any]) -> None:
+        score(self, groups)
+        references.append([list(each.reference) for each in groups])
+
+    monkeypatch.setattr(DpoTrainer, "_score_reference", kept)
+    folder = fit("first", "--trainer.max_epochs", "1")
+    fit("first", "--resume", "auto")
+    assert references[1] == references[0]
+    rows = {(each.question, each.strategy): each for each in read_rewrite_preferences(str(rewrite_toy / "preferences"))}
+    module = DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8)
+    groups = [*(data := data_of(module, rewrite_toy / "preferences")).groups, *data.held_out]
+    for group, reference in zip(groups, references[0], strict=True):
+        known = {
+            each.rewrite: each.log_probability
+            for each in rows[group.example.question, group.example.strategy].candidates
+        }
+        assert reference == [model_close(known[each.rewrite]) for each in group.example.candidates]
+    assert any((each != 0).any() for name, each in weights(folder).items() if "lora_B" in name)
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+def test_accumulation_and_two_processes_train_as_one(workplace: Path) -> None:
+    options, rows = [*three_hardly_moving_steps(), *write_gold(workplace)], 12 * len(TEXTS)
+    validating = [*options, "--trainer.val_check_interval", "1"]
+    variants = {
+        "dpo": (), "whole": ("--model.lora_rank", "null"),
+        "adapters": ("--model.adapters", "per_strategy", "--data.groups_per_step", "2"),
+    }  # fmt: skip
+    alone = assert_two_processes_train_as_one(workplace, rows, validating, variants, "val/reward", relative=1e-4)
+    assert_accumulation_trains_as_one(alone["dpo"], rows, options, relative=1e-4)
+
+
+@pytest.mark.numeric
+@pytest.mark.whole_run
+def test_resume_in_the_middle_of_an_epoch_is_exact(workplace: Path) -> None:
+    assert_resumes_exactly(workplace, (2, 7), *GUARD, *write_gold(workplace), loss="train/loss")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--model.beta", "0"), "beta must be above 0"),
+        (("--data.candidates", "2"), "candidates must be at least 3: the best, the worst and the greedy one"),
+        (
+            ("--data.train", "[{layout: rewrites, path: x}]"),
+            "layout is 'rewrites', but this data module reads",
+        ),
+        (("--data.train", "[{layout: rewrite_preferences, path: none}]"), "write it with `python infer.py preferences"),
+        (("--data.gold_questions", "[{layout: hotpotqa, path: x}]"), "data.reward needs data.gold_questions"),
+        (("--checkpoint.monitor", "val/reward"), "type --checkpoint.monitor val/expected_reward"),
+    ],
+)
+def test_mistakes_are_refused(options: tuple[str, ...], message: str, workplace: Path) -> None:
+    refused(options, message)
+
+
+def test_candidates_need_no_log_probabilities(workplace: Path, rewrite_toy: Path) -> None:
+    made: list[RewritePreferences] = read_rewrite_preferences(str(rewrite_toy / "preferences"))
+    bare = [
+        replace(each, candidates=tuple(replace(one, log_probability=None) for one in each.candidates)) for each in made
+    ]
+    write_preferences(workplace / "bare", bare)
+    train_on = ("--data.train", f"[{{layout: rewrite_preferences, path: {workplace / 'bare'}}}]")
+    fit("dpo", *train_on, "--trainer.max_steps", "1")
+
+
+def test_the_base_of_adapters_for_each_strategy_is_no_start(rewrite_toy: Path, tmp_path: Path) -> None:
+    rewriter = Rewriter.build(model_of(rewrite_toy / "start"), 40, 8, Pool.load(None).strategies)
+    rewriter.add_adapters(["gqr", "kwr"], model_of(rewrite_toy / "start"), 4, 8, 0.0, None)
+    (tmp_path / "own").mkdir()
+    rewriter.save(tmp_path / "own", ["gqr", "kwr"], {})
+    with pytest.raises(UserError, match="is the base model of adapters for each strategy"):
+        DpoTrainer(model_of(tmp_path / "own"), max_tokens=40, max_rewrite_tokens=8)

@@ -1,0 +1,102 @@
+"""Validation of rewriters that learn from rewards.
+
+Measures by hand, rewards as the command gives them, and runs that collapse.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from datamodules.examples.splits import Source
+from datamodules.formats.preferences import read_rewrite_preferences
+from harness.preferences.collecting import Collector
+from harness.preferences.drafts import Greedy
+from harness.preferences.rewards import GoldRecall
+from harness.retrievers.bm25 import Bm25Retriever
+from harness.rewriters.trained import TrainedRewriter
+from models.serving_manifest import MANIFEST
+from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
+from tests.helpers.rewrite_preferences import model_of, write_preferences
+from tests.helpers.tiny_runs import fit
+from trainers.dmqr_dpo import DpoTrainer
+from trainers.dmqr_dpo_validation import Validated, Written, summary
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, rewrite_toy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run in, with a config for a tiny run."""
+    return prepare(tmp_path, rewrite_toy, monkeypatch)
+
+
+@pytest.fixture
+def module(rewrite_toy: Path) -> DpoTrainer:
+    return DpoTrainer(model_of(rewrite_toy / "start"), max_tokens=40, max_rewrite_tokens=8).eval()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_validation_rewards_greedy_rewrites_as_the_command_does(
+    workplace: Path, rewrite_toy: Path, module: DpoTrainer, fused: bool
+) -> None:
+    write_gold(workplace)
+    folder = write_preferences(workplace / "here", read_rewrite_preferences(str(rewrite_toy / "preferences")))
+    (folder / "preferences.json").write_text(
+        json.dumps({"layout": "rewrite_preferences", "round": 1, "fused": fused, "depth": 7})
+    )
+    retriever, reward = Bm25Retriever(workplace / "index"), GoldRecall(half_rank=2.0, depth=5)
+    gold = [Source("hotpotqa", "gold.json")]
+    data = data_of(module, folder, retriever=retriever, reward=reward, gold_questions=gold, generated_rewrites=9)
+    assert len(data.gold) == 9
+    with torch.inference_mode():
+        for number, batch in enumerate(data.val_dataloader()):
+            module.validation_step(batch, number)
+    rewriter = TrainedRewriter(rewrite_toy / "start", "cpu", "fp32")
+    for row, question in data.gold.items():
+        strategy = data.held_out[row].example.strategy
+        collected = Collector(Greedy(rewriter, [strategy]), reward, retriever, fused, 7, 0)([question])
+        (rewarded,) = collected.rows
+        written = module.validated[row].written
+        assert written.reward == pytest.approx(rewarded.candidates[0].reward, abs=1e-6)
+    found = module.summarize(list(module.validated.values()))
+    assert found["reward_question"] == pytest.approx(0.2)
+    assert module.metric_names[0] == "reward"
+
+
+def test_the_measures_of_a_validation_by_hand() -> None:
+    found = summary(
+        [
+            Validated(4.0, 2.0, 0.5, 1.0, Written(3, True, False, 0.2, 0.1)),
+            Validated(2.0, 1.0, 1.0, 0.0, Written(5, False, False, 0.8, 0.3)),
+            Validated(0.0, 0.0, 0.0, 0.5, Written(1, False, True, None, 0.0)),
+            Validated(0.0, 1.0, 0.5, 0.5, None),
+        ]
+    )
+    assert found == pytest.approx(
+        {
+            "expected_reward": 0.5, "loss": 1.5, "kl": 0.5, "length": 3.0, "unchanged_share": 1 / 3,
+            "empty_share": 1 / 3, "reward": 0.5, "reward_variance": 0.09, "reward_question": 0.2,
+        }
+    )  # fmt: skip
+
+
+def test_a_rewriter_that_collapses_is_stopped_and_the_start_is_exported(
+    workplace: Path, rewrite_toy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rewards are turned round: what training raises falls by the validation's rewards."""
+    made = read_rewrite_preferences(str(rewrite_toy / "preferences"))
+    turned = [
+        replace(each, candidates=tuple(replace(one, reward=1 - one.reward) for one in each.candidates)) for each in made
+    ]
+    held = [replace(each, question=f"{each.question} name7") for each in made[:6]]
+    write_preferences(workplace / "turned", turned)
+    write_preferences(workplace / "held", held)
+    folder = fit("lost", *GUARD, "--data.train", f"[{{layout: rewrite_preferences, path: {workplace / 'turned'}}}]",
+                 "--data.validation", f"[{{layout: rewrite_preferences, path: {workplace / 'held'}}}]",
+                 "--trainer.max_epochs", "20")  # fmt: skip
+    assert "the rewriter has collapsed: val/expected_reward" in capsys.readouterr().out
+    best = torch.load(folder / "best.ckpt", weights_only=True)
+    assert best["global_step"] == 0
+    assert all((value == 0).all() for name, value in best["state_dict"].items() if "lora_B" in name)
+    assert (folder / "serving" / MANIFEST).is_file()
