@@ -13,7 +13,7 @@ from tests.docs.documents import ROOT, commands_of
 WORLD_RUNS = sorted((ROOT / "configs/train").glob("*_world.yaml"))
 WORLD_COMMANDS = sorted((ROOT / "configs/infer").glob("*_world.yaml"))
 SYSTEMS = ("drrag", "rerag", "dmqr", "msrag", "hiqa", "all")
-KEPT = ["data/preferences/words-hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa",
+KEPT = ["data/preferences/hotpotqa", "data/labels/hotpotqa.jsonl", "checkpoints/dmqr-choice-hotpotqa",
     "data/hotpotqa", "indexes/mine", ".venv"]  # fmt: skip
 
 
