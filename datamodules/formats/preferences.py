@@ -59,8 +59,9 @@ def read_rewrite_preferences(folder: str) -> list[RewritePreferences]:
 
     Raises:
         MissingInputError: If the folder does not exist or holds no preferences.
-        DataError: If a row is invalid; names file and line.
+        DataError: If the manifest or a row is invalid; names file and line.
     """
+    read_manifest(folder)
     path = Path(folder) / ROWS
     if not path.is_file():
         raise MissingInputError(f"{path} does not exist. {_CURE}")

@@ -69,7 +69,7 @@ NOWHERE = Path("no/such/folder")
 FILES = [QuestionSource("hotpotqa", "no/such/file.json")]
 GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides numbers; none of the files exists
     CollapseGuard: {},
-    DpoLoss: {"name": "dpo"},
+    DpoLoss: {},
     DrRagTrainer: {"pretrained": str(NOWHERE)},
     ReRagTrainer: {"estimator": str(NOWHERE), "generator": str(NOWHERE)},
     SpanCorruptionTrainer: {"pretrained": str(NOWHERE)},
