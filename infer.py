@@ -8,7 +8,6 @@ scores of passages.
     python infer.py synthesize --corpus corpus.jsonl --llm configs/llm/openai.yaml --out data/synthetic
     python infer.py distill --questions train.json --llm configs/llm/openai.yaml --out data/distilled
     python infer.py mine --config configs/infer/mine_nq.yaml
-    python infer.py expand --config configs/infer/drrag_beam_world.yaml --questions train.json --out mined/beam.jsonl
     python infer.py label --config configs/infer/label_world.yaml
     python infer.py preferences --config configs/infer/preferences_world.yaml
     python infer.py score --questions data/nq/train.json --out data/scored/train.jsonl
@@ -40,7 +39,6 @@ from harness.commands.ask import ask, check_ask
 from harness.commands.compare import check_compared, compare, systems_of
 from harness.commands.distill import check_distill, distill
 from harness.commands.evaluate import check_evaluate, evaluate
-from harness.commands.expand import check_expand, expand
 from harness.commands.export import export
 from harness.commands.index import index
 from harness.commands.label import check_label, label
@@ -53,7 +51,7 @@ from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
     command.__name__: command
-    for command in (index, synthesize, distill, mine, expand, label, preferences, score, ask, evaluate, export)
+    for command in (index, synthesize, distill, mine, label, preferences, score, ask, evaluate, export)
 }
 
 set_parsing_settings(instantiate_subclass_spec_in_any=False)  # a study builds the objects in its options itself
@@ -66,7 +64,6 @@ KEPT = {  # what is left of an interrupted command
     ),
     "mine": "The finished questions are kept: type the same command again to go on.",
     "score": "The finished questions are kept: type the same command again to go on.",
-    "expand": "The finished questions are kept: type the same command again to go on.",
     "label": "The finished questions are kept: type the same command again to go on.",
     "preferences": "The finished questions are kept: type the same command again to go on.",
     "synthesize": "The finished questions are kept: type the same command again to go on.",
@@ -82,7 +79,7 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     checks: ClassVar = {
         "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
         "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
-        "preferences": check_preferences, "expand": check_expand,
+        "preferences": check_preferences,
     }  # fmt: skip
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:

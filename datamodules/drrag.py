@@ -1,6 +1,6 @@
 """LightningDataModule of DR-RAG.
 
-Reads official files, samples triples or chains, and batches them into optimizer steps.
+Reads official files, samples triples, and batches them into optimizer steps.
 """
 
 import json
@@ -12,28 +12,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from common.checks import check_at_least
-from common.errors import DataError, UserError
+from common.errors import DataError
 from common.records import Question
 from common.seals import fingerprint
 from datamodules.examples.audit import audit
-from datamodules.examples.chains import ChainSampling, mined_expansions
-from datamodules.examples.chains import draw as draw_chains
 from datamodules.examples.splits import QuestionSource, check_split, paths_of
 from datamodules.examples.step_loader import StepData, plan_steps
 from datamodules.examples.triple_batches import TripleBatches, TripleRequest
-from datamodules.examples.triples import Sampling, draw
-from datamodules.formats.expansions import Expansion
+from datamodules.examples.triples import Sampling, Triple, draw
 from datamodules.formats.mined_negatives import Mined
-from datamodules.stored.by_question import stored_expansions, stored_mined
+from datamodules.stored.by_question import stored_mined
 from datamodules.stored.cache import DEFAULT, Arrays
 from datamodules.stored.candidates import Candidates
-from datamodules.stored.drawn import DrawnExamples, Example, draw_examples
+from datamodules.stored.drawn import DrawnTriples, draw_triples
 from datamodules.stored.splits import are_stored, split_questions
 from datamodules.stored.token_rows import TokenRows, token_rows
-from models.drrag.triple_tokenizer import PAIRS, Chain, TripleEncoder
+from models.drrag.triple_tokenizer import TripleEncoder
 from models.length_batching import length_batches
 
 if TYPE_CHECKING:
@@ -45,7 +41,7 @@ LIKE_INFERENCE = Sampling(negatives_per_positive=4.0, mixed_share=0.75)  # mostl
 
 
 class DrRagData(StepData):
-    """Training and validation triples, or with `chains` chains of documents, of one or several data sets.
+    """Training and validation triples of one or several data sets.
 
     Validation questions come from a fixed hash split of the training files or from separate files; dev files are for
     `infer.py evaluate` only.  A question that occurs in several files is used once.
@@ -57,9 +53,6 @@ class DrRagData(StepData):
         mined: Files of hard negatives, written by `infer.py mine`.
         sampling: How training triples are sampled, again in every epoch.
         validation_sampling: How validation triples are sampled, once.
-        chains: How chains are sampled for a beam over hops, in the place of triples: training chains in every epoch,
-            validation chains once.
-        expansions: Files of what a beam with an earlier classifier met, written by `infer.py expand`; for `chains`.
         tokens_per_step: Average tokens of one optimizer step, over all ranks and accumulated batches.
         tokens_per_validation_batch: Maximum padded tokens of one validation batch, per rank.
         sampling_seed: Seed of sampling and ordering.
@@ -86,8 +79,6 @@ class DrRagData(StepData):
         tokens_per_step: int = 4096,
         tokens_per_validation_batch: int = 4096,
         sampling_seed: int = 0,
-        chains: ChainSampling | None = None,
-        expansions: list[str] | None = None,
         cache: str | None = DEFAULT,
         workers: int | None = None,
     ) -> None:
@@ -100,23 +91,14 @@ class DrRagData(StepData):
         self.validation_fraction, self.mined_files = validation_fraction, mined or []
         self.sampling, self.validation_sampling = sampling, validation_sampling
         self.tokens_per_step, self.tokens_per_validation_batch = tokens_per_step, tokens_per_validation_batch
-        self.sampling_seed, self.chains, self.expansion_files = sampling_seed, chains, expansions or []
-        if expansions and chains is None:
-            raise UserError(
-                "data.expansions are of a beam over chains: set data.chains, such as --data.chains.candidates 3."
-            )
+        self.sampling_seed = sampling_seed
         self.cache, self.workers = cache, workers
         self.questions: Sequence[Question] = ()
 
     @property
-    def most_documents(self) -> int:
-        """Most documents that the classifier reads at once: 2 in triples."""
-        return PAIRS if self.chains is None else self.chains.most_documents
-
-    @property
     def files(self) -> list[str]:
         """Paths of all input files."""
-        return paths_of(self.sources) + self.mined_files + self.expansion_files
+        return paths_of(self.sources) + self.mined_files
 
     def prepare_data(self) -> None:
         """Read large files on one process per machine; the others then find what it stored."""
@@ -136,14 +118,11 @@ class DrRagData(StepData):
             return
         split = split_questions(self.train_sources, self.validation_sources, self.validation_fraction, self.cache)
         self._store = split.stores[0]
-        mined, expansions = (
-            stored_mined(self.mined_files, self.cache),
-            stored_expansions(self.expansion_files, self.cache),
-        )
-        drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name, expansions.name
-        self._content = fingerprint([*drawn_from, self.sampling_seed, asdict(self.chains) if self.chains else None])
+        mined = stored_mined(self.mined_files, self.cache)
+        drawn_from = [store.name for store in split.stores], self.validation_fraction, mined.name
+        self._content = fingerprint([*drawn_from, self.sampling_seed])
         self._training, self._held_out = (
-            self._numbered(part, Candidates(questions, mined, expansions), fingerprint([part, *drawn_from]))
+            self._numbered(part, Candidates(questions, mined), fingerprint([part, *drawn_from]))
             for part, questions in (("training", split.training), ("held out", split.held_out))
         )
         held_out = self._drawn(self._held_out, self.validation_sampling, -1)
@@ -152,14 +131,11 @@ class DrRagData(StepData):
         if not len(first) or held_out.positive.all() or not held_out.positive.any():
             raise DataError(
                 f"{len(first)} training and {len(held_out)} validation triples from "
-                f"{[s.path for s in self.train_sources]}: a question needs {'one' if self.chains else 'two'} or more "
-                "gold passages and other ones, and validation needs both classes. Give more questions, or raise "
-                "data.validation_fraction."
+                f"{[s.path for s in self.train_sources]}: a question needs two or more gold passages and other ones, "
+                "and validation needs both classes. Give more questions, or raise data.validation_fraction."
             )
-        units = len(self._starts(first)) - 1
-        self.steps_per_epoch = max(1, min(units, math.ceil(int(lengths.sum()) / self.tokens_per_step)))
-        self.units_per_step = units / self.steps_per_epoch
-        self.examples_per_unit = len(first) / units
+        self.steps_per_epoch = max(1, min(len(first), math.ceil(int(lengths.sum()) / self.tokens_per_step)))
+        self.units_per_step = len(first) / self.steps_per_epoch
         self.validation_triples, self._validation = held_out.examples, held_out
         self.questions = split.training
 
@@ -196,83 +172,46 @@ class DrRagData(StepData):
         """What draws depend on beside the questions."""
         return [self._content, asdict(sampling), epoch]
 
-    def _drawn(self, of: tuple[str, Candidates, TokenRows], sampling: Sampling, epoch: int) -> DrawnExamples:
-        """The examples of a part of the questions; those of the first epoch and of validation are stored."""
+    def _drawn(self, of: tuple[str, Candidates, TokenRows], sampling: Sampling, epoch: int) -> DrawnTriples:
+        """The triples of a part of the questions; those of the first epoch and of validation are stored."""
         part, candidates, tokens = of
-        compute = partial(
-            draw_examples,
-            candidates,
-            partial(self._draw, sampling, epoch),
-            self.most_documents,
-            f"sampling {part} triples",
-        )
+
+        def triples(question: Question, mined: Mined) -> list[Triple]:
+            return draw(question, mined, sampling, self.sampling_seed, epoch, mined.hits)
+
+        compute = partial(draw_triples, candidates, triples, f"sampling {part} triples")
         drawn = (
             self._store.derived({"drawn": part, "key": self._key(sampling, epoch)}, compute) if epoch < 1 else compute()
         )
-        return DrawnExamples(candidates, tokens, drawn, self.chains is not None, self.encode)
-
-    def _draw(
-        self, sampling: Sampling, epoch: int, question: Question, mined: Mined, met: list[Expansion]
-    ) -> Sequence[Example]:
-        if self.chains is None:
-            return draw(question, mined, sampling, self.sampling_seed, epoch, mined.hits)
-        met = [*mined_expansions(question, mined), *met]
-        return draw_chains(question, mined, met, self.chains, self.sampling_seed, epoch)
-
-    @property
-    def validation_pairs(self) -> NDArray[np.bool_]:
-        """Which validation examples are pairs of documents, (P,): all triples, and chains of two."""
-        return self._validation.pairs
-
-    @property
-    def validation_groups(self) -> NDArray[np.int64]:
-        """Number of each validation example's group, (P,)."""
-        starts = self._validation.starts
-        return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        return DrawnTriples(candidates, tokens, drawn, self.encode)
 
     def _validation_groups(self) -> list[list[int]]:
         lengths = [self._classifier.padded_length(length) for length in self._validation.lengths().tolist()]
         return length_batches(lengths, self.tokens_per_validation_batch)
 
     def _validation_request(self, rows: list[int]) -> TripleRequest:
-        return self._validation.request(rows, 1.0, len(rows), rows, len(rows))
+        return self._validation.request(rows, 1.0, len(rows))
 
     @property
     def _validation_batches(self) -> TripleBatches:
         return TripleBatches(self._validation.texts, self.encode, self._classifier.padding)
 
-    def training_texts(self, rows: Sequence[int]) -> list[Chain]:
-        """The texts of some examples of the present epoch, for a teacher that reads them with its own tokenizer."""
-        return [self._sampled[1].examples[row].texts for row in rows]
-
     @property
     def _classifier(self) -> "TripleClassifier":
         return self.trainer.lightning_module.classifier
 
-    def _starts(self, drawn: DrawnExamples) -> NDArray[np.int64]:
-        """The first example of each unit, whose examples stay in one batch, and at last the number of examples."""
-        return drawn.starts if self.trainer.lightning_module.listwise else np.arange(len(drawn) + 1)
-
-    def _epoch(self, epoch: int) -> DrawnExamples:
+    def _epoch(self, epoch: int) -> DrawnTriples:
         if self._sampled[0] != epoch:
             self._sampled = epoch, self._drawn(self._training, self.sampling, epoch)
         return self._sampled[1]
 
     def _plan(self, epoch: int) -> list[list[int]]:
         rng = random.Random(f"plan/{self.sampling_seed}/{epoch}")
-        drawn = self._epoch(epoch)
-        lengths = np.add.reduceat(drawn.lengths(), self._starts(drawn)[:-1])
-        return plan_steps(lengths.tolist(), self.steps_per_epoch, rng)
+        return plan_steps(self._epoch(epoch).lengths().tolist(), self.steps_per_epoch, rng)
 
     def _tokens_of(self, epoch: int) -> Callable[[Sequence[int]], int]:
-        drawn = self._epoch(epoch)
-        lengths, starts, padded_length = drawn.lengths(), self._starts(drawn), self._classifier.padded_length
-
-        def tokens(units: Sequence[int]) -> int:
-            rows = _rows(starts, units)
-            return len(rows) * padded_length(int(lengths[rows].max()))
-
-        return tokens
+        lengths, padded_length = self._epoch(epoch).lengths(), self._classifier.padded_length
+        return lambda rows: len(rows) * padded_length(int(lengths[rows].max()))
 
     @property
     def _training_batches(self) -> TripleBatches:
@@ -280,18 +219,8 @@ class DrRagData(StepData):
             self._sampled[1].texts, self.encode, self._classifier.padding
         )  # the same texts in all epochs
 
-    def _request(self, epoch: int, units: list[int], step: list[int]) -> TripleRequest:
-        drawn = self._epoch(epoch)
-        starts = self._starts(drawn)
-        taken = units or step[:1]
-        groups = [place for place, unit in enumerate(taken) for _ in _rows(starts, [unit])]
-        triples = len(_rows(starts, step))
-        return drawn.request(_rows(starts, taken), float(bool(units)), triples, groups, len(step))
-
-
-def _rows(starts: Sequence[int] | NDArray[np.int64], units: Sequence[int]) -> list[int]:
-    """The examples of some units, in order."""
-    return [row for unit in units for row in range(int(starts[unit]), int(starts[unit + 1]))]
+    def _request(self, epoch: int, rows: list[int], step: list[int]) -> TripleRequest:
+        return self._epoch(epoch).request(rows or step[:1], float(bool(rows)), len(step))
 
 
 def _with_numbers(report: dict[str, Any]) -> dict[str, Any]:

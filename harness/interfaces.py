@@ -11,8 +11,6 @@ from common.rewrites import Rewrites
 from common.sources import Chosen, SourceContext
 
 if TYPE_CHECKING:
-    from datamodules.formats.expansions import Expansion
-    from models.drrag.triple_tokenizer import Chain
     from models.rerag.calibration import Calibration
     from models.rerag.estimator import RelevanceEstimator
     from models.rerag.generator import Generator
@@ -60,16 +58,6 @@ class Strategy(Protocol):
 
         `harness.runtime.answer_text` says in which form the answers' notes and costs are shown.
         """
-
-
-@runtime_checkable
-class ChainExpander(Protocol):
-    """A strategy that searches chains of documents, of which a training can learn."""
-
-    retriever: Retriever | None
-
-    def expansions(self, questions: Sequence[str], candidates: int) -> "list[list[Expansion]]":
-        """The chains that the search extends, for every question in order, each with its best scored candidates."""
 
 
 @runtime_checkable
@@ -168,20 +156,6 @@ class PairScorer(Protocol):
 
     def probabilities(self, triples: Sequence[tuple[str, Passage, Passage]]) -> list[float]:
         """P(positive | q, d1, d2) of every triple, in order; not symmetric in d1 and d2."""
-
-
-@runtime_checkable
-class ChainScorer(Protocol):
-    """DR-RAG's classifier trained on chains; implemented by `models.drrag.triple_classifier.TripleClassifier`."""
-
-    most_documents: int  # it was trained on chains of at most so many; 2: on pairs alone, it is no scorer of chains
-
-    def chain_log_odds(self, chains: "Sequence[Chain]") -> list[float]:
-        """Log-odds (nats) that all documents of a chain belong to the answer, of every chain in order.
-
-        A chain has at most `most_documents` documents. With `models.drrag.triple_tokenizer.END` as the last one it is
-        asked whether those before it are all that the answer needs.
-        """
 
 
 @runtime_checkable

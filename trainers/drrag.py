@@ -1,7 +1,7 @@
 """Trains DR-RAG's classifier C(q, d1, d2) (DR-RAG, Section 2.2.2).  Shape legend: P triples, T tokens."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,14 @@ from common.checks import check_above, check_at_least, check_dropout, check_shar
 from common.errors import UserError
 from datamodules.examples.triple_batches import TripleBatch
 from models.bigbird.attention import FULL_UP_TO_TOKENS, AttentionKind
-from models.drrag.triple_classifier import KIND, TripleClassifier, text_format_of
-from models.drrag.triple_tokenizer import END, MIN_TOKENS, PAIRS
+from models.drrag.triple_classifier import KIND, TripleClassifier
+from models.drrag.triple_tokenizer import MIN_TOKENS, TEXT_FORMAT
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
-from trainers.drrag_losses import listwise_distillation_loss, listwise_loss, triple_loss
-from trainers.drrag_teacher import Teacher, check_teacher
+from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 from trainers.run.card_usage import classifier_usage
-from trainers.run.model_card import CHAINS_READ, DRRAG_CARD, TAUGHT
+from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -28,7 +27,7 @@ from trainers.run.validation_plots import validation_figures
 
 
 class DrRagTrainer(RunModule):
-    """Binary cross-entropy on balanced triples, or on chains of documents for a beam over hops.
+    """Binary cross-entropy on balanced triples.
 
     AdamW with linear warm-up and decay; decision threshold from validation.
 
@@ -49,11 +48,6 @@ class DrRagTrainer(RunModule):
         freeze_embeddings: Do not train the token embeddings: a step takes about a tenth less time on a CPU, and half of
             a small model's optimizer states are not needed.
         gradient_checkpointing: Recompute activations in the backward pass: less memory, about a third slower.
-        loss: `binary` cross-entropy of each triple or chain, or `listwise`, softmax cross-entropy among what extends
-            one chain, its end and "none of these"; it needs `data.chains`.
-        teacher: Serving folder of a trained classifier whose probabilities this one learns beside the labels, such as a
-            deeper one: it scores the same texts with its own tokenizer. null: labels alone.
-        teacher_weight: Share of the teacher in the loss, in [0, 1]; the labels have the rest.
         lora_rank: Rank of a LoRA adapter, which is trained with the head instead of the body's weights and merged into
             the export: less memory for large models; null trains all weights. It wants a learning rate some ten times
             higher, such as 3e-4.
@@ -71,7 +65,6 @@ class DrRagTrainer(RunModule):
         "model.gradient_checkpointing"
     )
     shardable = True
-    teacher: Teacher | None = None  # loaded for `fit`
 
     def __init__(
         self,
@@ -87,17 +80,14 @@ class DrRagTrainer(RunModule):
         threshold_criterion: metrics.Criterion = "f2",
         freeze_embeddings: bool = False,
         gradient_checkpointing: bool = False,
-        loss: Literal["binary", "listwise"] = "binary",
-        teacher: str | None = None,
-        teacher_weight: float = 0.5,
         lora_rank: int | None = None,
         lora_alpha: int = 32,
         lora_dropout: float = 0.0,
         lora_targets: list[str] | None = None,
     ) -> None:
         self.check_options(
-            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction, teacher,
-            teacher_weight, lora_rank, lora_alpha, lora_dropout,
+            max_tokens, layers, dropout, learning_rate, head_learning_rate, weight_decay, warmup_fraction, lora_rank,
+            lora_alpha, lora_dropout,
         )  # fmt: skip
         super().__init__()
         self.classifier: TripleClassifier
@@ -115,15 +105,8 @@ class DrRagTrainer(RunModule):
     def setup(self, stage: str) -> None:
         """Check the precision, and tell of attention that pads without need."""
         super().setup(stage)
-        if self.listwise and self.trainer.datamodule.most_documents == PAIRS:
-            raise UserError(
-                "model.loss listwise chooses among what extends one chain: set data.chains, such as "
-                "--data.chains.most_documents 4, or model.loss binary."
-            )
         if stage == "fit":
             data = self.trainer.datamodule
-            if self.hparams.teacher is not None:
-                self.teacher = Teacher(Path(self.hparams.teacher), self.trainer, data.most_documents)
             longest = data.audit["tokens"]["max"]
             unneeded = self.hparams.attention == "auto" and self.classifier.sparse and longest <= FULL_UP_TO_TOKENS
             if unneeded and self.trainer.is_global_zero:
@@ -143,8 +126,6 @@ class DrRagTrainer(RunModule):
         head_learning_rate: float,
         weight_decay: float,
         warmup_fraction: float,
-        teacher: str | None,
-        teacher_weight: float,
         lora_rank: int | None,
         lora_alpha: int,
         lora_dropout: float,
@@ -157,14 +138,7 @@ class DrRagTrainer(RunModule):
         check_at_least(0, weight_decay=weight_decay)
         check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
         check_dropout(dropout=dropout, lora_dropout=lora_dropout)
-        check_share(warmup_fraction=warmup_fraction, teacher_weight=teacher_weight)
-        if teacher is not None:
-            check_teacher(Path(teacher))
-
-    @property
-    def listwise(self) -> bool:
-        """Whether the examples of a group are compared, and so stay in one batch."""
-        return self.hparams.loss == "listwise"
+        check_share(warmup_fraction=warmup_fraction)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -175,60 +149,30 @@ class DrRagTrainer(RunModule):
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
         labels_P, weights_P = batch.labels_P, batch.weights_P
-        listwise = weights_P, batch.groups_P, batch.step_groups
-        if self.listwise:
-            share = listwise_loss(log_odds_P, labels_P, *listwise)
-        else:
-            share = triple_loss(log_odds_P, labels_P, weights_P, batch.step_triples)
-        shares = {"train/loss_nats": share}
-        if self.teacher is not None:
-            texts = self.trainer.datamodule.training_texts(batch.rows_P.tolist())
-            taught_P = self.teacher.log_odds(texts).to(log_odds_P)
-            if self.listwise:
-                from_teacher = listwise_distillation_loss(log_odds_P, taught_P, *listwise)
-            else:
-                from_teacher = triple_loss(log_odds_P, taught_P.sigmoid(), weights_P, batch.step_triples)
-            shares |= {"train/gold_nats": share, "train/teacher_nats": from_teacher}
-            share = torch.lerp(share, from_teacher, self.hparams.teacher_weight)
-            shares["train/loss_nats"] = share
+        share = triple_loss(log_odds_P, labels_P, weights_P, batch.step_triples)
         self.flops_per_batch = self.flops_per_token * batch.tokens
         agree_P = ((log_odds_P > 0) == (labels_P > 0.5)).float() * weights_P
-        self.add_shares({**shares, "train/accuracy": agree_P.sum() / batch.step_triples})
+        self.add_shares({"train/loss_nats": share, "train/accuracy": agree_P.sum() / batch.step_triples})
         return share * self.backward_passes
 
     def validation_step(self, batch: TripleBatch, batch_index: int) -> None:
         """Collect scores; `summarize` computes the metrics of all ranks' scores."""
         log_odds_P = self.classifier(batch.ids_PT, batch.attention_PT)
-        rows = batch.rows_P.tolist()
-        results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), rows, strict=True)
-        self.validated |= zip(rows, results, strict=True)
+        results = zip(log_odds_P.tolist(), batch.labels_P.tolist(), strict=True)
+        self.validated |= zip(batch.rows_P.tolist(), results, strict=True)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
         """See `RunModule`."""
-        of_chains = ("hits_at_1",) if self.trainer.datamodule.chains else ()
-        return (
-            "auc",
-            "average_precision",
-            "loss_nats",
-            "calibration_error",
-            self.hparams.threshold_criterion,
-            *of_chains,
-        )
+        return ("auc", "average_precision", "loss_nats", "calibration_error", self.hparams.threshold_criterion)
 
-    def summarize(self, results: list[tuple[float, float, int]]) -> dict[str, float]:
-        """Metrics and the decision threshold, from the log-odds, label and row of every validation triple or chain."""
-        log_odds_P, labels_P, rows_P = (np.array(column) for column in zip(*results, strict=True))
+    def summarize(self, results: list[tuple[float, float]]) -> dict[str, float]:
+        """Metrics and the decision threshold, from the log-odds and label of every validation triple."""
+        log_odds_P, labels_P = (np.array(column) for column in zip(*results, strict=True))
         if labels_P.all() or not labels_P.any():
             raise UserError("validation saw triples of one class only: raise --trainer.limit_val_batches.")
         probabilities_P = 1 / (1 + np.exp(-log_odds_P))
-        data = self.trainer.datamodule
-        # CFS and CIS decide about pairs.  A part of validation may lack a class among them.
-        pairs_P = data.validation_pairs[rows_P]
-        decided_P = pairs_P if len(set(labels_P[pairs_P])) == 2 else np.full(len(rows_P), True)
-        threshold, value = metrics.best_threshold(
-            probabilities_P[decided_P], labels_P[decided_P], self.hparams.threshold_criterion
-        )
+        threshold, value = metrics.best_threshold(probabilities_P, labels_P, self.hparams.threshold_criterion)
         self.classifier.threshold = threshold
         summary = {
             "auc": auroc(log_odds_P, labels_P > 0.5),
@@ -239,8 +183,6 @@ class DrRagTrainer(RunModule):
             self.hparams.threshold_criterion: value,
             "triples": float(len(labels_P)),
         }
-        if data.chains:
-            summary["hits_at_1"] = metrics.hits_at_1(log_odds_P, labels_P, data.validation_groups[rows_P])
         self.probabilities_P = probabilities_P
         if self.trainer.is_global_zero:
             self.figures = validation_figures(probabilities_P, labels_P, threshold)
@@ -270,9 +212,9 @@ class DrRagTrainer(RunModule):
 
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
-        strategy = "drrag_beam.DrRagBeam" if self.trainer.datamodule.chains else "drrag.DrRag"
         return (
-            f"python infer.py evaluate --strategy harness.strategies.{strategy} --strategy.init_args.serving {serving} "
+            "python infer.py evaluate --strategy harness.strategies.drrag.DrRag "
+            f"--strategy.init_args.serving {serving} "
             "--strategy.init_args.retriever harness.retrievers.bm25.Bm25Retriever "
             "--strategy.init_args.retriever.init_args.index FOLDER --questions FILE --out "
             f"reports/{serving.parent.name}"
@@ -285,20 +227,16 @@ class DrRagTrainer(RunModule):
             folder: An empty folder.
             provenance: Versions, commit and data digests, stored unchanged.
         """
-        most_documents, chains = self.trainer.datamodule.most_documents, bool(self.trainer.datamodule.chains)
         self.classifier.save(folder)
         values = {
-            "text_format": text_format_of(most_documents),
-            "chains": CHAINS_READ.format(most_documents=most_documents, end=END.text) if chains else "",
-            "taught": TAUGHT.format(**self.hparams) if self.hparams.teacher is not None else "",
+            "text_format": TEXT_FORMAT,
             "threshold": self.classifier.threshold,
             "usage": classifier_usage(self.classifier),
         }
         self.write_card(folder, DRRAG_CARD, "text-ranking", values, provenance)
         write_manifest(
-            folder, KIND, text_format_of(most_documents), self.classifier.encode.max_tokens,
+            folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,
-            **({"most_documents": most_documents} if chains else {}),
             validation=self.validation_metrics, **provenance,
         )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Statistics of the training data, printed before training.
 
-Class balance, lengths and noise of DR-RAG's triples or chains.
+Class balance, lengths and noise of DR-RAG's triples.
 """
 
 from collections import Counter
@@ -8,14 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from common.answer_metrics import has_answer
 from common.records import Passage, Question
-from datamodules.examples.chains import ChainExample
 from datamodules.examples.triples import Triple
-from models.drrag.triple_tokenizer import END
 
 
 def audit(
     questions: Sequence[Question],
-    triples: Sequence[Triple | ChainExample],
+    triples: Sequence[Triple],
     mined: Mapping[str, Sequence[Passage]],
     lengths: Sequence[int],
     max_tokens: int,
@@ -25,7 +23,7 @@ def audit(
 
     Args:
         questions: All training questions.
-        triples: The triples or chains sampled for one epoch.
+        triples: The triples sampled for one epoch.
         mined: Mined hard negatives by question id.
         lengths: Tokens of each triple as the model sees it.
         max_tokens: Maximum length, at which triples are truncated.
@@ -46,7 +44,7 @@ def audit(
             of, mined_ids = question.id, frozenset(p.id for p in mined.get(question.id, ()))
         used.add(question.id)
         for passage in triple.texts[1:]:
-            if passage.id not in question.support and passage is not END:
+            if passage.id not in question.support:
                 noise["passages"] += 1
                 noise["mined"] += passage.id in mined_ids
                 noise["with_answer"] += has_answer(passage.text, question.answers)

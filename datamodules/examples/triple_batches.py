@@ -1,6 +1,6 @@
-"""Batches of DR-RAG's triples or chains, made of the numbers of their texts: what a worker process needs, and no more.
+"""Batches of DR-RAG's triples, made of the numbers of their texts: what a worker process needs, and no more.
 
-Shape legend: P triples or chains, T tokens, D passages of each.
+Shape legend: P triples, T tokens.
 """
 
 from collections.abc import Sequence
@@ -12,16 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from common.records import Question, passage_text
+from common.records import Question
 from datamodules.examples.batches import TokenBatch
-from models.drrag.triple_tokenizer import END, Padding, TripleEncoder
-
-NOTHING, THE_END = -1, -2  # in the place of a passage's number
+from models.drrag.triple_tokenizer import Padding, TripleEncoder
 
 
 @dataclass
 class TripleBatch(TokenBatch):
-    """P triples or chains of at most T tokens on one rank."""
+    """P triples of at most T tokens on one rank."""
 
     ids_PT: Tensor
     attention_PT: Tensor
@@ -29,17 +27,15 @@ class TripleBatch(TokenBatch):
     weights_P: Tensor  # 1.0; 0.0 for a dummy triple on a rank without data
     step_triples: int  # triples of the optimizer step, over all ranks and accumulated batches
     rows_P: Tensor  # index of each triple in the epoch or the validation set
-    groups_P: Tensor  # number in this batch of the group whose candidates compete; each triple alone where none do
-    step_groups: int  # groups of the optimizer step, over all ranks and accumulated batches
 
 
 @dataclass(frozen=True, slots=True)
 class TripleNumbers:
-    """Some triples or chains by the numbers of their texts."""
+    """Some triples by the numbers of their texts."""
 
     question_P: NDArray[np.int64]  # place of each one's question
     own_P: NDArray[np.int64]  # number of the question's text
-    passages_PD: NDArray[np.int64]  # numbers of the passages' texts, THE_END, or NOTHING
+    passages_P2: NDArray[np.int64]  # numbers of the passages' texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +47,6 @@ class TripleRequest:
     weight: float
     step_triples: int
     rows: Sequence[int]
-    groups: Sequence[int]
-    step_groups: int
 
 
 class TokenIds(Protocol):
@@ -62,7 +56,7 @@ class TokenIds(Protocol):
 
 
 class TripleTexts:
-    """Token ids of triples or chains.
+    """Token ids of triples.
 
     Args:
         questions: The questions.
@@ -72,15 +66,14 @@ class TripleTexts:
 
     def __init__(self, questions: Sequence[Question], tokens: TokenIds, encode: TripleEncoder) -> None:
         self._questions, self._tokens, self._encode = questions, tokens, encode
-        self.end_ids = encode.text_ids(passage_text(END))
 
     def encoded(self, numbers: TripleNumbers) -> list[list[int]]:
         """Token ids of each.  Raises as `TripleEncoder.join`."""
-        columns = (numbers.question_P.tolist(), numbers.own_P.tolist(), numbers.passages_PD.tolist())
+        columns = (numbers.question_P.tolist(), numbers.own_P.tolist(), numbers.passages_P2.tolist())
         return [self._joined(*each) for each in zip(*columns, strict=True)]
 
     def _joined(self, question: int, own: int, passages: list[int]) -> list[int]:
-        ids = [self.end_ids if each == THE_END else self._tokens[each] for each in passages if each != NOTHING]
+        ids = [self._tokens[each] for each in passages]
         return self._encode.join(self._tokens[own], ids, lambda: self._questions[question].text)
 
 
@@ -88,7 +81,7 @@ class TripleBatches:
     """Makes batches of requests; a copy in another process makes the same ones.
 
     Args:
-        texts: Of the triples or chains.
+        texts: Of the triples.
         encode: The classifier's tokenizer.
         padding: Of the classifier.
     """
@@ -106,6 +99,4 @@ class TripleBatches:
             torch.full((len(request.rows),), request.weight),
             request.step_triples,
             torch.tensor(request.rows),
-            torch.tensor(request.groups),
-            request.step_groups,
         )

@@ -1,8 +1,8 @@
 """The passages that each question's examples are drawn from, by number: what a draw needs, without a text.
 
-A question's passages are numbered: those of its file, then those of mined files and expansions that are no passage of
-its file. The draws of `datamodules.examples` compare passages by their ids alone, so they are made on passages that
-have numbers for ids, with the same results.
+A question's passages are numbered: those of its file, then those of mined files that are no passage of its file. The
+draws of `datamodules.examples` compare passages by their ids alone, so they are made on passages that have numbers for
+ids, with the same results.
 """
 
 import json
@@ -15,7 +15,6 @@ import numpy as np
 from common.progress import track
 from common.records import Passage, Question, passage_text
 from datamodules.examples.triples import noise_of
-from datamodules.formats.expansions import Expansion
 from datamodules.formats.mined_negatives import Mined
 from datamodules.stored.cache import Arrays
 from datamodules.stored.questions import StoredQuestions
@@ -31,13 +30,10 @@ class Candidates:
     Args:
         questions: The questions.
         mined: Of all questions, by question id.
-        expansions: Of all questions, by question id.
     """
 
-    def __init__(
-        self, questions: StoredQuestions, mined: Mapping[str, Mined], expansions: Mapping[str, Sequence[Expansion]]
-    ) -> None:
-        self.questions, self._mined, self._expansions = questions, mined, expansions
+    def __init__(self, questions: StoredQuestions, mined: Mapping[str, Mined]) -> None:
+        self.questions, self._mined = questions, mined
         self.ids = [question.id for question in questions.without_passages()]
         self.whole = lru_cache(64)(self._whole)
         self._light = [Passage(str(number), "", _NO_TITLE) for number in range(64)]
@@ -65,10 +61,6 @@ class Candidates:
                 "unshipped": bool(question.unshipped_support),
                 "mined": [number[p.id] for p in mined],
                 "hits": hits,
-                "met": [
-                    [[number[p.id] for p in part] for part in (each.chain, each.candidates)]
-                    for each in self._expansions.get(question.id, ())
-                ],
             }
             counts.append(1 + len(passages))
             notes.append(json.dumps({key: value for key, value in note.items() if value}).encode())
@@ -78,7 +70,7 @@ class Candidates:
             "notes": np.frombuffer(b"".join(notes), np.uint8),
         }
 
-    def light(self, place: int) -> tuple[Question, Mined, list[Expansion]]:
+    def light(self, place: int) -> tuple[Question, Mined]:
         """A question for draws: its passages have their numbers as ids, and no text."""
         note: dict[str, Any] = json.loads(self._notes[self._ends[place] : self._ends[place + 1]])
         gold, own = (self._passages(note.get(name, ())) for name in ("gold", "own"))
@@ -87,8 +79,7 @@ class Candidates:
             support=(*(p.id for p in gold), *[_ABSENT] * note.get("absent", 0)),
             unshipped_support=_NOT_SHIPPED if note.get("unshipped") else (),
         )  # fmt: skip
-        met = [Expansion(*(self._passages(part) for part in each)) for each in note.get("met", ())]
-        return question, Mined(self._passages(note.get("mined", ())), note.get("hits")), met
+        return question, Mined(self._passages(note.get("mined", ())), note.get("hits"))
 
     def texts(self) -> Iterator[str]:
         """All texts in the order of their numbers: each question, followed by its passages."""
@@ -100,14 +91,8 @@ class Candidates:
     def _whole(self, place: int) -> tuple[Question, list[Passage]]:
         """A question and its numbered passages."""
         question = self.questions[place]
-        met = self._expansions.get(question.id, ())
-        found = (
-            *question.passages,
-            *self._mined.get(question.id, ()),
-            *(p for e in met for p in (*e.chain, *e.candidates)),
-        )
         first: dict[str, Passage] = {}
-        for passage in found:
+        for passage in (*question.passages, *self._mined.get(question.id, ())):
             first.setdefault(passage.id, passage)
         return question, list(first.values())
 

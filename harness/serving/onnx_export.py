@@ -92,9 +92,7 @@ def export_onnx(serving: Path, out: Path, tolerance_nats: float = 1e-4) -> float
                 f"{out}: ONNX differs by {difference:.1e} nats, allowed {tolerance_nats:.1e}: not written."
             )
         copied = {
-            key: manifest[key]
-            for key in ("threshold", "most_documents", "validation", "data", "versions", "commit")
-            if key in manifest
+            key: manifest[key] for key in ("threshold", "validation", "data", "versions", "commit") if key in manifest
         }
         write_manifest(folder, f"{KIND}_onnx", manifest["text_format"], manifest["max_tokens"], **copied)
     print(f"{out}: {MODEL_FILE}, maximum difference {difference:.1e} nats")

@@ -1,9 +1,6 @@
 """DR-RAG's classifier C(q, d1, d2): whether two documents together answer a question (Section 2.2.2, Eq. 2).
 
-One trained on chains also scores C(q, d1 .. dh): whether 1 to 4 documents all belong to the answer, and with `END` as
-the last one whether those before it are all that it needs.
-
-Shape legend: P triples or chains, T tokens.
+Shape legend: P triples, T tokens.
 """
 
 import threading
@@ -28,7 +25,7 @@ from transformers import (
 from common.checks import Precision
 from common.errors import UserError
 from common.progress import Progress, say
-from common.seals import check_fields
+from common.records import Passage
 from models.bigbird.attention import (
     AttentionKind,
     freeze_pooler,
@@ -39,16 +36,7 @@ from models.bigbird.attention import (
 )
 from models.bigbird.conversion import convertible, to_bigbird
 from models.devices import autocast, compute_dtype, resolve_device
-from models.drrag.triple_tokenizer import (
-    CHAIN_FORMAT,
-    MOST_DOCUMENTS,
-    PAIRS,
-    TEXT_FORMAT,
-    TEXT_FORMATS,
-    Chain,
-    Padding,
-    TripleEncoder,
-)
+from models.drrag.triple_tokenizer import TEXT_FORMAT, Padding, TripleEncoder
 from models.first_token import compute_first_token
 from models.full_precision import keep_heads_in_fp32
 from models.length_batching import length_batches
@@ -57,7 +45,7 @@ from models.lora import add_adapter
 from models.pair_export import log_odds_of, pad_always_to, pair_tokenizer, save_one_score, widen
 from models.parallel_batches import each_batch
 from models.pretrained import resolve
-from models.serving_manifest import CURE, MANIFEST, read_manifest
+from models.serving_manifest import read_manifest
 from models.token_count import CountsTokens
 
 KIND = "triple_classifier"
@@ -79,7 +67,6 @@ class TripleClassifier(CountsTokens, nn.Module):
 
     network: PreTrainedModel
     threshold = 0.5
-    most_documents = PAIRS  # it was trained on chains of at most so many documents; 2: on triples alone
     inference_dtype: torch.dtype | None = None  # of `log_odds`; None: as the caller's autocast says
 
     def __init__(self, network: PreTrainedModel, encode: TripleEncoder, attention: AttentionKind = "auto") -> None:
@@ -194,7 +181,6 @@ class TripleClassifier(CountsTokens, nn.Module):
         network = load_network(AutoModelForSequenceClassification, folder, **options)
         classifier = cls(network, TripleEncoder(folder, manifest["max_tokens"]), kind)
         classifier.threshold, classifier.inference_dtype = manifest["threshold"], dtype
-        classifier.most_documents = manifest["most_documents"]
         return classifier.to(where).eval()
 
     def save(self, folder: Path) -> None:
@@ -243,9 +229,9 @@ class TripleClassifier(CountsTokens, nn.Module):
         return log_odds_of(logits_PL)
 
     def log_odds(
-        self, triples: Sequence[Chain], tokens_per_batch: int | None = None
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
     ) -> Iterator[tuple[list[int], list[float]]]:
-        """Score triples or chains, longest first, in batches of at most `tokens_per_batch` padded tokens.
+        """Score triples, longest first, in batches of at most `tokens_per_batch` padded tokens.
 
         Without it the device decides.
 
@@ -268,38 +254,21 @@ class TripleClassifier(CountsTokens, nn.Module):
         batches = length_batches([self.padded_length(len(s)) for s in sequences], tokens_per_batch)
         yield from each_batch(score, batches, device)
 
-    def probabilities(self, triples: Sequence[Chain], tokens_per_batch: int | None = None) -> list[float]:
-        """P(positive | q, d1, d2) of every triple, in order.  Not symmetric in d1 and d2."""
-        return (1 / (1 + np.exp(-self._scores(triples, "pairs", tokens_per_batch)))).tolist()
-
-    def chain_log_odds(self, chains: Sequence[Chain]) -> list[float]:
-        """Log-odds (nats) of every chain, in order; see `harness.interfaces.ChainScorer`."""
-        return self._scores(chains, "chains").tolist()
-
-    def _scores(self, chains: Sequence[Chain], what: str, tokens_per_batch: int | None = None) -> np.ndarray:
-        """Log-odds in order, with a progress line."""
-        scores = np.empty(len(chains))
-        with Progress(what, len(chains)) as progress:
-            for rows, batch in self.log_odds(chains, tokens_per_batch):
+    def probabilities(
+        self, triples: Sequence[tuple[str, Passage, Passage]], tokens_per_batch: int | None = None
+    ) -> list[float]:
+        """P(positive | q, d1, d2) of every triple, in order, with a progress line.  Not symmetric in d1 and d2."""
+        scores = np.empty(len(triples))
+        with Progress("pairs", len(triples)) as progress:
+            for rows, batch in self.log_odds(triples, tokens_per_batch):
                 scores[rows] = batch
                 progress.advance(len(rows))
-        return scores
-
-
-def text_format_of(most_documents: int) -> str:
-    """The text format of a classifier that reads at most so many documents."""
-    return TEXT_FORMAT if most_documents == PAIRS else CHAIN_FORMAT
+        return (1 / (1 + np.exp(-scores))).tolist()
 
 
 def read_classifier_manifest(serving: Path, check_files: bool = True) -> dict[str, Any]:
-    """The manifest of a classifier of triples or of chains, with `most_documents`.  Raises as `read_manifest`."""
-    manifest = read_manifest(serving, KIND, TEXT_FORMATS, FIELDS, check_files)
-    if manifest["text_format"] == TEXT_FORMAT:
-        return {**manifest, "most_documents": PAIRS}
-    check_fields(
-        str(serving / MANIFEST), manifest, {"most_documents": list(range(PAIRS + 1, MOST_DOCUMENTS + 1))}, CURE
-    )
-    return manifest
+    """The manifest of a classifier.  Raises as `read_manifest`."""
+    return read_manifest(serving, KIND, TEXT_FORMAT, FIELDS, check_files)
 
 
 def positions_for(max_tokens: int, attention: AttentionKind) -> int:

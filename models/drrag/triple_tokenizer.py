@@ -1,13 +1,12 @@
 """Input format of DR-RAG's classifier.
 
-Tokenizes a question and a chain of passages, in training, evaluation and serving.
+Tokenizes a triple, a question and two passages, in training, evaluation and serving.
 
-    [CLS] question [SEP] title. text [SEP] title. text [SEP]                 a triple: two passages
-    [CLS] question [SEP] title. text [SEP] ... [SEP] title. text [SEP]       a chain: one to `MOST_DOCUMENTS` passages
+    [CLS] question [SEP] title. text [SEP] title. text [SEP]
 
 (class and separator tokens of the tokenizer).  Passages are truncated, never the question: the remaining room is shared
-evenly, and what a short passage does not use goes to the others.  Token ids of a text are cached and reused by all
-chains.  `END` in the place of a further passage asks whether the chain before it is complete.
+evenly, and what a short passage does not use goes to the other.  Token ids of a text are cached and reused by all
+triples.
 """
 
 import json
@@ -27,30 +26,16 @@ from models.length_batching import fair_shares, pad
 from models.text_formats import neutralize
 
 TEXT_FORMAT = "cls question sep title. text sep title. text sep; nfkc, single blanks; v1"
-CHAIN_FORMAT = (
-    "cls question sep, then title. text sep of each of 1 to 4 documents, the last may be the end; nfkc, single blanks; "
-    "v2"
-)
-TEXT_FORMATS = (TEXT_FORMAT, CHAIN_FORMAT)  # two documents read the same in both
-PAIRS = 2  # documents of a triple
-MOST_DOCUMENTS = 4  # of a chain
-END = Passage.of("", "no further document is needed")  # as the last one of a chain
-MIN_TOKENS = 16  # smallest allowed maximum length of a triple or a chain
-
-Chain = tuple[str, *tuple[Passage, ...]]  # a question and its passages in order; of a triple, two
-
-
-def special_tokens(passages: int) -> int:
-    """Class and separator tokens of a chain of this many passages."""
-    return 2 + passages
+SPECIAL_TOKENS = 4  # class and separator tokens of a triple
+MIN_TOKENS = 16  # smallest allowed maximum length of a triple
 
 
 class TripleEncoder:
-    """Tokenizes (question, passage, passage) triples and chains of another length.
+    """Tokenizes (question, passage, passage) triples.
 
     Args:
         tokenizer: Folder of a tokenizer, or one already loaded.
-        max_tokens: Maximum length of a triple or chain, in tokens, special tokens included.
+        max_tokens: Maximum length of a triple, in tokens, special tokens included.
         cached_texts: Size of the token-id cache, in texts; it is cleared when full.  Unlimited when None.
 
     Raises:
@@ -102,42 +87,42 @@ class TripleEncoder:
             self.remember([text])
         return self._ids[text]
 
-    def remember_triples(self, triples: Iterable[Chain]) -> None:
-        """Tokenize all texts of triples or chains into the cache."""
+    def remember_triples(self, triples: Iterable[tuple[str, Passage, Passage]]) -> None:
+        """Tokenize all texts of triples into the cache."""
         self.remember(text for question, *passages in triples for text in (question, *map(passage_text, passages)))
 
-    def length(self, question: str, *passages: Passage) -> int:
+    def length(self, question: str, first: Passage, second: Passage) -> int:
         """Number of tokens that `__call__` would return."""
-        return min(self.max_tokens, self.untruncated(question, *passages))
+        return min(self.max_tokens, self.untruncated(question, first, second))
 
-    def untruncated(self, question: str, *passages: Passage) -> int:
+    def untruncated(self, question: str, first: Passage, second: Passage) -> int:
         """Number of tokens before truncation; a single text counts with at most `max_tokens`."""
-        used = special_tokens(len(passages)) + len(self.text_ids(question))
-        return used + sum(len(self.text_ids(passage_text(passage))) for passage in passages)
+        texts = (question, passage_text(first), passage_text(second))
+        return SPECIAL_TOKENS + sum(len(self.text_ids(text)) for text in texts)
 
-    def __call__(self, question: str, *passages: Passage) -> list[int]:
-        """Token ids of one triple or chain, at most `max_tokens`.
+    def __call__(self, question: str, first: Passage, second: Passage) -> list[int]:
+        """Token ids of one triple, at most `max_tokens`.
 
         Raises:
             UserError: If the question leaves no room for the passages.
         """
-        ids = [self.text_ids(passage_text(passage)) for passage in passages]
+        ids = [self.text_ids(passage_text(passage)) for passage in (first, second)]
         return self.join(self.text_ids(question), ids, lambda: question)
 
     def join(
         self, question_ids: Sequence[int], passages_ids: Sequence[Sequence[int]], question: Callable[[], str]
     ) -> list[int]:
-        """Token ids of one triple or chain of texts that are tokenized already.
+        """Token ids of one triple of texts that are tokenized already.
 
         Args:
             question_ids: Of the question, as `tokenize` returns them.
-            passages_ids: Of the passages in order.
+            passages_ids: Of the two passages in order.
             question: Its text, for the error.
 
         Raises:
             UserError: If the question leaves no room for the passages.
         """
-        budget = self.max_tokens - special_tokens(len(passages_ids)) - len(question_ids)
+        budget = self.max_tokens - SPECIAL_TOKENS - len(question_ids)
         if budget < len(passages_ids):
             raise UserError(
                 f"the question {question()[:60]!r}... fills {len(question_ids)} of max_tokens {self.max_tokens}: raise "

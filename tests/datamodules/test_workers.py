@@ -13,7 +13,6 @@ from torch import Tensor
 from common.errors import UserError
 from common.records import Passage
 from datamodules.drrag import DrRagData
-from datamodules.examples.chains import ChainSampling
 from datamodules.examples.splits import QuestionSource
 from datamodules.examples.step_loader import StepData, StepLoader
 from datamodules.formats.mined_negatives import Mined, write_mined
@@ -85,9 +84,6 @@ CASES: dict[str, Callable[[dict[str, Path], Path], Read]] = {
     "block-sparse triples": lambda models, folder: triples(
         models, folder, model={"max_tokens": 5000, "attention": "block_sparse"}
     ),
-    "listwise chains": lambda models, folder: triples(
-        models, folder, chains=ChainSampling(candidates=2), model={"loss": "listwise"}
-    ),
     "one encoder": lambda models, folder: contexts(
         models, folder, ("t5", "t5"), crop_words=6, crop_growth_words=1, substitution=0.7
     ),
@@ -106,7 +102,7 @@ def folder(hotpot_file: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("case", "stored"),
-    [*((case, False) for case in CASES), ("triples", True), ("listwise chains", True), ("one encoder", True)],
+    [*((case, False) for case in CASES), ("triples", True), ("one encoder", True)],
 )  # fmt: skip
 def test_batches_of_workers_are_those_of_the_training_process(
     checkpoints: dict[str, Path], folder: Path, monkeypatch: pytest.MonkeyPatch, case: str, stored: bool

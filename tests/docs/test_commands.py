@@ -30,7 +30,6 @@ RUNS = [  # arguments of each script, and how many commands it then runs
     ("quickstart.sh", ["hiqa"], 11),
     ("quickstart.sh", ["all"], 41),
     ("drrag_multihop.sh", ["--trainer.accumulate_grad_batches", "2"], 25),
-    ("drrag_beam.sh", ["3"], 9),
     ("rerag_protocols.sh", ["0", "paper released ours ours_unlabelled"], 16),
 ]
 

@@ -1,4 +1,4 @@
-"""What `evaluate`, `mine`, `expand` and `index` find wrong in files, numbers and folders before they load anything.
+"""What `evaluate`, `mine` and `index` find wrong in files, numbers and folders before they load anything.
 
 No index, serving folder or encoder that these commands name exists: a check that came after loading would name it
 instead.
@@ -21,7 +21,6 @@ PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead", *INDEX)
 TYPED = {
     "evaluate": STRATEGY,
     "mine": ("--retriever", BM25, "--retriever.index", "no/index"),
-    "expand": ("--strategy", "harness.strategies.drrag_beam.DrRagBeam", "--strategy.serving", "no/serving", *INDEX),
 }
 ASKED = ("--questions", "questions.json", "--out", "out")
 QUESTION_MISTAKES = [
@@ -98,9 +97,6 @@ MISTAKES = [
     ),
     ("mine", ("--per_question", "0"), 2, "per_question must be at least 1, got 0"),
     ("mine", ("--questions", "[]"), 2, "questions names no file"),
-    ("expand", ("--questions", "[]"), 2, "questions names no file"),
-    ("expand", ("--candidates", "0"), 2, "candidates must be at least 1, got 0"),
-    ("expand", ("--strategy.beam.most_hops", "5"), 2, "most_hops is 5; allowed: 1 to 4"),
     ("mine", ("--questions", "[questions.json, nowhere.json]"), 66, "nowhere.json does not exist"),
 ]
 

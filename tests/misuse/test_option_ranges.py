@@ -14,7 +14,6 @@ from datamodules.dmqr_choice import ChoiceData
 from datamodules.dmqr_preferences import PreferenceData
 from datamodules.dmqr_words import WordData
 from datamodules.drrag import DrRagData
-from datamodules.examples.chains import ChainSampling
 from datamodules.examples.splits import QuestionSource, Source
 from datamodules.examples.triples import Sampling
 from datamodules.rerag import ReRagData
@@ -40,14 +39,12 @@ from harness.rewriters.adaptive import AdaptiveRewriter
 from harness.rewriters.extractive import ExtractiveRewriter
 from harness.rewriters.llm import LlmRewriter
 from harness.rewriters.prompted import PromptRewriter
-from harness.selection.beam import BeamOptions
 from harness.selection.options import SelectionOptions
 from harness.sources.facts import IndexedFacts
 from harness.sources.generated import GeneratedContext
 from harness.sources.web import WebContext
 from harness.strategies.dmqr import Dmqr
 from harness.strategies.drrag import DrRag
-from harness.strategies.drrag_beam import DrRagBeam
 from harness.strategies.hiqa import HiQa
 from harness.strategies.rerag import ReRag
 from harness.strategies.retrieve_read import RetrieveRead
@@ -79,13 +76,10 @@ GIVEN: dict[type, dict[str, object]] = {  # what a constructor needs besides num
     Source: {"layout": "hotpotqa", "path": "no/such/file.json"},
     QuestionSource: {"layout": "hotpotqa", "path": "no/such/file.json"},
     Sampling: {},
-    ChainSampling: {},
     WorldConfig: {},
     Sizes: {},
     SelectionOptions: {},
     DrRag: {"retriever": None, "serving": NOWHERE},
-    BeamOptions: {},
-    DrRagBeam: {"retriever": None, "serving": NOWHERE},
     ReRag: {"serving": NOWHERE},
     RetrieveRead: {},
     HiQa: {"retriever": None},
@@ -196,7 +190,6 @@ def test_the_list_of_classes_is_complete() -> None:
         "harness.retrievers.hard_negatives.HardNegatives",
         "harness.retrievers.parent_sections.ParentSections",
         "harness.rewriters.word_labels.WordLabeler",
-        "trainers.drrag_teacher.Teacher",
     }
 
 

@@ -16,7 +16,7 @@ from common.locks import exclusive
 from common.records import Answer, Question, Ranked
 from datamodules.world import writing
 from datamodules.world.world import WorldConfig
-from harness.commands import evaluate, expand, export, label, mine, score
+from harness.commands import evaluate, export, label, mine, score
 from harness.evaluation import report
 from harness.indexing import index_folder
 from harness.indexing.index_folder import open_index
@@ -60,7 +60,6 @@ COMMANDS = {  # what each types besides --out; none of the inputs exists: --out 
 OUTPUTS = {
     "index": index_folder.INDEX,
     "mine": mine.MINED,
-    "expand": expand.EXPANSIONS,
     "label": label.LABELS,
     "score": score.SCORED,
     "evaluate": report.OUTPUT,

@@ -16,8 +16,8 @@ FIT = f"train.py fit --config {ROOT / 'configs/train/drrag_world.yaml'} "
 ASK = f"infer.py ask --question x --strategy {DRRAG} "
 LISTED = [{"class_path": DENSE, "init_args": {"indx": "a"}}]
 MISTAKES = {  # command line -> the error line, and what follows "All keys: python"
-    "infer.py aks": ("command 'aks' is unknown; allowed: index, synthesize, distill, mine, expand, label, preferences, "
-                     "score, plan, ask, evaluate, export; close to it: ask.",
+    "infer.py aks": ("command 'aks' is unknown; allowed: index, synthesize, distill, mine, label, preferences, "
+                     "score, ask, evaluate, export; close to it: ask.",
                      "infer.py --help"),
     "infer.py index --corpus x": ("--out: not given, but required.", "infer.py index --help"),
     "infer.py index --corpus x --out y --kind faiss": ("kind is 'faiss'; allowed: dense, bm25, keywords, links.",

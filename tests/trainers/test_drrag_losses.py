@@ -1,4 +1,4 @@
-"""The losses and the metrics against hand-worked values, brute force and scikit-learn's definitions."""
+"""The loss and the metrics against hand-worked values, brute force and scikit-learn's definitions."""
 
 import math
 
@@ -12,7 +12,7 @@ from common.errors import UserError
 from models.metrics import auroc
 from tests.helpers.tolerances import fp32_tolerance
 from trainers.drrag import DrRagTrainer
-from trainers.drrag_losses import listwise_distillation_loss, listwise_loss, triple_loss
+from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
 
 pytestmark = pytest.mark.numeric
@@ -45,111 +45,6 @@ def test_cutting_a_step_changes_neither_loss_nor_gradient() -> None:
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match="one shape"):
         triple_loss(torch.zeros(2), torch.zeros(3), torch.zeros(2), 2)
-
-
-def test_listwise_loss_by_hand() -> None:
-    # One group: scores ln 2, ln 3, 0 and none's 0: 2 + 3 + 1 + 1 = 7. The positive has 2/7; both first ones 5/7; none
-    # of them 1/7.
-    scores = torch.tensor([math.log(2), math.log(3), 0.0], dtype=torch.float64)
-    one, group = torch.ones(3, dtype=torch.float64), torch.zeros(3, dtype=torch.int64)
-    for labels, share in (((1, 0, 0), 2 / 7), ((1, 1, 0), 5 / 7), ((0, 0, 0), 1 / 7)):
-        loss = listwise_loss(scores, torch.tensor(labels, dtype=torch.float64), one, group, 1)
-        assert loss.item() == pytest.approx(-math.log(share))
-    # Two groups, the second of one candidate with score 0, against none's 0.
-    labels, groups = torch.tensor([1.0, 0, 0, 1]), torch.tensor([0, 0, 0, 1])
-    loss = listwise_loss(torch.cat([scores, torch.zeros(1)]), labels, torch.ones(4), groups, 2)
-    assert loss.item() == pytest.approx((math.log(7 / 2) + math.log(2)) / 2)
-
-
-def test_the_gradient_of_the_listwise_loss_is_what_softmax_gives_too_much() -> None:
-    scores = torch.tensor([math.log(2), math.log(3), 0.0], dtype=torch.float64, requires_grad=True)
-    labels, one = torch.tensor([1.0, 1.0, 0.0]), torch.ones(3, dtype=torch.float64)
-    loss = listwise_loss(scores, labels, one, torch.zeros(3, dtype=torch.int64), 1)
-    (gradient,) = torch.autograd.grad(loss, scores)
-    # softmax over all four (2/7, 3/7, 1/7) minus softmax over the positives (2/5, 3/5, 0)
-    assert gradient.tolist() == pytest.approx([2 / 7 - 2 / 5, 3 / 7 - 3 / 5, 1 / 7])
-    generator = torch.Generator().manual_seed(0)
-    random = torch.randn(9, generator=generator, dtype=torch.float64, requires_grad=True)
-    groups = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3])
-    labels = torch.tensor([1.0, 0, 0, 0, 0, 1, 1, 1, 0], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda s: listwise_loss(s, labels, torch.ones_like(s), groups, 4), random)
-
-
-def test_listwise_distillation_by_hand() -> None:
-    # The teacher's ln 2, ln 1 and none's 0: 1/2, 1/4, 1/4.  The student's ln 3, ln 4 and 0: 3/8, 4/8, 1/8.
-    teacher, student = (torch.tensor(odds, dtype=torch.float64).log() for odds in ([2.0, 1.0], [3.0, 4.0]))
-    one, group = torch.ones(2, dtype=torch.float64), torch.zeros(2, dtype=torch.int64)
-    loss = listwise_distillation_loss(student, teacher, one, group, 1)
-    assert loss.item() == pytest.approx(math.log(8 / 3) / 2 + math.log(2) / 4 + math.log(8) / 4)
-    # A second group, of one candidate with even odds for both: ln 2.
-    zero, both = torch.zeros(1, dtype=torch.float64), torch.tensor([0, 0, 1])
-    more = listwise_distillation_loss(torch.cat([student, zero]), torch.cat([teacher, zero]), torch.ones(3), both, 2)
-    assert more.item() == pytest.approx((loss.item() + math.log(2)) / 2)
-    with pytest.raises(ValueError, match=r"one shape, got scores \(2,\), teacher \(3,\)"):
-        listwise_distillation_loss(student, torch.zeros(3), one, group, 1)
-
-
-def test_a_sure_teacher_that_is_right_is_the_labels() -> None:
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(9, generator=generator, dtype=torch.float64)
-    groups = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3])
-    labels = torch.tensor([1.0, 0, 0, 0, 0, 1, 0, 1, 0], dtype=torch.float64)
-    sure, one = 1000 * (labels - 0.5), torch.ones(9, dtype=torch.float64)
-    expected = listwise_loss(scores, labels, one, groups, 4)
-    torch.testing.assert_close(listwise_distillation_loss(scores, sure, one, groups, 4), expected)
-    torch.testing.assert_close(triple_loss(scores, sure.sigmoid(), one, 9), triple_loss(scores, labels, one, 9))
-
-
-def test_the_gradient_of_distillation_is_the_difference_of_the_probabilities() -> None:
-    generator = torch.Generator().manual_seed(0)
-    student, teacher = torch.randn(2, 9, generator=generator, dtype=torch.float64)
-    student.requires_grad_()
-    groups = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3])
-    weights = torch.tensor([1.0, 1, 1, 0, 0, 1, 1, 1, 1], dtype=torch.float64)
-    (gradient,) = torch.autograd.grad(listwise_distillation_loss(student, teacher, weights, groups, 4), student)
-    for group in range(4):
-        rows = (groups == group).nonzero()[:, 0]
-        of_student, of_teacher = (
-            torch.cat([torch.zeros(1, dtype=torch.float64), each.detach()[rows]]).softmax(0)[1:]
-            for each in (student, teacher)
-        )
-        torch.testing.assert_close(gradient[rows], weights[rows] * (of_student - of_teacher) / 4)
-    assert torch.autograd.gradcheck(lambda s: listwise_distillation_loss(s, teacher, weights, groups, 4), student)
-    parts = ((0, 5, 0), (5, 9, 2))  # cut between groups: the shares add up
-    cut = sum(
-        listwise_distillation_loss(student[a:b], teacher[a:b], weights[a:b], groups[a:b] - first, 4)
-        for a, b, first in parts
-    )
-    torch.testing.assert_close(cut, listwise_distillation_loss(student, teacher, weights, groups, 4))
-
-
-def test_cutting_a_step_between_groups_changes_neither_listwise_loss_nor_gradient() -> None:
-    generator = torch.Generator().manual_seed(0)
-    scores = torch.randn(9, generator=generator, dtype=torch.float64, requires_grad=True)
-    labels = (torch.rand(9, generator=generator) > 0.6).double()
-    groups = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3])
-    whole = listwise_loss(scores, labels, torch.ones_like(scores), groups, 4)
-    (expected,) = torch.autograd.grad(whole, scores)
-    cut = [
-        listwise_loss(scores[a:b], labels[a:b], torch.ones_like(scores[a:b]), groups[a:b] - groups[a], 4)
-        for a, b in ((0, 5), (5, 9))
-    ]
-    cut.append(listwise_loss(scores[:3], labels[:3], torch.zeros_like(scores[:3]), groups[:3], 4))  # a dummy
-    (gradient,) = torch.autograd.grad(sum(cut), scores)
-    assert sum(cut).item() == pytest.approx(whole.item(), rel=1e-12)
-    torch.testing.assert_close(gradient, expected)
-    with pytest.raises(ValueError, match="one shape"):
-        listwise_loss(scores, labels, torch.ones_like(scores), groups[1:], 4)
-
-
-def test_hits_at_1_by_hand() -> None:
-    # groups: the positive first, the positive second, no positive, a tie that the first one wins
-    scores = np.array([2.0, 1.0, 3.0, 4.0, 9.0, 5.0, 5.0])
-    labels = np.array([1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0])
-    groups = np.array([0, 0, 1, 1, 2, 3, 3])
-    assert metrics.hits_at_1(scores, labels, groups) == pytest.approx(1 / 3)
-    shuffled = np.array([3, 0, 4, 5, 1, 2, 6])
-    assert metrics.hits_at_1(scores[shuffled], labels[shuffled], groups[shuffled]) == pytest.approx(1 / 3)
 
 
 samples = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=40).filter(
@@ -241,4 +136,4 @@ def test_calibration_by_hand() -> None:
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_a_validation_of_one_class_is_refused(label: float) -> None:
     with pytest.raises(UserError, match=r"one class only: raise --trainer\.limit_val_batches"):
-        DrRagTrainer.summarize(None, [(0.5, label, 0), (-0.5, label, 1)])
+        DrRagTrainer.summarize(None, [(0.5, label), (-0.5, label)])

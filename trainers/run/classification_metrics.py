@@ -88,15 +88,3 @@ def confusion(probabilities_P: Floats, labels_P: Floats, threshold: float) -> ND
     """
     decided_P, true_P = (torch.from_numpy(each_P).long() for each_P in (probabilities_P >= threshold, labels_P > 0.5))
     return classification.binary_confusion_matrix(decided_P, true_P).numpy()
-
-
-def hits_at_1(scores_P: Floats, labels_P: Floats, groups_P: NDArray[np.int64]) -> float:
-    """Share of the groups with a positive in which a positive has the highest score.
-
-    The first one counts where several have it.
-    """
-    order = np.lexsort((-scores_P, groups_P))  # stable: group by group, best first
-    _, first = np.unique(groups_P[order], return_index=True)
-    answerable = np.unique(groups_P[labels_P > 0.5])
-    best_P = order[first]
-    return float((labels_P[best_P] > 0.5)[np.isin(groups_P[best_P], answerable)].mean())

@@ -34,8 +34,8 @@ Predicts whether two documents together answer a question (DR-RAG, Eq. 2).  The 
 in nats.
 A pair is positive if its probability is at least {threshold:.4f}.
 
-- Input: `{text_format}`, at most {max_tokens} tokens.{chains}
-- Initialized from `{pretrained}`; attention `{attention}`.{taught}
+- Input: `{text_format}`, at most {max_tokens} tokens.
+- Initialized from `{pretrained}`; attention `{attention}`.
 - Validation (a part of the training files held out by hash, or the file that the config names): {validation}.
 - Data: {data}.
 
@@ -48,13 +48,6 @@ texts, and shortens
 both documents of a long pair evenly.
 """,
 )
-
-CHAINS_READ = """
-- Trained on chains of 1 to {most_documents} documents: positive if all belong to the answer.  With the text
-  "{end}" in the place of the last one, positive if those before it are all."""
-
-TAUGHT = """
-- Taught by `{teacher}`, whose probabilities are {teacher_weight:g} of the loss beside the labels."""
 
 RERAG_CARD = Card(
     ("retrieval-augmented-generation", "re-rag", "reranking", "question-answering"),

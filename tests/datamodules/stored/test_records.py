@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from common.errors import DataError, MissingInputError
 from common.records import GoldSegment, Passage, Question
 from datamodules.examples.splits import QuestionSource, distinct_questions
-from datamodules.formats.expansions import Expansion, read_expansions, to_row, write_expansions
 from datamodules.formats.mined_negatives import Mined, read_mined, write_mined
 from datamodules.stored import cache, content_digests
 from datamodules.stored.arrow_records import RecordWriter
-from datamodules.stored.by_question import stored_expansions, stored_mined
+from datamodules.stored.by_question import stored_mined
 from datamodules.stored.questions import StoredQuestions, write_questions
 from datamodules.stored.splits import split_questions
 
@@ -70,7 +69,7 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("kept", [lambda _: None, on_disk], ids=["memory", "disk"])
-def test_mined_passages_and_expansions_are_those_of_the_files(
+def test_mined_passages_are_those_of_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     kept(monkeypatch)
@@ -85,9 +84,6 @@ def test_mined_passages_and_expansions_are_those_of_the_files(
         }
         assert len(found) == 2
         assert "z" not in found
-    write_expansions(Path(files[0]), [to_row("x", [Expansion((), (one, two)), Expansion((one,), (three,))])])
-    write_expansions(Path(files[1]), [to_row("x", [Expansion((two,), ())]), to_row("y", [])])
-    assert dict(stored_expansions(files, str(tmp_path / "cache"))) == read_expansions(files)
     assert not dict(stored_mined([], str(tmp_path / "cache")))
 
 

@@ -19,8 +19,8 @@ from common.records import Passage
 from common.seals import write_sealed
 from models.bigbird.attention import fuse, resolve_kind
 from models.bigbird.conversion import repeated, to_bigbird
-from models.drrag.triple_classifier import TripleClassifier, text_format_of
-from models.drrag.triple_tokenizer import END, MOST_DOCUMENTS, TripleEncoder
+from models.drrag.triple_classifier import TripleClassifier
+from models.drrag.triple_tokenizer import TEXT_FORMAT, TripleEncoder
 from models.length_batching import fair_shares, length_batches
 from models.pretrained import MINILM, resolve
 from models.serving_manifest import write_manifest
@@ -151,32 +151,18 @@ def test_the_format_is_what_it_says(checkpoints: dict[str, Path]) -> None:
     assert " ".join(words) == "[CLS] where is name1 [SEP] name1 . name1 was born in the city . [SEP] no [SEP]"
 
 
-def test_a_chain_has_its_documents_in_order_and_may_end(checkpoints: dict[str, Path]) -> None:
-    encode = TripleEncoder(str(checkpoints["big_bird"]), 64)
-
-    def words(*passages: Passage) -> str:
-        return " ".join(encode.tokenizer.convert_ids_to_tokens(encode("is name1", *passages)))
-
-    assert words(HAMLET) == "[CLS] is name1 [SEP] name1 . name1 was born in the city . [SEP]"
-    no, yes = Passage.of("", "no"), Passage.of("", "yes")
-    end = " ".join(encode.tokenizer.convert_ids_to_tokens(encode.text_ids(END.text)))
-    assert words(no, yes, no, END) == f"[CLS] is name1 [SEP] no [SEP] yes [SEP] no [SEP] {end} [SEP]"
-    assert encode.length("is name1", no, yes, no, END) == len(encode("is name1", no, yes, no, END))
-
-
-@given(st.integers(1, MOST_DOCUMENTS), st.integers(0, 60), st.integers(16, 64))
-def test_every_document_of_a_chain_keeps_a_fair_share(documents: int, words: int, most: int) -> None:
+@given(st.integers(0, 60), st.integers(16, 64))
+def test_both_passages_keep_a_fair_share(words: int, most: int) -> None:
     encode = TripleEncoder(_encoder().tokenizer, most)
-    chain = [Passage.of("", "name1 " * (words + 3 * place) + "name2") for place in range(documents)]
-    ids = encode("is name1", *chain)
-    assert len(ids) == encode.length("is name1", *chain) <= most
-    untruncated = encode.untruncated("is name1", *chain)
+    passages = [Passage.of("", "name1 " * more + "name2") for more in (words, words + 3)]
+    ids = encode("is name1", *passages)
+    assert len(ids) == encode.length("is name1", *passages) <= most
+    untruncated = encode.untruncated("is name1", *passages)
     assert len(ids) == most or untruncated == len(ids)
     separator = encode.tokenizer.sep_token_id
     parts = " ".join(map(str, ids)).split(f" {separator}")[1:-1]
     kept = [len(part.split()) for part in parts]
-    given = [min(most, words + 3 * place + 1) for place in range(documents)]
-    assert kept == fair_shares(given, most - 2 - documents - 2)
+    assert kept == fair_shares([min(most, words + 1), min(most, words + 4)], most - 6)
 
 
 def test_passages_are_truncated_never_the_question(checkpoints: dict[str, Path]) -> None:
@@ -234,16 +220,11 @@ def test_length_batches_partition_and_keep_the_budget(lengths: list[int], budget
         assert len(rows) == 1 or len(rows) * max(lengths[row] for row in rows) <= budget
 
 
-def saved(
-    checkpoints: dict[str, Path], folder: Path, family: str = "bert", most_documents: int = 2
-) -> TripleClassifier:
+def saved(checkpoints: dict[str, Path], folder: Path, family: str = "bert") -> TripleClassifier:
     classifier = TripleClassifier.build(str(checkpoints[family]), 96).eval()
     decide(classifier.network)
     classifier.save(folder)
-    facts = {"attention": "auto", "threshold": 0.25}
-    if most_documents > 2:
-        facts["most_documents"] = most_documents
-    write_manifest(folder, "triple_classifier", text_format_of(most_documents), 96, **facts)
+    write_manifest(folder, "triple_classifier", TEXT_FORMAT, 96, attention="auto", threshold=0.25)
     return classifier
 
 
@@ -262,30 +243,6 @@ def test_a_served_classifier_answers_as_the_one_saved(
     with torch.inference_mode():
         probability = alone(input_ids=ids, attention_mask=attention).logits.sigmoid().item()
     assert probability == model_close(served.probabilities(triples[:1])[0])
-
-
-def test_a_classifier_of_chains_says_how_many_documents_it_reads(checkpoints: dict[str, Path], tmp_path: Path) -> None:
-    chains = [("where", HAMLET), ("where", HAMLET, LONDON), ("where", HAMLET, LONDON, END)]
-    for name, of_chains in (("triples", {}), ("chains", {"most_documents": 3})):
-        classifier = saved(checkpoints, tmp_path / name, **of_chains)
-        served = TripleClassifier.load(tmp_path / name, device="cpu")
-        assert served.most_documents == of_chains.get("most_documents", 2)
-        assert served.chain_log_odds(chains) == model_close(classifier.chain_log_odds(chains))
-    manifest = json.loads((tmp_path / "chains/serving.json").read_text())
-    del manifest["seal"]
-    for wrong in (2, 5, "4"):
-        write_sealed(tmp_path / "chains/serving.json", {**manifest, "most_documents": wrong})
-        with pytest.raises(ArtifactError, match=r"most_documents must be one of \[3, 4\]"):
-            TripleClassifier.load(tmp_path / "chains")
-
-
-def test_log_odds_of_chains_are_those_of_their_probabilities(checkpoints: dict[str, Path]) -> None:
-    classifier = TripleClassifier.build(str(checkpoints["bert"]), 96).eval()
-    decide(classifier.network)
-    (odds,), (probability,) = (
-        score([("where", HAMLET, LONDON)]) for score in (classifier.chain_log_odds, classifier.probabilities)
-    )
-    assert 1 / (1 + np.exp(-odds)) == pytest.approx(probability)
 
 
 def test_a_damaged_or_foreign_serving_folder_is_refused(checkpoints: dict[str, Path], tmp_path: Path) -> None:

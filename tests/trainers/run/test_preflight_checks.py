@@ -24,9 +24,7 @@ RANKS = 4
 def triples(checkpoints: dict[str, Path], hotpot_file: Path, size: int) -> StepData:
     classifier = TripleClassifier.build(str(checkpoints["bert"]), 96)
     data = DrRagData([QuestionSource("hotpotqa", str(hotpot_file))], validation_fraction=0.3, tokens_per_step=size)
-    data.trainer = SimpleNamespace(
-        lightning_module=SimpleNamespace(classifier=classifier, listwise=False), is_global_zero=False
-    )  # type: ignore[assignment]
+    data.trainer = SimpleNamespace(lightning_module=SimpleNamespace(classifier=classifier), is_global_zero=False)  # type: ignore[assignment]
     data.setup("fit")
     return data
 
