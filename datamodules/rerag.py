@@ -37,7 +37,6 @@ class ContextModel(Protocol):
     """The part of the LightningModule's interface that the data module uses."""
 
     packed: bool  # whether all contexts of a question form one input
-    writes_questions: bool  # whether the targets are the questions, and the inputs answers
     relevance: Relevance  # what weights the contexts; `retriever` needs their scores
 
     @property
@@ -64,7 +63,7 @@ class ReRagData(StepData):
         validation: Official validation files; a hash split of the training files when empty.
         validation_fraction: Share of the training questions that the hash split holds out, in (0, 1).
         more: Files of additional candidates per question, written by `infer.py mine`.
-        contexts: Contexts per question in training, N; with text_format packed or question_writing, documents per call.
+        contexts: Contexts per question in training, N; with text_format packed, documents per call.
         validation_contexts: Maximum contexts per question in validation; 100 in the paper.
         pick: Training contexts: `ranked` (the retriever's top N, by the scores that the file gives, else in file
             order), `sampled` (gold and random others, again in every epoch) or `gold` (gold only: warm-up of a
@@ -171,7 +170,7 @@ class ReRagData(StepData):
         more = stored_mined(self.more_files, self.cache)
         self.draws = ContextDraws(
             more, self.labels, weighted, self.sampling_seed, self.crop_words, self.crop_growth_words, self.substitution,
-            self.word_swaps, module.writes_questions,
+            self.word_swaps,
         )  # fmt: skip
         names = [self.validation_fraction, more.name, *(store.name for store in split.stores)]
         training, held_out = (

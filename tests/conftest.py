@@ -31,7 +31,6 @@ from transformers import (
 )
 
 from harness.indexing.sentence_encoder import SentenceEncoder
-from tests.helpers.question_writers import save_models
 from tests.helpers.retrieval_world import write_encoder
 from tests.helpers.tiny_lm import save_chat_lm, save_plain_lm
 
@@ -184,12 +183,6 @@ def hotpot_file(tmp_path: Path) -> Path:
     path = tmp_path / "hotpot.json"
     path.write_text(json.dumps(hotpot_rows(40)))
     return path
-
-
-@pytest.fixture(scope="session")
-def writing_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Serving folders of a trained writer of questions and a trained reader of `tests.helpers.question_writers`."""
-    return save_models(tmp_path_factory.mktemp("writing"))
 
 
 @pytest.fixture(scope="module")

@@ -55,8 +55,7 @@ class ReRagTrainer(ReRagExport):
         protocol: Sets the options below that are null: `ours`, `released` (the published code, which produced the
             paper's figures) or `paper` (as printed).
         text_format: Text of question and context: fid, re_rag_train, re_rag_release; `packed` trains a reader of all
-            documents in one call, `question_writing` a writer of questions from answers and documents, both without an
-            estimator.
+            documents in one call, without an estimator.
         max_tokens: Longest question with context, in tokens; the context is truncated, never the question.
         max_answer_tokens: Longest answer, in tokens, in training and generation.
         answer_prefix: Text before every answer; "Answer: " in the released code.
@@ -155,8 +154,7 @@ class ReRagTrainer(ReRagExport):
             PROTOCOLS[protocol], **{name: value for name, value in given.items() if value is not None}
         )
         text_format = self.choices.text_format
-        self.packed = text_format in ("packed", "question_writing")
-        self.writes_questions = text_format == "question_writing"
+        self.packed = text_format == "packed"
         if estimator is None and generator is None:
             raise UserError("both estimator and generator are null: name at least one.")
         if self.packed and estimator is not None:

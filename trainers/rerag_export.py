@@ -22,7 +22,6 @@ class ReRagExport(ReRagValidation):
     """What a trained module hands over to serving."""
 
     relevance: Relevance
-    writes_questions: bool  # whether the generator writes a question for an answer, instead of an answer for a question
     retriever_temperature: float | None
 
     def model(self) -> ReRagModel:
@@ -35,12 +34,6 @@ class ReRagExport(ReRagValidation):
     def next_step(self, serving: Path) -> str:
         """See `RunModule`."""
         fit, report = "python train.py fit --config FILE", f"--questions FILE --out reports/{serving.parent.name}"
-        if self.writes_questions:
-            return (
-                "write questions about your passages: python infer.py synthesize --corpus FILE --out FOLDER "
-                f"--writer harness.synthesis.t5_writer.T5Writer --writer.serving {serving} "
-                "--reader harness.readers.t5.PackedReader --reader.serving SERVING"
-            )
         if self.packed:
             return (
                 "read the documents that DR-RAG selects: python infer.py evaluate --config FILE "

@@ -103,7 +103,7 @@ class ContextBatches:
 
     def drawn(self, epoch: int, row: int) -> ContextSet:
         """A question's context set in an epoch, as the model reads it."""
-        return self.draws.as_read(self.draws.draw(self.questions[row], self.contexts, self.pick, epoch))
+        return self.draws.draw(self.questions[row], self.contexts, self.pick, epoch)
 
     def __call__(self, request: ContextRequest) -> ContextBatch:
         """Raises as `ContextEncoder`."""

@@ -31,7 +31,6 @@ class ContextDraws:
         crop_growth_words: Added to it in each epoch.
         substitution: Share of training questions whose answer is replaced.
         word_swaps: Share of words that are replaced.
-        writes_questions: Whether the target is the question.
     """
 
     more: Mapping[str, Sequence[Passage]]
@@ -42,7 +41,6 @@ class ContextDraws:
     crop_growth_words: int = 0
     substitution: float = 0.0
     word_swaps: float = 0.0
-    writes_questions: bool = False
     substitutes: AnswerSubstitutes = field(default_factory=AnswerSubstitutes)
     nearest: Mapping[str, list[str]] = field(default_factory=dict)  # words by word
 
@@ -68,14 +66,6 @@ class ContextDraws:
         rng = self.rng_of(question, epoch)
         one = self.selected(question, contexts, pick, rng)
         return one if epoch < 0 else self._augmented(one, epoch, rng)
-
-    def as_read(self, one: ContextSet) -> ContextSet:
-        """The set as the model reads it: for a writer of questions, question and answer change places."""
-        if not self.writes_questions:
-            return one
-        return replace(
-            one, question=replace(one.question, text=one.answer, answers=(one.question.text,)), answer=one.question.text
-        )
 
     def _scores(self, question: Question, passages: Sequence[Passage]) -> tuple[float, ...]:
         """The retriever scores of contexts, if they weight them; fewer than contexts if some have none."""
@@ -112,8 +102,7 @@ class ContextDraws:
             return swap_words(text, self.nearest, self.word_swaps, protected, rng)
 
         return (
-            # a target is not reworded: the writer would learn the wrong words
-            question if self.writes_questions else replace(question, text=swapped(question.text)),
+            replace(question, text=swapped(question.text)),
             tuple(Passage.of(p.title, swapped(p.text), p.source) for p in passages),
         )
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from common.checks import check_at_least, check_choice, check_share
 from common.errors import DataError, UserError
 from harness.interfaces import LanguageModel, Reader, Retriever
-from harness.synthesis.drafts import QuestionWriter
 from harness.synthesis.layouts import OutLayout
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ HOPS = {"hotpotqa": 2, "fid": 1}  # by layout, where none is given
 def synthesize(
     corpus: list[str] | str,
     out: Path,
-    writer: QuestionWriter | None = None,
-    llm: LanguageModel | None = None,
+    llm: LanguageModel,
     reader: Reader | None = None,
     layout: str = "jsonl",
     out_layout: OutLayout = "hotpotqa",
@@ -37,7 +35,7 @@ def synthesize(
 ) -> None:
     """Write questions with answers and supporting passages from a corpus without questions, as training files.
 
-    An LLM or a trained model drafts a question about a passage, or about two passages of which the first mentions the
+    A language model drafts a question about a passage, or about two passages of which the first mentions the
     second. A reader then answers it from these passages; the question is kept if the answer comes back. OUT receives
     train.json, validation.json, test.json and synthesis.json, which counts why drafts were dropped. A stopped run
     resumes: type it again.
@@ -45,8 +43,8 @@ def synthesize(
     Args:
         corpus: File of passages, or of questions that ship with passages, plain or gzipped; several as '[FILE, FILE]'.
         out: Folder to write; an earlier one of this command is replaced.
-        writer: Drafts the questions: harness.synthesis.t5_writer.T5Writer, or a class of your own.
-        llm: A language model: drafts the questions if there is no writer, and checks them if there is no reader.
+        llm: The language model that drafts the questions, and answers them again if there is no reader: a class, or a
+            file such as configs/llm/openai.yaml.
         reader: Answers the drafted questions again, e.g. harness.readers.t5.PackedReader.
         layout: Layout of the corpus files, e.g. jsonl, hotpotqa, musique.
         out_layout: Layout of the written files: hotpotqa or fid.
@@ -66,8 +64,8 @@ def synthesize(
         seed: Of splits, order and choice of answers.
     """
     check_synthesize(
-        corpus, out, writer, llm, reader, layout, out_layout, hops, limit, per_passage, contexts, least_f1,
-        found_within, retriever, validation_share, test_share,
+        corpus, out, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within, retriever,
+        validation_share, test_share,
     )  # fmt: skip
     from common.files import whole_folder
     from common.progress import say
@@ -81,7 +79,7 @@ def synthesize(
     }  # fmt: skip
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        outcomes, facts = _outcomes(corpus, layout, partial, writer, llm, reader, retriever, limit, settings)
+        outcomes, facts = _outcomes(corpus, layout, partial, llm, reader, retriever, limit, settings)
         counts = counts_text(outcomes)
         if hint := advice(outcomes):
             say(hint)
@@ -100,8 +98,7 @@ def _outcomes(
     corpus: list[str] | str,
     layout: str,
     partial: Path,
-    writer: QuestionWriter | None,
-    llm: LanguageModel | None,
+    llm: LanguageModel,
     reader: Reader | None,
     retriever: Retriever | None,
     limit: int | None,
@@ -121,14 +118,10 @@ def _outcomes(
 
     records = {
         name: configuration(one)
-        for name, one in (("writer", writer), ("llm", llm), ("reader", reader), ("retriever", retriever))
+        for name, one in (("llm", llm), ("reader", reader), ("retriever", retriever))
         if one is not None
     }
-    if llm is not None:
-        writer = writer or LlmWriter(llm)
-        reader = reader or LlmReader(llm, CHECK)
-    assert writer is not None  # checked before
-    assert reader is not None
+    writer, reader = LlmWriter(llm), reader or LlmReader(llm, CHECK)
     with scratch_folder(partial) as scratch:
         build_bm25(
             read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True), scratch / "bm25"
@@ -142,26 +135,20 @@ def _outcomes(
                     "no passage has a title, by which HotpotQA's layout names passages: type --out_layout fid."
                 )
         shares = {split: share for split, share in settings["shares"].items() if share > 0}
-        plan = plan_tasks(
-            passages, settings["hops"], settings["per_passage"], shares, settings["seed"],
-            getattr(writer, "chooses_answers", False),
-        )  # fmt: skip
+        plan = plan_tasks(passages, settings["hops"], settings["per_passage"], shares, settings["seed"])
         check = RoundTrip(reader, settings["least_f1"], settings["alone"])
         synthesizer = Synthesizer(
             writer, check, bm25, plan, shares, settings["layout"], settings["contexts"], retriever or bm25,
             settings["found_within"],
         )  # fmt: skip
         facts = {"corpus": bm25.index.corpus, **settings, **records}
-        prompts = {"written by": getattr(writer, "fact", ""), "read by": getattr(reader, "recipe", {})}
+        prompts = {"written by": writer.fact, "read by": getattr(reader, "recipe", {})}
         depends_on = None if None in records.values() else {**facts, **prompts, "hardware": hardware()}
         seen: set[str] = set()
         quotas = _quotas(limit, shares)
         outcomes = {split: synthesizer.run(split, quotas[split], seen, partial, depends_on) for split in shares}
     counted = {"limit": limit, "passages": len(passages), "links": plan.links}
-    used = [
-        f"writer: {getattr(writer, 'fact', type(writer).__name__)}",
-        *(reader.facts(alone=False) if isinstance(reader, LlmReader) else ()),
-    ]
+    used = [f"writer: {writer.fact}", *(reader.facts(alone=False) if isinstance(reader, LlmReader) else ())]
     return outcomes, {**facts, **counted, "facts": used}
 
 
@@ -177,9 +164,6 @@ def _quotas(limit: int | None, shares: dict[str, float]) -> dict[str, int | None
 def check_synthesize(
     corpus: list[str] | str,
     out: Path,
-    writer: object,
-    llm: object,
-    reader: object,
     layout: str,
     out_layout: str,
     hops: int | None,
@@ -206,16 +190,6 @@ def check_synthesize(
         raise UserError(
             f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower "
             "them."
-        )
-    if writer is None and llm is None:
-        raise UserError(
-            "Nothing writes the questions: give --llm, such as configs/llm/openai.yaml, or --writer "
-            "harness.synthesis.t5_writer.T5Writer --writer.serving FOLDER."
-        )
-    if reader is None and llm is None:
-        raise UserError(
-            "Nothing answers the questions again: give --reader, such as harness.readers.t5.PackedReader with "
-            "--reader.serving FOLDER."
         )
     if retriever is not None and found_within is None:
         raise UserError(

@@ -41,13 +41,11 @@ class ExportedGenerator:
 
     def __init__(self, serving: Path, device: str = "auto", precision: Precision = "auto") -> None:
         from common.files import sha256
-        from models.rerag.generator import check_answers
         from models.rerag.model import ESTIMATOR, GENERATOR, ReRagModel
         from models.serving_manifest import MANIFEST
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision, unneeded=(ESTIMATOR,))
         assert model.generator is not None  # required above
-        check_answers(model.generator)
         self.generator, self.max_answer_tokens = model.generator, model.max_answer_tokens
         self.prompt = f"generator_{model.generator.encode.format}"
         # The manifest holds the checksums of all files: the same name is the same generator.

@@ -43,12 +43,10 @@ class PackedReader:
         self, serving: Path, max_passages: int | None = None, device: str = "auto", precision: Precision = "auto"
     ) -> None:
         self.check_options(max_passages)
-        from models.rerag.generator import check_answers
         from models.rerag.model import GENERATOR, ReRagModel
 
         model = ReRagModel.load(Path(serving), device, needs=(GENERATOR,), precision=precision)
         assert model.generator is not None  # required above
-        check_answers(model.generator)
         if not model.generator.encode.packed:
             raise UserError(
                 f"{serving} holds a generator that reads one context per call ({model.generator.encode.format}): use "
@@ -247,11 +245,9 @@ def explanation(
 
 def check_one_context(generator: "Generator") -> None:
     """Raises:
-    UserError: If the generator was trained to read all documents in one call, or writes questions.
+    UserError: If the generator was trained to read all documents in one call.
     """
-    from models.rerag.generator import check_answers
 
-    check_answers(generator)
     if generator.encode.packed:
         raise UserError(
             "This generator was trained to read all documents in one call (text_format packed): use "

@@ -22,8 +22,6 @@ class LlmWriter:
         temperature: Of the replies; 0 is greedy.
     """
 
-    chooses_answers = True  # also of passages without a candidate
-
     def __init__(self, llm: LanguageModel, temperature: float = 0.0) -> None:
         self.llm, self.temperature = llm, temperature
         self.prompts = {1: Prompt.load("write_question"), 2: Prompt.load("write_linked_question")}
@@ -31,7 +29,10 @@ class LlmWriter:
         self.costs: dict[str, float] = {}
 
     def write(self, tasks: Sequence[Task]) -> list[Draft]:
-        """One draft per task.  A reply that is not the JSON object asked for is shown to the model again once."""
+        """One draft per task, in order, perhaps with another answer than its candidate.
+
+        A reply that is not the JSON object asked for is shown to the model again once.
+        """
         chats = [
             Chat(prompt.messages(task.passages, answer=task.answer or ANY), prompt.max_tokens, self.temperature)
             for task in tasks

@@ -15,8 +15,9 @@ from harness.interfaces import Retriever
 from harness.readers.read_answers import sum_costs
 from harness.runtime.resumable import ResumableBatches
 from harness.synthesis.checks import RoundTrip, fault
-from harness.synthesis.drafts import Draft, QuestionWriter, Task
+from harness.synthesis.drafts import Draft, Task
 from harness.synthesis.layouts import ROWS, OutLayout, context_of
+from harness.synthesis.llm_writer import LlmWriter
 from harness.synthesis.tasks import Plan
 
 TASKS_AT_ONCE = 32  # drafted, checked and saved together
@@ -54,7 +55,7 @@ class Synthesizer:
         found_within: None does not ask for this.
     """
 
-    writer: QuestionWriter
+    writer: LlmWriter
     check: RoundTrip
     bm25: Retriever
     plan: Plan
@@ -145,7 +146,7 @@ class Synthesizer:
             open_rows = [row for row in open_rows if not reasons[row]]
         for row, hits in zip(open_rows, self._search(split, [drafts[row].question for row in open_rows]), strict=True):
             rows[row] = self._row(tasks[row], drafts[row], hits)
-        costs = dict(getattr(self.writer, "costs", {}))
+        costs = dict(self.writer.costs)
         for each in self.check.costs:
             costs = sum_costs(costs, each)
         return {

@@ -22,16 +22,12 @@ class Plan:
 
 
 def plan_tasks(
-    passages: Sequence[Passage],
-    hops: int,
-    per_passage: int,
-    shares: Mapping[str, float],
-    seed: int,
-    any_answer: bool,
+    passages: Sequence[Passage], hops: int, per_passage: int, shares: Mapping[str, float], seed: int
 ) -> Plan:
     """The tasks of a corpus.
 
-    First one about each passage, or pair of linked passages, in random order, then a second, ...
+    First one about each passage, or pair of linked passages, in random order, then a second, ... A passage without a
+    candidate gets one task with an empty answer.
 
     Args:
         passages: The corpus.
@@ -40,7 +36,6 @@ def plan_tasks(
         per_passage: Maximum tasks about a passage or pair.
         shares: The share of each split in the passages.
         seed: Of the splits, of the order, and of the choice of candidates.
-        any_answer: Whether a passage without a candidate gets a task with an empty answer.
 
     Raises:
         DataError: If there is no task.
@@ -52,10 +47,13 @@ def plan_tasks(
         members = [number for number, own in enumerate(splits) if own == split]
         groups = _groups(passages, links, members, splits, hops)
         Random(f"{seed}/tasks/{split}").shuffle(groups)
-        drawn = [_tasks_about(passages, links, group, per_passage, seed, any_answer) for group in groups]
+        drawn = [_tasks_about(passages, links, group, per_passage, seed) for group in groups]
         tasks[split] = [each[turn] for turn in range(per_passage) for each in drawn if turn < len(each)]
     if not any(tasks.values()):
-        raise DataError(_cause(passages, links, hops))
+        raise DataError(
+            f"None of the {len(passages):,} passages mentions the title of another one of its split, so there are no "
+            "pairs to ask about: give a corpus with titles, or --hops 1."
+        )
     return Plan(tasks, {p.id: split for p, split in zip(passages, splits, strict=True)}, sum(map(len, links)))
 
 
@@ -74,9 +72,7 @@ def _groups(
     ]
 
 
-def _tasks_about(
-    passages: Sequence[Passage], links: Links, group: tuple[int, ...], most: int, seed: int, any_answer: bool
-) -> list[Task]:
+def _tasks_about(passages: Sequence[Passage], links: Links, group: tuple[int, ...], most: int, seed: int) -> list[Task]:
     chosen = tuple(passages[number] for number in group)
     *first, last = chosen
     candidates = [
@@ -85,17 +81,4 @@ def _tasks_about(
         if not any(has_answer(f"{passage.title} . {passage.text}", [answer]) for passage in first)
     ]
     Random(f"{seed}/{'/'.join(passage.id for passage in chosen)}").shuffle(candidates)
-    candidates = candidates[:most] or [""] * any_answer
-    return [Task(chosen, answer, number) for number, answer in enumerate(candidates)]
-
-
-def _cause(passages: Sequence[Passage], links: Links, hops: int) -> str:
-    if hops == 2 and not any(links):
-        return (
-            f"None of the {len(passages):,} passages mentions the title of another one, so there are no pairs to ask "
-            "about: give a corpus with titles, or --hops 1."
-        )
-    return (
-        f"No answer candidate was found in {len(passages):,} passages (names, dates, numbers, titles of other "
-        "passages): let an LLM choose the answers (--llm)."
-    )
+    return [Task(chosen, answer, number) for number, answer in enumerate(candidates[:most] or [""])]

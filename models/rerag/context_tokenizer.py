@@ -4,11 +4,9 @@
     re_rag_release  question: Qcontext: TITLE. TEXT         example of the released checkpoints
     fid             question: Q title: TITLE context: TEXT  Fusion-in-Decoder
     packed          question: Q document 1: TITLE. TEXT document 2: ...    all passages in one input
-    question_writing  answer: A document 1: TITLE. TEXT document 2: ...  the same with an answer, to write questions
     sentence_pair   [CLS] Q [SEP] TITLE. TEXT [SEP]         encoder-only estimators
 
-All but `packed` and `question_writing` take one passage. Passages are truncated, never the question; those two share
-the room evenly.
+All but `packed` take one passage. Passages are truncated, never the question; packed ones share the room evenly.
 """
 
 import re
@@ -25,8 +23,9 @@ from common.records import Passage, clean, passage_text
 from models.length_batching import IGNORE, fair_shares, pad
 from models.text_formats import neutralize, special_texts
 
-ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "question_writing", "sentence_pair"]
+ContextFormat = Literal["re_rag_train", "re_rag_release", "fid", "packed", "sentence_pair"]
 VERSION = "nfkc, single blanks; v1"
+_PREFIX = "question: "  # of a T5's input
 FEW_TEXTS = 4096  # whose token ids are remembered where most texts do not come again soon
 MIN_PASSAGE_TOKENS = 4
 MIN_TOKENS = 16  # smallest allowed maximum length of an input
@@ -84,8 +83,7 @@ class ContextEncoder:
             )
         check_at_least(MIN_TOKENS, ", for a question and a passage", max_tokens=max_tokens)
         self.tokenizer, self.max_tokens, self.format, self.cached_texts = tokenizer, max_tokens, format, cached_texts
-        self.packed = format in ("packed", "question_writing")  # whether all passages form one input
-        self.prefix = "answer: " if format == "question_writing" else "question: "
+        self.packed = format == "packed"  # whether all passages form one input
         self.specials = special_texts(tokenizer)
         self._special_starts = {special[0] for special in self.specials}
         self._ids: dict[tuple[str, ...], list[int]] = {}
@@ -182,7 +180,7 @@ class ContextEncoder:
         return self._pack(
             [
                 (
-                    self.prefix + self._clean(question),
+                    _PREFIX + self._clean(question),
                     [f"document {i}: {self._clean(passage_text(p))}" for i, p in enumerate(passages, start=1)],
                 )
                 for question, passages in rows
@@ -191,7 +189,7 @@ class ContextEncoder:
 
     def _pack(self, rows: Sequence[tuple[str, Sequence[str]]]) -> list[list[int]]:
         """Token ids of every (question, documents) row; the documents share evenly what the question leaves."""
-        self._check_lengths([question.removeprefix(self.prefix) for question, _ in rows])
+        self._check_lengths([question.removeprefix(_PREFIX) for question, _ in rows])
         texts = [question for question, _ in rows] + [document for _, documents in rows for document in documents]
         ids = self.tokenizer(texts, add_special_tokens=False, truncation=True, max_length=self.max_tokens)["input_ids"]
         sequences, start = [], len(rows)
@@ -208,10 +206,10 @@ class ContextEncoder:
         blank = _PARAGRAPHS if f"{_PARAGRAPHS}document 1: " in text else " "
         parts: list[str] = []
         rest = text
-        while text.startswith(self.prefix) and f"{blank}document {len(parts) + 1}: " in rest:
+        while text.startswith(_PREFIX) and f"{blank}document {len(parts) + 1}: " in rest:
             part, _, rest = rest.partition(f"{blank}document {len(parts) + 1}: ")
             parts.append(part)
-        marks = [self.prefix, *(f"document {number}: " for number in range(1, len(parts) + 1))]
+        marks = [_PREFIX, *(f"document {number}: " for number in range(1, len(parts) + 1))]
         texts = [parts[0].removeprefix(marks[0]), *parts[1:], rest] if parts else []
         return [mark + self._clean(each) for mark, each in zip(marks, texts, strict=False)] or [text]
 
@@ -233,9 +231,9 @@ class ContextEncoder:
     def _tokens_of_too_long(self, question: str) -> int | None:
         """Tokens of a cleaned question that leaves no room for a passage; None for any other."""
         room = self.max_tokens - MIN_PASSAGE_TOKENS
-        if len((self.prefix + question).encode()) + 3 <= room:  # a token has at least one byte, except special tokens
+        if len((_PREFIX + question).encode()) + 3 <= room:  # a token has at least one byte, except special tokens
             return None
-        tokens = len(self.tokenizer(self.prefix + question)["input_ids"])
+        tokens = len(self.tokenizer(_PREFIX + question)["input_ids"])
         return tokens if tokens > room else None
 
 

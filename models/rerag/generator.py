@@ -15,7 +15,6 @@ from torch.nn import functional as F
 from transformers import LogitsProcessorList, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput
 
-from common.errors import UserError
 from common.progress import track_batches
 from common.records import Passage, clean
 from models.devices import autocast
@@ -241,14 +240,3 @@ class Generator(CountsTokens, nn.Module):
         ids_PA = labels_PA.roll(1, dims=1).masked_fill(labels_PA.roll(1, dims=1) == IGNORE, config.pad_token_id)
         ids_PA[:, 0] = config.decoder_start_token_id
         return ids_PA
-
-
-def check_answers(generator: Generator) -> None:
-    """Raises:
-    UserError: If the generator writes questions.
-    """
-    if generator.encode.format == "question_writing":
-        raise UserError(
-            "This generator writes questions (text_format question_writing) and is for "
-            "harness.synthesis.t5_writer.T5Writer: a reader needs one that answers them."
-        )

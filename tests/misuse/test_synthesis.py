@@ -8,11 +8,10 @@ import pytest
 from common.files import digests
 from common.locks import exclusive
 from tests.helpers.commands import command, refused
-from tests.helpers.question_writers import PEOPLE, write_corpus
+from tests.helpers.people_corpus import PEOPLE, write_corpus
 
 GIVEN = {"--corpus": "corpus.jsonl", "--out": "synthetic", "--limit": "null"}
-WRITER = {"--writer": "harness.synthesis.t5_writer.T5Writer", "--writer.serving": "writer", "--writer.device": "cpu"}
-READER = {"--reader": "harness.readers.t5.PackedReader", "--reader.serving": "reader", "--reader.device": "cpu"}
+LLM = {"--llm": "tests.helpers.people_corpus.PeopleLlm"}
 
 
 def words(*options: dict[str, str]) -> list[str]:
@@ -23,11 +22,9 @@ def words(*options: dict[str, str]) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, writing_models: dict[str, Path]) -> Path:
-    """A folder with the corpus and both models."""
+def folder(tmp_path: Path) -> Path:
+    """A folder with the corpus."""
     write_corpus(tmp_path / "corpus.jsonl")
-    for name, path in writing_models.items():
-        (tmp_path / name).symlink_to(path)
     return tmp_path
 
 
@@ -45,36 +42,31 @@ def folder(tmp_path: Path, writing_models: dict[str, Path]) -> Path:
         ({"--least_f1": "60"}, 2, ["least_f1 must lie in [0, 1]"]),
         ({"--validation_share": "0.5", "--test_share": "0.5"}, 2, ["leave no passage for training"]),
         ({"--retriever": "harness.retrievers.bm25.Bm25Retriever", "--retriever.index": "i"}, 2, ["--found_within"]),
-        ({"--writer.serving": "reader"}, 2, ["reader holds a generator that answers questions (packed)"]),
-        ({"--writer.serving": "nothing"}, 66, ["nothing"]),
-        ({"--reader.serving": "writer"}, 2, ["This generator writes questions"]),
+        ({"--reader": "harness.readers.t5.PackedReader", "--reader.serving": "nothing"}, 66, ["nothing"]),
         ({"--out": "notes"}, 2, ["notes exists and is not a folder of synthetic questions"]),
         ({"--corpus": "untitled.jsonl"}, 65, ["no passage has a title", "--out_layout fid"]),
         ({"--corpus": "alone.jsonl"}, 65, ["mentions the title of another", "--hops 1"]),
-        ({"--corpus": "plain.jsonl", "--out_layout": "fid"}, 65, ["No answer candidate", "--llm"]),
     ],
 )
 def test_what_cannot_be_done_is_one_line(folder: Path, changed: dict[str, str], code: int, parts: list[str]) -> None:
     (folder / "empty.jsonl").touch()
     (folder / "untitled.jsonl").write_text('{"text": "Ann lives in Rome"}\n')
     (folder / "alone.jsonl").write_text('{"title": "Ann", "text": "Ann lives in Rome"}\n')
-    (folder / "plain.jsonl").write_text('{"title": "it", "text": "nothing to ask"}\n')
     (folder / "notes").mkdir()
     (folder / "notes/thesis.tex").write_text("the only copy")
     before = digests(folder)
-    refused(command(folder, "infer.py", "synthesize", *words(GIVEN, WRITER, READER, changed)), code, *parts)
+    refused(command(folder, "infer.py", "synthesize", *words(GIVEN, LLM, changed)), code, *parts)
     assert digests(folder) == before
 
 
-def test_someone_must_write_and_someone_must_read(folder: Path) -> None:
-    refused(command(folder, "infer.py", "synthesize", *words(GIVEN, READER)), 2, "configs/llm/openai.yaml", "--writer")
-    refused(command(folder, "infer.py", "synthesize", *words(GIVEN, WRITER)), 2, "--reader")
+def test_someone_must_write(folder: Path) -> None:
+    refused(command(folder, "infer.py", "synthesize", *words(GIVEN)), 2, "--llm: not given, but required")
 
 
 def test_a_folder_in_use_is_left_alone(folder: Path) -> None:
     with exclusive(folder / "synthetic"):
         refused(
-            command(folder, "infer.py", "synthesize", *words(GIVEN, WRITER, READER)),
+            command(folder, "infer.py", "synthesize", *words(GIVEN, LLM)),
             2,
             "synthetic is in use by process",
         )
@@ -84,6 +76,6 @@ def test_nothing_is_written_if_no_question_is_kept(folder: Path) -> None:
     corpus = [{"title": name, "text": f"{name} lives in {town} ."} for name, town in PEOPLE.items() if name == "Bob"]
     (folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in corpus))
     whole = {"--out_layout": "fid", "--validation_share": "0", "--test_share": "0"}
-    ended = command(folder, "infer.py", "synthesize", *words(GIVEN, WRITER, READER, whole))
+    ended = command(folder, "infer.py", "synthesize", *words(GIVEN, LLM, whole))
     refused(ended, 65, "No question was kept", "answers something else from the passages 1")
     assert not (folder / "synthetic").exists()

@@ -131,20 +131,6 @@ def test_a_packed_readers_card_runs(
     assert found["batch"]["input_ids"].tolist() == ours
 
 
-def test_a_question_writers_card_runs(
-    checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    module = ReRagTrainer(
-        None, str(checkpoints["t5"]), text_format="question_writing", max_tokens=128, max_answer_tokens=3
-    )
-    found = run_card(exported(module, ReRagData([SOURCE]), tmp_path / "serving"), tmp_path / "serving", monkeypatch)
-    generator = ReRagModel.load(Path(), "cpu").generator
-    assert generator is not None
-    ours = generator.encode([(found["answer"], [Passage.of(title, text) for title, text in found["passages"]])])
-    assert found["batch"]["input_ids"].tolist() == ours
-    assert len(found["questions"]) == 1
-
-
 def test_the_metadata_is_valid_and_honest(
     checkpoints: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

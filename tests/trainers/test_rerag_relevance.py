@@ -187,7 +187,6 @@ def _scored(folder: Path) -> str:
     ("options", "expected"),
     [
         ({"text_format": "packed"}, "harness.readers.t5.PackedReader"),
-        ({"text_format": "question_writing"}, "python infer.py synthesize --corpus FILE --out FOLDER"),
         ({"relevance": "retriever"}, "--study.baseline_serving checkpoints/tiny/serving"),
         ({}, "python train.py fit --config FILE --model.generator checkpoints/tiny/serving/generator"),
     ],

@@ -148,13 +148,6 @@ def test_a_packed_reader_trains_alone(workplace: Path) -> None:
     assert served.relevance_temperature == 1  # there is nothing to weigh
 
 
-def test_a_writer_of_questions_trains_alone(workplace: Path) -> None:
-    fit_here(workplace, "--model.estimator", "null", "--model.text_format", "question_writing", "--model.max_tokens",
-             "128", "--trainer.max_epochs", "1")  # fmt: skip
-    served = ReRagModel.load(workplace / "checkpoints/tiny/serving", "cpu")
-    assert served.generator.encode.format == "question_writing"
-
-
 def test_a_run_without_a_validation_says_why_nothing_is_served(
     workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

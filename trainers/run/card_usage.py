@@ -23,7 +23,6 @@ PROMPTS: dict[ContextFormat, str] = {  # one text per (title, text), as `models.
     "re_rag_release": 'f"question: {question}context: {title}. {text}"',
 }
 QUESTION = 'question = "Where was the director of Jaws born?"'
-ANSWER = 'answer = "Cincinnati, Ohio"'
 PASSAGES = """passages = [
     ("Jaws (film)", "Jaws is a 1975 thriller directed by Steven Spielberg."),
     ("Steven Spielberg", "Steven Spielberg was born in Cincinnati, Ohio."),
@@ -109,26 +108,22 @@ with torch.inference_mode():
 
 def generator_usage(generator: Generator, max_answer_tokens: int) -> str:
     """Markdown with the calls that read passages."""
-    writes = generator.encode.format == "question_writing"
-    given, asked, said = (ANSWER, "{answer}", "question") if writes else (QUESTION, "{question}", "answer")
-    packed = " ".join([generator.encode.prefix + asked, '{" ".join(documents)}'])
-    texts = f"""documents = [f"document {{i}}: {{title}}. {{text}}" for i, (title, text) in enumerate(passages, \
-start=1)]
-texts = [f'{packed}']"""
+    texts = """documents = [f"document {i}: {title}. {text}" for i, (title, text) in enumerate(passages, start=1)]
+texts = [f'question: {question} {" ".join(documents)}']"""
     if not generator.encode.packed:
         texts = f"texts = [{PROMPTS[generator.encode.format]} for title, text in passages]"
-    return f"""The generator's {said} to every text:
+    return f"""The generator's answer to every text:
 
 ```python
 {IMPORTS.format(kind="AutoModelForSeq2SeqLM", part=GENERATOR)}
 
-{given}
+{QUESTION}
 {PASSAGES}
 {texts}
 batch = tokenizer(texts, truncation=True, padding=True, return_tensors="pt")
 with torch.inference_mode():
     ids = network.generate(**batch, max_new_tokens={max_answer_tokens})
-{said}s = tokenizer.batch_decode(ids, skip_special_tokens=True)
+answers = tokenizer.batch_decode(ids, skip_special_tokens=True)
 ```"""
 
 

@@ -1,4 +1,4 @@
-"""`infer.py synthesize` with real tiny models: layouts that training reads, reasons, splits, and a run after a kill."""
+"""`infer.py synthesize`: layouts that training reads, reasons, splits, and a run after a kill."""
 
 import json
 import os
@@ -18,10 +18,10 @@ from datamodules.formats.reading import read_questions
 from harness.commands.synthesize import synthesize
 from harness.synthesis import pipeline
 from harness.synthesis.drafts import Draft, Task
-from harness.synthesis.t5_writer import T5Writer
+from harness.synthesis.llm_writer import LlmWriter
 from tests.helpers.commands import command
-from tests.helpers.killing_writer import KILLED_AT
-from tests.helpers.question_writers import (
+from tests.helpers.killing_llm import KILLED_AT
+from tests.helpers.people_corpus import (
     BY_TITLE,
     CORPUS,
     GUESSED,
@@ -29,9 +29,7 @@ from tests.helpers.question_writers import (
     PEOPLE,
     TOLD,
     TOWNS,
-    TinyLlm,
     asked_about,
-    chat_text,
     linked,
     write_corpus,
 )
@@ -40,14 +38,12 @@ from tests.helpers.runs import ROOT, SAME_THREADS
 WHOLE = ("--validation_share", "0", "--test_share", "0")
 
 
-def arguments(models: dict[str, Path], folder: Path, *more: str) -> list[str]:
-    """Of a synthesis with the tiny models from the corpus, which is written into `folder`."""
+def arguments(folder: Path, *more: str) -> list[str]:
+    """Of a synthesis from the corpus, which is written into `folder`."""
     write_corpus(folder / "corpus.jsonl")
     return [
         "synthesize", "--corpus", "corpus.jsonl", "--out", "synthetic",
-        "--writer", "harness.synthesis.t5_writer.T5Writer", "--writer.serving", str(models["writer"]),
-        "--writer.device", "cpu", "--reader", "harness.readers.t5.PackedReader", "--reader.serving",
-        str(models["reader"]), "--reader.device", "cpu", "--limit", "null", "--contexts", "6", *more,
+        "--llm", "tests.helpers.people_corpus.PeopleLlm", "--limit", "null", "--contexts", "6", *more,
     ]  # fmt: skip
 
 
@@ -55,8 +51,8 @@ def manifest(folder: Path) -> dict:
     return json.loads((folder / "synthetic/synthesis.json").read_text())
 
 
-def test_two_hop_questions_train_a_classifier_of_pairs(writing_models: dict[str, Path], tmp_path: Path) -> None:
-    ended = command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *WHOLE))
+def test_two_hop_questions_train_a_classifier_of_pairs(tmp_path: Path) -> None:
+    ended = command(tmp_path, "infer.py", *arguments(tmp_path, *WHOLE))
     assert ended.code == 0, ended.err
     found = {question.text: question for question in read_questions("hotpotqa", str(tmp_path / "synthetic/train.json"))}
     expected = {
@@ -85,8 +81,8 @@ def test_two_hop_questions_train_a_classifier_of_pairs(writing_models: dict[str,
     assert not (tmp_path / "synthetic.partial").exists()
 
 
-def test_single_hop_questions_have_ranked_contexts(writing_models: dict[str, Path], tmp_path: Path) -> None:
-    ended = command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *WHOLE, "--out_layout", "fid"))
+def test_single_hop_questions_have_ranked_contexts(tmp_path: Path) -> None:
+    ended = command(tmp_path, "infer.py", *arguments(tmp_path, *WHOLE, "--out_layout", "fid"))
     assert ended.code == 0, ended.err
     found = {question.text: question for question in read_questions("fid", str(tmp_path / "synthetic/train.json"))}
     people = [name for name in PEOPLE if name not in (MISREAD, TOLD)]
@@ -102,9 +98,9 @@ def test_single_hop_questions_have_ranked_contexts(writing_models: dict[str, Pat
     assert examples["answer_in_question"] == [{"question": asked_about(TOLD), "answer": PEOPLE[TOLD], "titles": [TOLD]}]
 
 
-def test_no_split_shares_a_passage(writing_models: dict[str, Path], tmp_path: Path) -> None:
+def test_no_split_shares_a_passage(tmp_path: Path) -> None:
     more = ("--out_layout", "fid", "--validation_share", "0.3", "--test_share", "0.3", "--contexts", "2")
-    assert command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *more)).code == 0
+    assert command(tmp_path, "infer.py", *arguments(tmp_path, *more)).code == 0
     shipped = [
         {passage.id for question in read_questions("fid", str(file)) for passage in question.passages}
         for file in (tmp_path / f"synthetic/{split}.json" for split in ("train", "validation", "test"))
@@ -113,20 +109,16 @@ def test_no_split_shares_a_passage(writing_models: dict[str, Path], tmp_path: Pa
     assert sum(map(len, shipped)) == len(set.union(*shipped))
 
 
-def test_a_question_that_the_retriever_does_not_find_is_dropped(
-    writing_models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_question_that_the_retriever_does_not_find_is_dropped(tmp_path: Path) -> None:
     more = (*WHOLE, "--out_layout", "fid", "--found_within", "1")
-    assert command(tmp_path, "infer.py", *arguments(writing_models, tmp_path, *more)).code == 0
+    assert command(tmp_path, "infer.py", *arguments(tmp_path, *more)).code == 0
     kept = list(read_questions("fid", str(tmp_path / "synthetic/train.json")))
     assert kept
     assert all(question.passages[0].id in question.support for question in kept)
 
 
-def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(
-    writing_models: dict[str, Path], tmp_path: Path
-) -> None:
-    given = arguments(writing_models, tmp_path, *WHOLE)
+def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(tmp_path: Path) -> None:
+    given = arguments(tmp_path, *WHOLE)
     with (tmp_path / "corpus.jsonl").open("a") as file:
         file.write('{"text": "What is the river of the town where Ann lives ?"}\n')  # BM25 finds it for the question
     assert command(tmp_path, "infer.py", *given).code == 0
@@ -135,19 +127,19 @@ def test_passages_without_a_title_are_left_out_of_a_layout_that_needs_one(
     assert all(passage.title for question in found for passage in question.passages)
 
 
-def test_the_limit_is_shared_by_the_splits(writing_models: dict[str, Path], tmp_path: Path) -> None:
+def test_the_limit_is_shared_by_the_splits(tmp_path: Path) -> None:
     more = ("--out_layout", "fid", "--validation_share", "0.5", "--test_share", "0", "--limit", "5")
-    given = [word for word in arguments(writing_models, tmp_path) if word not in ("--limit", "null")]
+    given = [word for word in arguments(tmp_path) if word not in ("--limit", "null")]
     assert command(tmp_path, "infer.py", *given, *more).code == 0
     assert [manifest(tmp_path)["splits"][split]["questions"] for split in ("train", "validation")] == [3, 2]
 
 
 @pytest.mark.whole_run
-def test_a_killed_run_resumes_to_the_same_files(writing_models: dict[str, Path], tmp_path: Path) -> None:
-    more = ("--out_layout", "fid", "--per_passage", "4", "--writer", "tests.helpers.killing_writer.KillingWriter")
+def test_a_killed_run_resumes_to_the_same_files(tmp_path: Path) -> None:
+    more = ("--out_layout", "fid", "--per_passage", "4", "--llm", "tests.helpers.killing_llm.KillingLlm")
     for name in ("whole", "broken"):
         (tmp_path / name).mkdir()
-        given = arguments(writing_models, tmp_path / name, *more)
+        given = arguments(tmp_path / name, *more)
     rest = (
         f"import harness.synthesis.pipeline as p, infer, sys; p.TASKS_AT_ONCE = 2; sys.argv[1:] = {given!r}; "
         "infer.main()"
@@ -165,25 +157,23 @@ def test_a_killed_run_resumes_to_the_same_files(writing_models: dict[str, Path],
     assert [file.name for file in (tmp_path / "broken").iterdir() if file.name.startswith(".tmp")] == []
 
 
-def test_an_interrupted_run_resumes_to_the_same_files(
-    writing_models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_resumes_to_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "TASKS_AT_ONCE", 2)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):
         folder.mkdir()
-    given = arguments(writing_models, whole, "--validation_share", "0.3", "--test_share", "0", "--out_layout", "fid")
-    arguments(writing_models, broken)
+    given = arguments(whole, "--validation_share", "0.3", "--test_share", "0", "--out_layout", "fid")
+    arguments(broken)
     assert command(whole, "infer.py", *given).code == 0
-    write, calls = T5Writer.write, [0]
+    write, calls = LlmWriter.write, [0]
 
-    def stopped(self: T5Writer, tasks: Sequence[Task]) -> list[Draft]:
+    def stopped(self: LlmWriter, tasks: Sequence[Task]) -> list[Draft]:
         calls[0] += 1
         if calls[0] == 4:
             raise KeyboardInterrupt
         return write(self, tasks)
 
-    monkeypatch.setattr(T5Writer, "write", stopped)
+    monkeypatch.setattr(LlmWriter, "write", stopped)
     ended = command(broken, "infer.py", *given)
     assert ended.code == 130
     assert not (broken / "synthetic").exists()
@@ -197,56 +187,50 @@ def test_an_interrupted_run_resumes_to_the_same_files(
     assert calls[0] == 10 + batches - 3  # what was finished is not written again
 
 
-def test_another_seed_asks_other_questions_and_the_same_seed_the_same(
-    writing_models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_another_seed_asks_other_questions_and_the_same_seed_the_same(tmp_path: Path) -> None:
     found = []
     for seed in ("0", "0", "1"):
-        given = arguments(writing_models, tmp_path, *WHOLE, "--out_layout", "fid", "--per_passage", "1", "--seed", seed)
+        given = arguments(tmp_path, *WHOLE, "--out_layout", "fid", "--per_passage", "1", "--seed", seed)
         assert command(tmp_path, "infer.py", *given).code == 0  # the second replaces the first
         found.append((tmp_path / "synthetic/train.json").read_bytes())
     assert found[0] == found[1] != found[2]
 
 
-class _Recorder:
-    """Writes down what the tiny model has to learn: the reply to each chat, by the first title in it."""
+class _Scripted:
+    """A language model that says of each title one thing when it writes and one when it answers; counts its replies."""
 
-    name = "recorder"
+    name = "scripted"
 
-    def __init__(self, replies: dict[str, str], said: dict[str, tuple[str, str]]) -> None:
-        self.replies, self.said = replies, said
+    def __init__(self, said: dict[str, tuple[str, str]]) -> None:
+        self.said, self.replies = said, 0
 
     def reply(self, chats: Sequence[Chat]) -> list[Reply]:
-        for chat in chats:
-            text = chat_text(chat)
-            title = next(name for name in self.said if f"Title: {name}\n" in text)
-            self.replies[text] = self.said[title]["Answer:" in text]
-        return [Reply(self.replies[chat_text(chat)]) for chat in chats]
+        self.replies += len(chats)
+        texts = [" ".join(message.content for message in chat.messages) for chat in chats]
+        titles = [next(name for name in self.said if f"Title: {name}\n" in text) for text in texts]
+        return [Reply(self.said[title]["Answer:" in text]) for title, text in zip(titles, texts, strict=True)]
 
 
-def test_a_language_model_writes_and_checks(tmp_path: Path) -> None:
+def test_replies_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     chosen = [BY_TITLE[name] for name in ("Ann", "Cid", "Bonn")]
-    said = {
-        "Ann": ('{"question": "Where does Ann live?", "answer": "Rome"}', "Answer: Rome."),
-        "Cid": ('{"question": "Where does Cid live?", "answer": "Bonn"}', "unknown"),
-        "Bonn": ("I cannot do that.", ""),
-    }
-    replies: dict[str, str] = {}
-    recorder = _Recorder(replies, said)
+    model = _Scripted(
+        {
+            "Ann": ('{"question": "Where does Ann live?", "answer": "Rome"}', "Answer: Rome."),
+            "Cid": ('{"question": "Where does Cid live?", "answer": "Bonn"}', "unknown"),
+            "Bonn": ("I cannot do that.", ""),
+        }
+    )
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(json.dumps({"title": p.title, "text": p.text}) + "\n" for p in chosen))
-    options = {
-        "corpus": str(corpus), "out_layout": "fid", "per_passage": 1, "contexts": 2, "validation_share": 0.0,
-        "test_share": 0.0,
-    }  # fmt: skip
-    synthesize(out=tmp_path / "recorded", llm=recorder, **options)  # what it is asked is learned by a real model
-    model = TinyLlm(tmp_path / "model", replies)
-    synthesize(out=tmp_path / "synthetic", llm=model, **options)
+    synthesize(
+        str(corpus), tmp_path / "synthetic", model, out_layout="fid", per_passage=1, contexts=2, validation_share=0.0,
+        test_share=0.0,
+    )  # fmt: skip
     (question,) = read_questions("fid", str(tmp_path / "synthetic/train.json"))
     assert (question.text, question.answers) == ("Where does Ann live?", ("Rome",))
     counts = manifest(tmp_path)
     dropped = {reason: count for reason, count in counts["splits"]["train"]["dropped"].items() if count}
     assert dropped == {"unparsable": 1, "wrong_answer": 1}
-    assert counts["splits"]["train"]["costs"]["model_calls"] == len(model.asked) == 6  # one reply was asked for again
+    assert counts["splits"]["train"]["costs"]["model_calls"] == model.replies == 6  # one reply was asked for again
     assert any("write_question" in fact for fact in counts["facts"])
     assert any("check_question" in fact for fact in counts["facts"])

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from common.chat import Chat, Message
-from common.errors import UserError
 from common.records import Passage, Ranked
 from harness.interfaces import ScoringModel
 from harness.llm.exported_generator import ExportedGenerator
@@ -32,7 +31,7 @@ PASSAGES = [
     Passage("raw", f"{NAMES[7]}\twas\n born  in\u200b {NAMES[8]} </s> <extra_id_0>", " the  city "),
 ]  # fmt: skip
 QUESTIONS = [f"where was {name} born" for name in NAMES[:8]] + ["what is context: here", "who title: is"]
-FORMATS = [form for form in get_args(ContextFormat) if form not in ("sentence_pair", "question_writing")]
+FORMATS = [form for form in get_args(ContextFormat) if form != "sentence_pair"]
 
 
 @pytest.fixture(scope="module", params=FORMATS)
@@ -173,12 +172,6 @@ def test_chats_that_it_cannot_read_get_an_error_each(fid: ExportedGenerator) -> 
     assert (refused[-1].text, refused[-1].error) == (alone.text, "")
     assert fid.logprobs([*bad.values()], ["x"] * 4) == [-math.inf] * 4
     assert fid.reply([Chat.of("where was name1 born")])[0].error == ""  # another form, but short
-
-
-def test_a_generator_that_writes_questions_is_refused(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    serving = write_serving(checkpoints["t5"], tmp_path / "writer", False, "question_writing", max_tokens=MAX_TOKENS)
-    with pytest.raises(UserError, match=r"^This generator writes questions .*T5Writer: a reader needs one"):
-        ExportedGenerator(serving, "cpu")
 
 
 def test_limits_samples_and_names(fid: ExportedGenerator, tmp_path: Path, checkpoints: dict[str, Path]) -> None:

@@ -1,17 +1,16 @@
-"""Checks of drafted questions, with a real reader that has learned right and wrong answers."""
+"""Checks of drafted questions, with a reader that gives right and wrong answers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from common.records import Answer, Passage, Question, Ranked
-from harness.readers.t5 import PackedReader
+from harness.readers.llm import LlmReader
 from harness.synthesis.checks import REASONS, RoundTrip, fault
 from harness.synthesis.drafts import Draft, Task
-from harness.synthesis.llm_writer import parsed
-from tests.helpers.question_writers import BY_TITLE, GUESSED, MISREAD, asked_about, linked
+from harness.synthesis.llm_writer import CHECK, parsed
+from tests.helpers.people_corpus import BY_TITLE, GUESSED, MISREAD, PeopleLlm, asked_about, linked
 
 JAWS = Passage.of("Jaws (film)", "Jaws was shot by Ann Lee in Rome .")
 ANN = Passage.of("Ann Lee", "Ann Lee was born in Oslo .")
@@ -58,25 +57,25 @@ def task(*titles: str, answer: str) -> Task:
     return Task(tuple(BY_TITLE[title] for title in titles), answer)
 
 
-def test_a_wrong_answer_is_dropped(writing_models: dict[str, Path]) -> None:
+def test_a_wrong_answer_is_dropped() -> None:
     tasks = [task("Ann", answer="Rome"), task(MISREAD, answer="Oslo"), task("Cid", answer="Bonn")]
     drafts = [Draft(asked_about(each.passages[0].title), each.answer) for each in tasks]
-    check = RoundTrip(PackedReader(writing_models["reader"], device="cpu"))
+    check = RoundTrip(LlmReader(PeopleLlm(), CHECK))
     assert check.faults(tasks, drafts) == ["", "wrong_answer", ""]
     planted = [Draft(draft.question, "Paris") for draft in drafts]  # only what the reader says of MISREAD
     assert check.faults(tasks, planted) == ["wrong_answer", "", "wrong_answer"]
     assert len(check.costs) == 6
 
 
-def test_a_question_that_one_passage_answers_is_dropped(writing_models: dict[str, Path]) -> None:
+def test_a_question_that_one_passage_answers_is_dropped() -> None:
     tasks = [task("Ann", "Rome", answer="Tiber"), task(GUESSED, "Rome", answer="Tiber")]
     drafts = [Draft(linked(each.passages[0].title, "river"), each.answer) for each in tasks]
-    reader = PackedReader(writing_models["reader"], device="cpu")
+    reader = LlmReader(PeopleLlm(), CHECK)
     assert RoundTrip(reader).faults(tasks, drafts) == ["", "one_passage_is_enough"]
     assert RoundTrip(reader, alone=False).faults(tasks, drafts) == ["", ""]
 
 
-class Interrupted(PackedReader):
+class Interrupted(LlmReader):
     """Gives no reply about a single passage, like an endpoint that is busy for a while."""
 
     def read(self, questions: Sequence[Question], evidence: Sequence[Sequence[Ranked]]) -> list[Answer]:
@@ -86,17 +85,17 @@ class Interrupted(PackedReader):
         ]
 
 
-def test_a_question_that_was_not_read_again_is_dropped(writing_models: dict[str, Path]) -> None:
+def test_a_question_that_was_not_read_again_is_dropped() -> None:
     """Whether one passage is enough is unknown then, and so is whether the answer is wrong."""
     tasks = [task("Ann", "Rome", answer="Tiber"), task("Ann", answer="Rome")]
     drafts = [Draft(linked("Ann", "river"), "Tiber"), Draft(asked_about("Ann"), "Rome")]
-    reader = Interrupted(writing_models["reader"], device="cpu")
+    reader = Interrupted(PeopleLlm(), CHECK)
     assert RoundTrip(reader).faults(tasks, drafts) == ["failed", "failed"]
     assert RoundTrip(reader, alone=False).faults(tasks, drafts) == ["", "failed"]
 
 
-def test_a_near_answer_counts_from_the_given_f1(writing_models: dict[str, Path]) -> None:
-    reader = PackedReader(writing_models["reader"], device="cpu")
+def test_a_near_answer_counts_from_the_given_f1() -> None:
+    reader = LlmReader(PeopleLlm(), CHECK)
     near = [Draft(asked_about("Ann"), "old Rome")]  # F1 2/3 with what the reader says
     assert RoundTrip(reader, 0.6).faults([task("Ann", answer="Rome")], near) == [""]
     assert RoundTrip(reader, 0.7).faults([task("Ann", answer="Rome")], near) == ["wrong_answer"]

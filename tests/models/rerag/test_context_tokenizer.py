@@ -19,7 +19,7 @@ from models.text_formats import label_tokens
 from tests.conftest import SENTINELS, save_t5, save_t5_tokenizer
 from tests.helpers.rerag_parts import CROWD, HAMLET, LONDON, PAIRS, QUESTION, estimator
 
-T5_FORMATS: list[ContextFormat] = ["re_rag_train", "re_rag_release", "fid", "packed", "question_writing"]
+T5_FORMATS: list[ContextFormat] = ["re_rag_train", "re_rag_release", "fid", "packed"]
 
 
 def t5_encoder(checkpoints: dict[str, Path], format: ContextFormat = "fid", max_tokens: int = 64) -> ContextEncoder:
@@ -33,7 +33,6 @@ def t5_encoder(checkpoints: dict[str, Path], format: ContextFormat = "fid", max_
         ("re_rag_release", "question: where iscontext: name1. name2 was no"),
         ("fid", "question: where is title: name1 context: name2 was no"),
         ("packed", "question: where is document 1: name1. name2 was no"),
-        ("question_writing", "answer: where is document 1: name1. name2 was no"),
     ],
 )
 def test_the_string_of_every_format(checkpoints: dict[str, Path], format: ContextFormat, text: str) -> None:
@@ -70,7 +69,7 @@ def test_t5_formats_truncate_the_passage_never_the_question(
     encode = t5_encoder(checkpoints, format, max_tokens=18)
     (ids,) = encode([(QUESTION, [LONDON])])
     assert len(ids) == 18
-    whole = encode.tokenizer(encode.prefix + QUESTION, add_special_tokens=False)["input_ids"]
+    whole = encode.tokenizer("question: " + QUESTION, add_special_tokens=False)["input_ids"]
     if not format.startswith("re_rag"):  # there the question's last word is glued to `context`
         assert ids[: len(whole)] == whole
     assert ids[: len(whole) - 1] == whole[:-1]
