@@ -1,6 +1,5 @@
 """The link route: its order and scores by hand, its bounds, and its index folder."""
 
-import json
 from math import log
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from common.errors import ArtifactError, UserError
 from common.records import Passage
 from harness.indexing.index_folder import MANIFEST, open_index
-from harness.indexing.passage_store import PASSAGES
 from harness.retrievers import links as module
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.fusion import FusedRetriever
@@ -177,11 +175,3 @@ def test_a_changed_file_is_found(tmp_path) -> None:
     file.write_bytes(file.read_bytes()[:-1] + b"\x07")
     with pytest.raises(ArtifactError, match=r"mentions\.npy"):
         LinkRetriever(tmp_path / "links")
-
-
-def test_memory_is_that_of_the_files(tmp_path) -> None:
-    build(tmp_path)
-    (need,) = LinkRetriever.memory(tmp_path / "links").needs
-    listed = json.loads((tmp_path / "links" / MANIFEST).read_text())["files"]
-    mapped = sum(file["bytes"] for name, file in listed.items() if name == PASSAGES or name.startswith("links/"))
-    assert (need.mapped, need.index) == (mapped, 8 * (len(CORPUS) + 1))
