@@ -13,7 +13,6 @@ CHOICES = {  # last part of the option's key -> the folder of the classes, and a
     "retrievers": ("harness/retrievers", "search"),
     "reader": ("harness/readers", "read"),
     "rewriter": ("harness/rewriters", "rewrite"),
-    "writer": ("harness/synthesis", "write"),
     "llm": ("harness/llm", "reply"),
 }
 

@@ -244,10 +244,7 @@ def explanation(
 
 
 def check_one_context(generator: "Generator") -> None:
-    """Raises:
-    UserError: If the generator was trained to read all documents in one call.
-    """
-
+    """Raise UserError if the generator was trained to read all documents in one call."""
     if generator.encode.packed:
         raise UserError(
             "This generator was trained to read all documents in one call (text_format packed): use "
