@@ -9,18 +9,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from common.checks import check_above, check_at_least, check_dropout, check_share
 from common.errors import UserError
 from datamodules.dmqr_words import HELPFUL, UNLABELLED, WordBatch
-from models.dmqr.word_selector import JOINS, LABELS, STAYS, WordSelector
-from models.dmqr.word_tokenizer import MIN_TOKENS
+from models.dmqr.word_selector import JOINS, KIND, LABELS, STAYS, WordSelector
+from models.dmqr.word_tokenizer import MIN_TOKENS, TEXT_FORMAT
 from models.metrics import auroc
-from trainers.dmqr_selector_module import SelectorModule
+from models.serving_manifest import write_manifest
+from trainers.run.card_usage import selector_usage
 from trainers.run.classification_metrics import average_precision
 from trainers.run.model_card import WORDS_CARD
+from trainers.run.module import RunModule
+from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
+from trainers.run.throughput import flops_per_token
 
 
 def word_loss(
@@ -46,7 +52,7 @@ def word_loss(
     return sums_L[JOINS] / joins + stays_weight * sums_L[STAYS] / stays
 
 
-class WordSelectorTrainer(SelectorModule):
+class WordSelectorTrainer(RunModule):
     """Binary cross-entropy per word on labels of retrieval with and without it; AdamW with linear warm-up and decay.
 
     Args:
@@ -66,6 +72,7 @@ class WordSelectorTrainer(SelectorModule):
         UserError: If it is no encoder, or a number is out of range.
     """
 
+    shardable = True
     lower = (
         "lower data.tokens_per_step or model.max_tokens, raise trainer.accumulate_grad_batches, or set "
         "model.gradient_checkpointing"
@@ -89,7 +96,13 @@ class WordSelectorTrainer(SelectorModule):
         )
         super().__init__()
         self.save_hyperparameters()
-        self.take(WordSelector.build(pretrained, max_tokens, dropout), freeze_embeddings, gradient_checkpointing)
+        self.selector = WordSelector.build(pretrained, max_tokens, dropout)
+        if freeze_embeddings:
+            self.selector.network.get_input_embeddings().requires_grad_(False)
+        if gradient_checkpointing:
+            self.selector.network.activation_checkpointing_enable({"use_reentrant": False})
+        self.flops_per_token, _ = flops_per_token(self.selector.network)
+        self.train()
 
     @staticmethod
     def check_options(
@@ -102,6 +115,23 @@ class WordSelectorTrainer(SelectorModule):
         check_above(0, learning_rate=learning_rate, head_learning_rate=head_learning_rate)
         check_dropout(dropout=dropout)
         check_share(warmup_fraction=warmup_fraction)
+
+    @property
+    def network_to_shard(self) -> PreTrainedModel:
+        """See `RunModule`."""
+        return self.selector.network
+
+    def forward(self, batch: WordBatch) -> Tensor:
+        """Log-odds (nats, fp32) of every token, (P, T, 2)."""
+        return self.selector(batch.ids_PT, batch.types_PT, batch.attention_PT)
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """AdamW with two learning rates; biases and norms are not decayed; linear warm-up, then linear decay to 0."""
+        groups = body_and_head_groups(
+            self.selector, self.hparams.learning_rate, self.hparams.head_learning_rate, self.hparams.weight_decay
+        )
+        steps = total_steps(self.trainer)
+        return scheduled_adamw(groups, "linear", round(self.hparams.warmup_fraction * steps), steps)
 
     def training_step(self, batch: WordBatch, batch_index: int) -> Tensor:
         """This rank's share of the step's loss, scaled to undo Lightning's mean over ranks and accumulated batches."""
@@ -151,13 +181,35 @@ class WordSelectorTrainer(SelectorModule):
             "words": float(len(helps_W)),
         }
 
-    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
-        """See `SelectorModule.save_serving`."""
-        self.save_serving(folder, WORDS_CARD, provenance)
+    def next_step(self, serving: Path) -> str:
+        """See `RunModule`."""
+        return (
+            "search with it: python infer.py ask --config FILE --strategy.init_args.rewriter "
+            "harness.rewriters.extractive.ExtractiveRewriter --strategy.init_args.rewriter.init_args.serving "
+            f"{serving} --strategy.init_args.strategies '[par, hop]'"
+        )
 
-    def log_odds_of_words(self, log_odds_PTL: Tensor, batch: WordBatch) -> Tensor:
-        """See `SelectorModule`."""
-        return log_odds_PTL[(batch.targets_PTL != UNLABELLED).any(dim=2)]
+    def export(self, folder: Path, provenance: dict[str, Any]) -> None:
+        """Write the selector, a model card and the manifest into an empty serving folder.
+
+        Args:
+            folder: The folder.
+            provenance: Versions, commit and data digests, stored unchanged.
+        """
+        self.selector.save(folder)
+        max_tokens = self.selector.encode.max_tokens
+        values = {"text_format": TEXT_FORMAT, "max_tokens": max_tokens, "usage": selector_usage(self.selector)}
+        self.write_card(folder, WORDS_CARD, "token-classification", values, provenance)
+        write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
+
+    def export_difference(self, folder: Path, batch: WordBatch) -> float:
+        """Largest difference in a word's log-odds (nats) between this module and the selector in `folder`, in fp32."""
+        loaded = WordSelector.load(folder, "cpu", "fp32")
+        inputs = batch.ids_PT, batch.types_PT, batch.attention_PT
+        decided_PT = (batch.targets_PTL != UNLABELLED).any(dim=2)
+        with torch.inference_mode():
+            here, there = (selector(*inputs)[decided_PT] for selector in (self.selector.eval().cpu().float(), loaded))
+        return float((here - there).abs().max())
 
 
 def _mean_loss(log_odds_W: np.ndarray, targets_W: np.ndarray) -> float:

@@ -13,7 +13,8 @@ from datamodules.formats.preferences import MANIFEST, read_rewrite_preferences
 from harness.preferences.rewards import GoldRecall
 from harness.retrievers.bm25 import Bm25Retriever
 from tests.helpers.dpo_runs import data_of, write_gold
-from tests.helpers.rewrite_preferences import model_of, write_preferences
+from tests.helpers.preference_files import write_preferences
+from tests.helpers.rewrite_preferences import model_of
 from tests.helpers.tiny_runs import set_up
 from trainers.dmqr_dpo import DpoTrainer
 

@@ -28,9 +28,9 @@ def greedy_preferences(
     ]  # fmt: skip
 
 
-def write_preferences(folder: Path, rows: Sequence[RewritePreferences]) -> Path:
+def write_preferences(folder: Path, rows: Sequence[RewritePreferences], round_: int = 1) -> Path:
     """The folder, with its manifest."""
     folder.mkdir(exist_ok=True)
     (folder / ROWS).write_text("".join(preference_lines(rows)))
-    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": 1}))
+    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": round_, "fused": True, "depth": 5}))
     return folder

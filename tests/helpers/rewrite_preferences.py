@@ -1,6 +1,5 @@
 """Preferences for generative rewriters with rewards by a simple rule, and a tiny T5 that writes all equally often."""
 
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,6 @@ from pathlib import Path
 import torch
 
 from common.preferences import Candidate, RewritePreferences
-from datamodules.formats.preferences import LAYOUT, MANIFEST, ROWS, preference_lines
 from models.dmqr.candidates import candidate_batch, candidates_logp
 from models.dmqr.rewriter import PART, Rewriter
 from models.dmqr.strategies import Pool
@@ -66,14 +64,6 @@ def sampled(
             ]
             rows.append(RewritePreferences(str(number), question, strategy, 0.2, tuple(candidates)))
     return rows
-
-
-def write_preferences(folder: Path, rows: Sequence[RewritePreferences], round_: int = 1) -> Path:
-    """A folder as `infer.py preferences` writes it."""
-    folder.mkdir(exist_ok=True)
-    (folder / ROWS).write_text("".join(preference_lines(rows)))
-    (folder / MANIFEST).write_text(json.dumps({"layout": LAYOUT, "round": round_, "fused": True, "depth": 5}))
-    return folder
 
 
 def model_of(serving: Path) -> str:

@@ -19,7 +19,8 @@ from models.dmqr.rewriter import Rewriter
 from models.dmqr.strategies import Pool
 from models.serving_manifest import MANIFEST
 from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
-from tests.helpers.rewrite_preferences import BEST, TEXTS, model_of, questions, write_preferences
+from tests.helpers.preference_files import write_preferences
+from tests.helpers.rewrite_preferences import BEST, TEXTS, model_of, questions
 from tests.helpers.tiny_runs import (
     assert_accumulation_trains_as_one,
     assert_resumes_exactly,

@@ -19,7 +19,8 @@ from harness.retrievers.bm25 import Bm25Retriever
 from harness.rewriters.trained import TrainedRewriter
 from models.serving_manifest import MANIFEST
 from tests.helpers.dpo_runs import GUARD, data_of, prepare, write_gold
-from tests.helpers.rewrite_preferences import model_of, write_preferences
+from tests.helpers.preference_files import write_preferences
+from tests.helpers.rewrite_preferences import model_of
 from tests.helpers.tiny_runs import fit
 from trainers.dmqr_dpo import DpoTrainer
 from trainers.dmqr_dpo_validation import Validated, Written, summary

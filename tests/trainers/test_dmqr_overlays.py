@@ -24,7 +24,6 @@ from harness.rewriters.trained import TrainedRewriter
 from models.dmqr.rewriter import Rewriter, read_rewriter_manifest
 from models.dmqr.strategies import POOL
 from tests.conftest import save_t5_tokenizer
-from tests.helpers.official_models import CONFIGS
 from tests.helpers.runs import ROOT
 from tests.helpers.tolerances import fp32_tolerance
 
@@ -40,10 +39,11 @@ SMALL = (
 def save_flan_t5(folder: Path) -> None:
     """Two layers of Flan-T5-base, whose output layer is not its embedding."""
     folder.mkdir()
-    config = T5Config.from_dict({
-        **CONFIGS["google/flan-t5-base"].to_dict(), "num_layers": DEPTH, "num_decoder_layers": DEPTH,
-        "vocab_size": save_t5_tokenizer(folder),
-    })  # fmt: skip
+    config = T5Config(
+        vocab_size=save_t5_tokenizer(folder), d_model=768, d_kv=64, d_ff=2048, num_layers=DEPTH,
+        num_decoder_layers=DEPTH, num_heads=12, feed_forward_proj="gated-gelu", tie_word_embeddings=False,
+        decoder_start_token_id=0,
+    )  # fmt: skip
     torch.manual_seed(0)
     network = T5ForConditionalGeneration(config)
     network.lm_head.weight = torch.nn.Parameter(torch.randn_like(network.lm_head.weight) * 0.05)
@@ -54,10 +54,11 @@ def save_flan_t5(folder: Path) -> None:
 def save_qwen(folder: Path, chat_lm: Path) -> None:
     """Two layers of Qwen2.5-0.5B, with the tokenizer and the template of the tests' chat model."""
     tokenizer = AutoTokenizer.from_pretrained(chat_lm)
-    config = Qwen2Config.from_dict({
-        **CONFIGS["Qwen/Qwen2.5-0.5B-Instruct"].to_dict(), "num_hidden_layers": DEPTH, "vocab_size": len(tokenizer),
-        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "layer_types": None,
-    })  # fmt: skip
+    config = Qwen2Config(
+        vocab_size=len(tokenizer), hidden_size=896, intermediate_size=4864, num_hidden_layers=DEPTH,
+        num_attention_heads=14, num_key_value_heads=2, max_position_embeddings=32768, tie_word_embeddings=True,
+        rope_theta=1_000_000.0, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
     torch.manual_seed(0)
     Qwen2ForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
