@@ -4,7 +4,18 @@
 # When it is run again, indexes and a trained classifier are kept, mining is repeated, and an evaluation resumes.
 # Options are passed on to the training:  bash scripts/drrag_multihop.sh --trainer.accumulate_grad_batches 2
 set -euo pipefail
-source "$(dirname "$0")/multihop_sets.sh"
+python=${PYTHON:-python}
+
+# name, layout, training file, dev file
+sets="hotpotqa hotpotqa data/hotpotqa/hotpot_distractor_train.json.gz data/hotpotqa/hotpot_distractor_dev.json.gz
+2wiki twowiki data/2wikimultihopqa/2wiki_train.json.gz data/2wikimultihopqa/2wiki_dev.json.gz
+musique musique data/musique/musique_ans_train.jsonl.gz data/musique/musique_ans_dev.jsonl.gz"
+
+retrievers() { # of a data set: dense retrieval, BM25 and title links, as configs/infer/drrag_hotpotqa_links.yaml fuses them
+  local part kinds=(dense.DenseRetriever dense bm25.Bm25Retriever bm25 links.LinkRetriever links)
+  part=$(printf "{class_path: harness.retrievers.%s, init_args: {index: indexes/$1-%s}}, " "${kinds[@]}")
+  printf '[%s]' "${part%, }"
+}
 
 while read -r -u 3 name layout train dev; do
   for kind in dense bm25 links; do
