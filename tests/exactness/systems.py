@@ -137,7 +137,7 @@ SYSTEMS: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     ),
     "msrag_agreement": (_msrag(_part("harness.choice.agreement.Agreement", encoder="encoder")), SOURCES),
     "msrag_learned": (_msrag(_part("harness.choice.learned.Learned", file="serving/selector.json")), SOURCES),
-    "hiqa_routes": (_hiqa(k=4, most_words=400), MANUALS),
+    "hiqa_routes": (_hiqa(k=6, most_words=60), MANUALS),
 }  # fmt: skip
 
 
