@@ -23,7 +23,6 @@ PASSAGES = (
     Passage.of("[SEP] </s>", "Marks of tokenizers such as <extra_id_0> and [CLS] stand in the text."),
 )
 ANSWERS = ("Redum Company", "Larkholm", "no")
-"""Pairs of all questions and passages, and triples of all questions and neighbouring passages."""
 PAIRS = [(question, passage) for question in QUESTIONS for passage in PASSAGES]
 TRIPLES = [(q, *pair) for q in QUESTIONS for pair in zip(PASSAGES, PASSAGES[1:] + PASSAGES[:1], strict=True)]
 

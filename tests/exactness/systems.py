@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 import infer
-from common.records import Answer
 from harness.choice.answer_encoder import AnswerEncoder
 from harness.choice.features import FEATURES
 from models.dmqr.choice import KIND as CHOICE_KIND
@@ -209,7 +208,7 @@ def answers(name: str) -> dict[str, Any]:
         infer.main(["ask", "--config", str(config), *asked])
     found = [json.loads(line) for line in printed.getvalue().splitlines() if line.startswith("{")]
     return {
-        row[ID]: [
+        row["question_id"]: [
             row["text"],
             digest([each["query"] for each in row["notes"].get("queries", ())]),
             [hit["passage"]["id"] for hit in row["evidence"]],
@@ -217,6 +216,3 @@ def answers(name: str) -> dict[str, Any]:
         ]
         for row in found
     }
-
-
-ID = next(field for field in Answer.__dataclass_fields__ if field.endswith("id"))
