@@ -40,12 +40,15 @@ while [ $# -gt 0 ]; do
 done
 
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false OMP_WAIT_POLICY=passive PYTHONUNBUFFERED=1 WANDB_MODE=offline
+[ ${#rehearse[@]} -eq 0 ] || export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" # more are slower on busy cores
 mkdir -p "$out" || exit 74
 out=$(cd "$out" && pwd)
 : >"$out/steps.jsonl"
+packed=$(mktemp)
+site=""
+trap 'rm -rf "$packed" "$site"' EXIT
 if [ -n "$wheels" ]; then
   site=$(mktemp -d)
-  trap 'rm -rf "$site"' EXIT
   "$python" -m pip install --quiet --no-index --no-deps --no-compile --target "$site" "$wheels"/*.whl || exit 66
   export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}"
 fi
@@ -62,7 +65,8 @@ step() {  # step NAME SECONDS COMMAND...: runs a command under a limit and write
     "$name" "$code" $((SECONDS - began)) "$limit" | tee -a "$out/steps.jsonl"
   [ "$code" -eq 0 ] || failed=1
   "$python" -m benchmarks.gpu_day table --out "$out" >/dev/null || failed=1
-  tar -czf "$out/gpu_day.tar.gz" -C "$out" --exclude=gpu_day.tar.gz . || failed=1  # anew: this script may be stopped, too
+  # anew after each step, as this script may be stopped, too; outside the folder, which would change while tar reads it
+  tar -czf "$packed" -C "$out" --exclude=gpu_day.tar.gz . && cp "$packed" "$out/gpu_day.tar.gz" || failed=1
 }
 
 measure() {  # measure NAME SECONDS: of benchmarks/gpu_day
