@@ -1,8 +1,6 @@
-"""What the parsers of all commands share.
+"""What the parsers of all commands share: errors in one line, readable help, plain numbers.
 
-One-line errors, readable help, and a check of all options before anything is loaded.
-
-Standard library only; the parser's class comes from jsonargparse or Lightning.
+Standard library and `common.ranges` only; the parser's class comes from jsonargparse or Lightning.
 """
 
 import argparse
@@ -13,13 +11,10 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import is_dataclass
 from typing import Any, ClassVar, NoReturn, get_args, get_origin
 
-from common.class_help import answer, asked
 from common.errors import UserError, as_typed
-from common.moved import advice
-from common.parser_messages import in_plain_words
+from common.ranges import plain
 
 
 class KeepsExamples:
@@ -107,20 +102,32 @@ def _with_null(option: str) -> str:
     return option if isinstance(value, str) else f"{name}={json.dumps(value)}"
 
 
+_TYPE = r"(?:<class\s+'|typing\.(?=\w))(?:jsonargparse\.typing\.)?([\w.]+)(?:(?<=\w)'>)?"  # as Python prints it
+_HEADINGS = (  # of the parser's messages, jsonargparse 4.53; what they head is in the lines below them
+    r"Problem with given class_path '[^']*':|Does not validate against .*|Subtypes: .*|Errors:|Given value type: .*|"
+    r"Expected a NoneType|Given value: (?:Namespace|\{).*"
+)
+
+
+def in_one_line(message: str) -> str:
+    """A parser's message, a tree of lines, as `key.of.the.option: what is wrong; what was given`."""
+    message = re.sub(r"NestedArg\(key='.*?', val=(.*)\)", r"\1", re.sub(_TYPE, r"\1", message))
+    keys = re.findall(r'Parser key "([^"]+)":', message)
+    lines = re.sub(r'Parser key "[^"]+":', "", message).splitlines()
+    told = [line.strip().removeprefix("- ").rstrip(".") for line in lines]
+    said = "; ".join(dict.fromkeys(each for each in told if each and not re.fullmatch(_HEADINGS, each)))
+    return ": ".join(filter(None, (".".join(keys), said)))
+
+
 class CommandLine:
     """Mixin for argument parsers."""
 
     command: str  # as typed in a checkout: "infer.py", or "python -m package.module"
-    checks: ClassVar[Mapping[str, Callable[..., None]]] = {}  # per command: checks some of its arguments, by name
-    built_in_checks: ClassVar[tuple[type, ...]] = ()  # classes that load nothing in their constructor
     explained_groups: ClassVar[Sequence[str]] = ()  # keys whose `--KEY.help` explains a group of options
-    only_check: ClassVar[bool] = False  # build nothing: commands get a `StandIn` for every object
-    prog: str
     exit_on_error: bool
-    parent_parser: Any
     formatter_class: type
+    prog: str
     _subcommands_action: Any
-    _option_string_actions: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._given: Sequence[str] = ()
@@ -129,7 +136,7 @@ class CommandLine:
 
     def format_help(self) -> str:
         """The help, with the names of types as they are written in Python."""
-        return as_typed(re.sub(r"<class\s+'([\w.]+)'>", r"\1", super().format_help()))  # type: ignore[misc]
+        return as_typed(re.sub(_TYPE, r"\1", super().format_help()))  # type: ignore[misc]
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print; unlike argparse's, it does not hide that the reader of the output has gone."""
@@ -137,7 +144,7 @@ class CommandLine:
             (file or sys.stderr).write(message)
 
     def parse_args(self, args: Sequence[str] | None = None, *more: Any, **kwargs: Any) -> Any:
-        """Parse the arguments; `--OPTION.help` without a class lists the classes that the option accepts, and exits.
+        """Parse the arguments.
 
         A program's own options that are true or false can be given without a value, which means true.
         """
@@ -151,20 +158,11 @@ class CommandLine:
                     action.nargs, action.const = "?", True
                 elif _is_dict(kind) and not isinstance(action, KeepsNested):
                     action.__class__ = type("NestedOption", (KeepsNested, type(action)), {})
-        text = None
-        if option := asked(given):
-            text = answer(option, " ".join([self._program(), *given[: given.index(f"--{option}.help")]]))
         for group in self.explained_groups:
             if f"--{group}.help" in given:
-                text = self._group_help(group, given)
-        if text is not None:
-            print(as_typed(text))
-            raise SystemExit(0)
+                print(as_typed(self._group_help(group, given)))
+                raise SystemExit(0)
         return super().parse_args(args, *more, **kwargs)  # type: ignore[misc]
-
-    def _program(self) -> str:
-        """What a user types to start the program."""
-        return self.command if self.command.startswith("python") else f"python {self.command}"
 
     def _group_help(self, key: str, given: Sequence[str]) -> str:
         """The help of one group of options of the command that is given; the parser is of no use afterwards."""
@@ -180,51 +178,26 @@ class CommandLine:
         return parser.format_help().strip()
 
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
-        """Print the error in one line, then the command that lists the keys in question, and exit with code 2.
+        """Print the error in one line, which ends with the command that lists the options, and exit with code 2.
 
         Raises:
             Exception: In the parser of a nested class, for the parser around it.
         """
         if not self.exit_on_error:
             super().error(message, ex)  # type: ignore[misc]
-        parser = getattr(ex, "subcommand_parser", None) or self
-        words = parser.prog.replace("[options]", "").split()[1:]
-        commands = getattr(getattr(parser, "_subcommands_action", None), "choices", None) or ()
-        if not words and (name := next((word for word in self._given if word in commands), None)):
-            # "ask.strategy": an option that the program misses is one of the command
-            words, message = [name], message.replace(f"{name}.", "")
-        problem = in_plain_words(message, list(parser._option_string_actions))
-        typed = [self._program()] if self.command.startswith("python") else [self._program(), *words]
-        options = [f"--{key}.help {path}".strip() for key, path in problem.classes]
-        if not options and problem.text.partition(".")[0].lstrip("-") in self.explained_groups:
-            options = [f"--{problem.text.partition('.')[0].lstrip('-')}.help"]
-        print(as_typed(f"{self.command}: {advice(message, problem.text, [*words, *self._given])}."), file=sys.stderr)
-        print(as_typed(f"All keys: {' '.join([*typed, *(options or ['--help'])])}"), file=sys.stderr)
+        commands = getattr(getattr(self, "_subcommands_action", None), "choices", None) or ()
+        words = self.prog.replace("[options]", "").split()[1:] or [word for word in self._given if word in commands][:1]
+        typed = [self.command] if self.command.startswith("python") else ["python", self.command, *words]
+        options = " ".join([*typed, "--help"])
+        print(as_typed(f"{self.command}: {in_one_line(message)}. All options: {options}"), file=sys.stderr)
         raise SystemExit(UserError.exit_code)
 
-    def instantiate(self, namespace: Any, *args: Any, instantiators: Any = None, **kwargs: Any) -> Any:
-        """Build the objects of a configuration; all their options are checked before the first is built.
-
-        Raises:
-            UserError: If an option is out of range, from a class's `check_options` or a command's check.
-        """
-        build = super().instantiate  # type: ignore[misc]
-        if getattr(self, "parent_parser", None) is None:
-            checked = build(namespace, *args, instantiators=[(self._check, object, True)], **kwargs)
-            command = checked.get("subcommand")
-            if command in self.checks:
-                call_with_known(self.checks[command], vars(checked[command]))
-            if self.only_check:
-                return checked
-        return build(namespace, *args, instantiators=instantiators, **kwargs)
-
-    def _check(self, class_type: type, *args: Any, **kwargs: Any) -> Any:
-        """Check an object's options instead of building it; what loads nothing is built."""
-        if is_dataclass(class_type) or issubclass(class_type, self.built_in_checks):
-            return class_type(*args, **kwargs)
-        if check := getattr(class_type, "check_options", None):
-            call_with_known(check, kwargs)
-        return StandIn(class_type, kwargs)
+    def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
+        """Build the objects of a configuration from built-in numbers, see `common.ranges.plain`."""
+        namespace = namespace.clone()
+        for key, value in namespace.items():
+            namespace[key] = plain(value)
+        return super().instantiate(namespace, *args, **kwargs)  # type: ignore[misc]
 
 
 def call_with_known(function: Callable[..., None], arguments: Mapping[str, Any]) -> None:

@@ -27,9 +27,15 @@ def at_least(least: int, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A parsed value with built-in numbers: the types above make objects of their own, which pickles cannot name."""
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return int(value)
-    return float(value) if isinstance(value, float) else value
+    """A parsed value, also within lists and dicts, with built-in numbers.
+
+    The types above make numbers of their own classes, which pickles and checkpoints cannot name.
+    """
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    for kind in (int, float):
+        if isinstance(value, kind) and hasattr(value, "_validation_fn"):
+            return kind(value)
+    return value
