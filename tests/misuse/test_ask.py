@@ -4,7 +4,6 @@ Ctrl-C at the prompt.
 """
 
 import io
-import json
 import os
 import pty
 import select
@@ -17,7 +16,6 @@ import pytest
 from common.errors import INTERRUPTED
 from tests.docs.documents import ROOT, parser_of
 from tests.helpers.commands import command, refused
-from tests.helpers.layout_rows import ROWS
 from tests.helpers.river_corpus import write_index, write_questions
 
 PLAIN = ("--strategy", "harness.strategies.retrieve_read.RetrieveRead")
@@ -36,54 +34,6 @@ def place(tmp_path: Path) -> Path:
     (tmp_path / "corpus.jsonl").write_text('{"title": "a", "text": "b"}\n')
     (tmp_path / "empty.json").write_text("")
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("mistake", "code", "part"),
-    [
-        (("--question", "x", "--questions", "questions.json"), 2, "Both --question and --questions are given"),
-        (("--question", ""), 2, "question is empty"),
-        (("--question", " \u200b "), 2, "question is empty"),
-        (("--question", "x\udcff", "--json"), 65, "question is not UTF-8 text"),
-        (("--question", "x", "--limit", "2"), 2, "--limit is for the questions of a file"),
-        (("--question", "x", "--width", "5"), 2, "width must be at least 20, got 5"),
-        (("--question", "x", "--characters", "0"), 2, "characters must be at least 20, got 0"),
-        (("--questions", "nowhere.json"), 66, "nowhere.json does not exist"),
-        (("--questions", "empty.json"), 65, "empty.json is empty"),
-        (("--questions", "questions.json", "--layout", "musique"), 65, "looks like hotpotqa"),
-        (("--questions", "questions.json", "--layout", "hotpot"), 2, "Did you mean hotpotqa?"),
-        (("--questions", "corpus.jsonl", "--layout", "jsonl"), 2, "is a corpus and has no questions"),
-        (("--questions", "questions.json", "--limit", "0"), 2, "limit is 0"),
-    ],
-)
-def test_mistakes_are_named_before_the_index_is_opened(
-    mistake: tuple[str, ...], code: int, part: str, place: Path
-) -> None:
-    before = sorted(path.name for path in place.rglob("*"))
-    assert "no/index" not in refused(command(place, "infer.py", "ask", *EVERYTHING, *mistake), code, part)
-    assert sorted(path.name for path in place.rglob("*")) == before
-
-
-def test_without_a_mistake_the_index_is_opened(place: Path) -> None:
-    for asked in (("--question", "x"), ("--questions", "questions.json"), ()):
-        refused(command(place, "infer.py", "ask", *EVERYTHING, *asked), 66, "no/index: no such index")
-
-
-def test_a_bare_question_without_a_retriever_is_refused_before_the_models_are_loaded(place: Path) -> None:
-    for asked in (("--question", "x"), (), ("--json",)):
-        line = refused(command(place, "infer.py", "ask", *RERAG, *asked), 2, BARE)
-        assert line.startswith("infer.py: a question that is typed in ships")
-    # the passages that questions ship are enough, so the models are looked for
-    refused(command(place, "infer.py", "ask", *RERAG, "--questions", "questions.json"), 66, "no/serving")
-
-
-def test_a_question_of_a_file_without_passages_is_refused_without_a_retriever(place: Path) -> None:
-    rows = [{**ROWS["fid"], "ctxs": ctxs} for ctxs in (ROWS["fid"]["ctxs"], [])]
-    typed = (*PLAIN, "--layout", "fid", "--questions", "fid.json")
-    (place / "fid.json").write_text(json.dumps(rows[::-1]))
-    refused(command(place, "infer.py", "ask", *typed), 2, BARE)
-    (place / "fid.json").write_text(json.dumps(rows))  # the second is met while the file is read
-    refused(command(place, "infer.py", "ask", *typed), 2, BARE)
 
 
 def test_no_question_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import yaml
 
 from tests.conftest import hotpot_rows
 from tests.helpers.choosers import save_chooser
-from tests.helpers.commands import Ended, command, refused
+from tests.helpers.commands import Ended, command
 from tests.helpers.preference_files import greedy_preferences, write_preferences
 from tests.helpers.river_corpus import write_index
 
@@ -47,25 +47,6 @@ def run(place: Path, name: str, *more: str) -> Ended:
     return command(place, "infer.py", name, "--config", "config.yaml", *own[name], *more)
 
 
-@pytest.mark.parametrize("name", ["ask", "evaluate"])
-def test_strategies_folders_and_thresholds_are_checked(place: Path, name: str) -> None:
-    strategies = "--strategy.init_args.strategies"
-    refused(
-        run(place, name, strategies, "[kwr,gqr]"),
-        2,
-        "choice serving was not trained on the strategy 'gqr'; it knows: kwr, par.",
-    )
-    refused(
-        run(place, name, strategies, "[kwr,par]"),
-        2,
-        "made.jsonl has no rewrites by the strategy 'par'; it has: gqr, kwr.",
-    )
-    refused(run(place, name, f"{KEY}always", "[gqr]"), 2, "always names 'gqr', which is not among the strategies: kwr.")
-    refused(run(place, name, f"{KEY}serving", "nowhere"), 66, "nowhere does not exist: no serving folder there.")
-    refused(run(place, name, f"{KEY}threshold", "7"), 2, "threshold must lie in [0, 1], got 7.0.")
-    assert not (place / "out").exists()
-
-
 def test_a_choice_around_a_file_s_rewrites(place: Path) -> None:
     """The same options without a mistake work.
 
@@ -82,30 +63,3 @@ def test_a_choice_around_a_file_s_rewrites(place: Path) -> None:
         place, "ask", "--strategy.init_args.strategies", "[kwr,gqr]", f"{KEY}always", "[gqr]", f"{KEY}threshold", "1"
     )
     assert "gqr: gqr alba" in general.out
-
-
-def test_training_on_preferences_without_a_strategy_is_refused(place: Path) -> None:
-    config = {
-        "name": "x",
-        "model": {
-            "class_path": "trainers.dmqr_choice.ChoiceTrainer",
-            "init_args": {"strategies": ["kwr", "par"], "pretrained": "bert", "max_tokens": 24},
-        },
-        "data": {
-            "class_path": "datamodules.dmqr_choice.ChoiceData",
-            "init_args": {"train": [{"layout": "rewrite_preferences", "path": "preferences"}]},
-        },
-        "trainer": {"accelerator": "cpu", "max_epochs": 1, "enable_progress_bar": False},
-        "checkpoint": {"monitor": "val/auc"},
-    }
-    (place / "train.yaml").write_text(yaml.safe_dump(config))
-    fit = ("fit", "--config", "train.yaml")
-    line = "preferences has no rewrites by the strategy 'par', which model.strategies names; it has: kwr."
-    refused(command(place, "train.py", *fit), 65, line)
-    refused(
-        command(place, "train.py", *fit, "--model.strategies", "[kwr,kwr]"), 2, "it must name at least one, each once."
-    )
-    refused(command(place, "train.py", *fit, "--model.kept_gain", "1.5"), 2, "kept_gain must lie in [0, 1], got 1.5.")
-    refused(command(place, "train.py", *fit, "--data.targets", "all"), 2, "targets")
-    missing = "[{layout: rewrite_preferences, path: nowhere}]"
-    refused(command(place, "train.py", *fit, "--data.train", missing), 66, "nowhere/preferences.json does not exist")

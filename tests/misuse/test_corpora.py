@@ -14,7 +14,7 @@ from harness.retrievers.fusion import FusedRetriever
 from harness.selection.options import SelectionOptions
 from harness.strategies.drrag import DrRag
 from tests.helpers import river_corpus
-from tests.helpers.commands import command, refused
+from tests.helpers.commands import command
 
 BM25 = "harness.retrievers.bm25.Bm25Retriever"
 OTHER = [Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")]
@@ -46,32 +46,11 @@ def left(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir())
 
 
-@pytest.mark.parametrize("program", ["ask", "evaluate", "mine"])
-def test_two_corpora_are_not_fused(program: str, place: Path) -> None:
-    before = left(place)
-    typed = {
-        "ask": ("--question", "alba river", *strategy(fused("bm25", "other"))),
-        "mine": ("--questions", "questions.json", "--out", "out", "--retriever", fused("bm25", "other")),
-    }.get(program, ("--questions", "questions.json", "--out", "out", *strategy(fused("bm25", "other"))))
-    refused(command(place, "infer.py", program, *typed), 74, "bm25 and other are indexes of different corpora")
-    assert left(place) == before
-
-
 def test_the_same_corpus_is_fused(place: Path) -> None:
     typed = ("--questions", "questions.json", "--out", "out", "--resamples", "10", *strategy(fused("bm25", "again")))
     ended = command(place, "infer.py", "evaluate", *typed)
     assert ended.code == 0, ended.err
     assert left(place) == ["again", "bm25", "other", "out", "questions.json"]
-
-
-@pytest.mark.parametrize(
-    "retriever", [json.dumps({"class_path": BM25, "init_args": {"index": "again"}}), fused("bm25", "again")]
-)
-def test_a_bm25_row_of_another_corpus_is_refused(retriever: str, place: Path) -> None:
-    typed = ("--questions", "questions.json", "--out", "out", *strategy(retriever), "--study.bm25", "other")
-    ended = command(place, "infer.py", "evaluate", *typed)
-    refused(ended, 74, "and other are indexes of different corpora", "Build both from the same --corpus files")
-    assert not (place / "out").exists()
 
 
 class Reranked:
@@ -92,11 +71,3 @@ def test_indexes_inside_other_retrievers_are_found(place: Path) -> None:
         evaluate.evaluate(
             DrRag(Reranked(other), selection=SelectionOptions("sm")), str(place / "questions.json"), place / "out"
         )
-
-
-def test_hard_negatives_are_not_mined_from_another_corpus(place: Path) -> None:
-    typed = ("--retriever", BM25, "--retriever.index", "other", "--questions", "questions.json", "--out", "mined.jsonl")
-    refused(
-        command(place, "infer.py", "mine", *typed), 74, "other is an index of another corpus: it holds none of the 6"
-    )
-    assert not (place / "mined.jsonl").exists()

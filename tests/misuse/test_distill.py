@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from common.files import digests
 from common.locks import exclusive
 from tests.conftest import hotpot_rows
 from tests.helpers.commands import command, refused
@@ -31,43 +30,6 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "notes/thesis.tex").write_text("the only copy")
     (tmp_path / "dead.yaml").write_text(yaml.safe_dump(DEAD))
     return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("changed", "code", "parts"),
-    [
-        ({"--questions": "no.json"}, 66, ["no.json does not exist"]),
-        ({"--questions": "empty.json"}, 65, ["empty.json is empty"]),
-        ({"--questions": "[]"}, 2, ["No questions were given. Type --questions FILE"]),
-        ({"--questions": "[train.json, broken.json]"}, 65, ["broken.json, row 3", "is missing"]),
-        ({"--questions": "corpus.jsonl", "--layout": "jsonl"}, 2, ["layout 'jsonl' is unknown", "hotpotqa", "canard"]),
-        ({"--layout": "squad"}, 2, ["layout 'squad' is unknown", "hotpotqa", "qrecc"]),
-        ({"--layout": "canard"}, 65, ["train.json, row 1", "Known layouts: rrr, qrecc, canard, rewrites"]),
-        ({"--limit": "0"}, 2, ["limit must be at least 1"]),
-        ({"--strategies": "[gqr,hyde]"}, 2, ["strategies contains 'hyde'; allowed: gqr, kwr, par, cce, decomposition"]),
-        ({"--strategies": "[]"}, 2, ["strategies is empty"]),
-        ({"--strategies": "[gqr,gqr]"}, 2, ["strategies names one twice"]),
-        ({"--pool": "none.yaml"}, 66, ["pool: none.yaml does not exist"]),
-        ({"--pool": "pool.yaml"}, 65, ["pool.yaml is no pool"]),
-        ({"--repairs": "-1"}, 2, ["repairs must be at least 0"]),
-        ({"--max_tokens": "0"}, 2, ["max_tokens must be at least 1"]),
-        ({"--temperature": "-0.5"}, 2, ["temperature must be at least 0"]),
-        ({"--llm": "none.yaml"}, 2, ["llm: the file none.yaml does not exist"]),
-        ({"--out": "notes"}, 2, ["notes exists and is not a folder of distilled rewrites of `infer.py distill`"]),
-        ({}, 69, ["tiny at 127.0.0.1:9 cannot be reached"]),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_done_is_one_line(folder: Path, changed: dict[str, str], code: int, parts: list[str]) -> None:
-    before = digests(folder)
-    words = [word for option, value in (GIVEN | changed).items() for word in (option, value)]
-    refused(command(folder, "infer.py", "distill", *words), code, *parts)
-    assert digests(folder) == before
-    assert sorted(each.name for each in folder.iterdir() if each.is_dir()) == ["notes"]
-
-
-def test_a_language_model_is_needed(folder: Path) -> None:
-    ended = command(folder, "infer.py", "distill", "--questions", "train.json", "--out", "out")
-    refused(ended, 2, "--llm: not given, but required")
 
 
 def test_a_folder_in_use_is_left_alone(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Help and version: quick, complete, with the classes that can be given; closed pipes and Ctrl-C leave no traceback."""
 
-import importlib
 import os
 import signal
 import subprocess
@@ -11,10 +10,8 @@ import pytest
 
 import infer
 import train
-from common.class_help import CHOICES, classes
 from common.errors import CLOSED_PIPE, INTERRUPTED
 from common.version import VERSION
-from harness.interfaces import Reader, Retriever, Strategy
 from tests.docs.documents import ROOT, parser_of
 from tests.helpers.commands import command
 from trainers.run.help import COMMANDS, GROUPS, ONLY, OPTIONS, keys
@@ -57,38 +54,6 @@ def test_help_has_no_internal_names_of_types(tmp_path: Path) -> None:
         ended = command(tmp_path, "infer.py", *asked)
         assert ended.code == 0
         assert "<class" not in ended.out
-
-
-@pytest.mark.parametrize("key", CHOICES)
-def test_classes_are_listed_and_exist(key: str) -> None:
-    protocol = {"strategy": Strategy, "retriever": Retriever, "reader": Reader}.get(key)
-    found = classes(key)
-    assert len(found) >= 2
-    for path, summary in found.items():
-        module, _, name = path.rpartition(".")
-        listed = getattr(importlib.import_module(module), name)
-        assert summary.rstrip(".") in " ".join((listed.__doc__ or "").split())
-        assert protocol is None or issubclass(listed, protocol)
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("train.py fit --model.help", "trainers.rerag.ReRagTrainer"),
-        ("train.py fit --data.help", "datamodules.t5.SpanCorruptionData"),
-        ("train.py validate --config x.yaml --data.help", "train.py validate --data.help CLASS"),
-        ("infer.py ask --strategy.help", "harness.strategies.rerag.ReRag"),
-        ("infer.py mine --retriever.help", "harness.retrievers.dense.DenseRetriever"),
-        (
-            "infer.py ask --strategy.help harness.strategies.drrag.DrRag --strategy.reader.help",
-            "harness.readers.t5.PackedReader",
-        ),
-    ],
-)
-def test_help_without_a_class_lists_the_classes(line: str, expected: str, tmp_path: Path) -> None:
-    ended = command(tmp_path, *line.split())
-    assert (ended.code, ended.err) == (0, "")
-    assert expected in ended.out
 
 
 @pytest.mark.parametrize("group", GROUPS)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from models.rerag.model import ReRagModel
-from tests.helpers.commands import command, refused
 from tests.helpers.mt5 import save_mt5
 from tests.helpers.runs import fit_here
 from tests.trainers.test_rerag_training import write_config
@@ -20,28 +19,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("label_words")
     write_config(place, save_mt5(place / "mt5"))
     return place
-
-
-def test_a_word_of_two_tokens_is_one_line(place: Path) -> None:
-    refused(command(place, "train.py", *FIT), 2, "'false' is ['▁fal', 'se']", 'here "yes" and "no".')
-    assert not (place / "checkpoints").exists()
-
-
-def test_words_for_an_estimator_without_a_vocabulary_are_refused(place: Path, checkpoints: dict[str, Path]) -> None:
-    ended = command(place, "train.py", *FIT, "--model.estimator", str(checkpoints["bert"]), "--model.true_word", "yes")
-    refused(ended, 2, f"for a T5 estimator, but {checkpoints['bert']} is encoder-only: leave them out.")
-
-
-def test_words_that_yaml_reads_as_booleans_need_quotes(place: Path) -> None:
-    (place / "bare.yaml").write_text(
-        (place / "config.yaml").read_text().replace("    max_tokens:", "    true_word: yes\n    max_tokens:")
-    )
-    ended = command(place, "train.py", "fit", "--config", "bare.yaml")
-    refused(
-        ended,
-        2,
-        "model.true_word is 'True'; allowed: text (YAML reads the words true, false, yes and no as text only in",
-    )
 
 
 def test_an_mt5_trains_as_estimator_and_generator_and_is_served(place: Path) -> None:

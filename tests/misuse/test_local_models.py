@@ -10,7 +10,7 @@ import pytest
 
 from harness.retrievers.bm25 import build_bm25
 from harness.strategies.rerag import ReRag
-from tests.helpers.commands import command, refused
+from tests.helpers.commands import command
 from tests.helpers.rerag_world import corpus, questions, write_serving
 
 CAUSAL, GENERATOR = "harness.llm.local.CausalLm", "harness.llm.exported_generator.ExportedGenerator"
@@ -31,27 +31,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     (root / "lm").symlink_to(plain_lm)
     (root / "rerag.yaml").write_text(CONFIG)
     return root
-
-
-@pytest.mark.parametrize(
-    ("given", "code", "part"),
-    [
-        ((CAUSAL,), 2, "model"),
-        ((CAUSAL, "--llm.model", "no/where"), 66, "no/where: no such folder, and not in the Hugging Face cache"),
-        ((CAUSAL, "--llm.model", "t5"), 2, "model t5 is a T5ForConditionalGeneration, not a causal LM: name one"),
-        ((CAUSAL, "--llm.model", "lm", "--llm.context_tokens", "5"), 2, "context_tokens must be at least 16"),
-        ((CAUSAL, "--llm.model", "lm", "--llm.batch_tokens", "0"), 2, "batch_tokens must be at least 1"),
-        ((CAUSAL, "--llm.model", "lm", "--llm.device", "gpu"), 2, "device 'gpu' is unknown"),
-        ((CAUSAL, "--llm.model", "lm", "--llm.precision", "fp64"), 2, "precision"),
-        ((GENERATOR, "--llm.serving", "nowhere"), 66, "nowhere does not exist: no serving folder there"),
-        ((GENERATOR, "--llm.serving", "estimator"), 74, "estimator holds no generator"),
-        ((GENERATOR, "--llm.serving", "both", "--llm.device", "gpu"), 2, "device 'gpu' is unknown"),
-    ],
-)
-def test_what_cannot_be_used_is_refused_in_one_line(place: Path, given: tuple[str, ...], code: int, part: str) -> None:
-    ended = command(place, "infer.py", "ask", "--config", "rerag.yaml", "--question", "who", "--llm", *given)
-    refused(ended, code, part)
-    assert ended.out == ""
 
 
 def test_the_systems_own_generator_as_language_model_answers_as_the_system(place: Path) -> None:

@@ -12,8 +12,6 @@ from lightning_fabric.plugins.precision.precision import (
 )
 
 from common.errors import UserError
-from tests.helpers.commands import command, refused
-from tests.trainers import test_t5
 from trainers.run.precision import refuse_precision
 from trainers.t5 import SpanCorruptionTrainer
 
@@ -38,31 +36,6 @@ def test_every_precision_of_lightning_is_decided() -> None:
     refuse_precision(32)
     with pytest.raises(UserError, match="is 16, which overflows"):
         refuse_precision(16)
-
-
-@pytest.mark.parametrize("system", ["fit", "validate"])
-@pytest.mark.parametrize("precision", REASONS)
-def test_a_refused_precision_is_one_line_before_anything_is_loaded(tmp_path: Path, precision: str, system: str) -> None:
-    test_t5.write_corpus(tmp_path / "corpus.jsonl")
-    test_t5.write_config(tmp_path, tmp_path / "no-such-model")  # would be named if models were loaded first
-    before = sorted(tmp_path.iterdir())
-    ended = command(
-        tmp_path, "train.py", system, "--config", "config.yaml", "--name", "new", "--trainer.precision", precision
-    )
-    line = refused(ended, 2, f"trainer.precision is {precision}, which {REASONS[precision]}"[:40], REASONS[precision])
-    assert "type --trainer.precision bf16-mixed" in line
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_precision_plugin_is_refused_too(tmp_path: Path, checkpoints: dict[str, Path]) -> None:
-    test_t5.write_corpus(tmp_path / "corpus.jsonl")
-    test_t5.write_config(tmp_path, checkpoints["t5"])
-    plugin = ("--trainer.plugins", "pytorch_lightning.plugins.HalfPrecision", "--trainer.plugins.init_args.precision",
-        "bf16-true")  # fmt: skip
-    refused(
-        command(tmp_path, "train.py", "fit", "--config", "config.yaml", *plugin), 2, "trainer.precision is bf16-true"
-    )
-    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_trainer_made_in_python_is_refused_too(checkpoints: dict[str, Path]) -> None:

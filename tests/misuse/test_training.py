@@ -33,57 +33,6 @@ def place(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path]
     return place
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "parts"),
-    [
-        (["--trainer.accelerator", "cuda"], 2, ["CUDA", "not available"]),
-        (["--trainer.accelerator", "quantum"], 2, ["quantum"]),
-        (["--trainer.devices", "0"], 2, ["devices"]),
-        (["--trainer.precision", "64-false"], 2, ["precision"]),
-        (["--checkpoint.monitor", "val/los"], 2, ["type --checkpoint.monitor val/loss_nats (others: val/accuracy)"]),
-        (["--checkpoint.every_minutes=-1"], 2, ["every_minutes must be at least 0"]),
-        (["--checkpoint.every_n_train_steps", "0"], 2, ["every_n_train_steps must be at least 1"]),
-        (["--checkpoint.mode", "best"], 2, ["mode"]),
-        (["--trainer.accumulate_grad_batches", "0"], 2, ["trainer.accumulate_grad_batches must be at least 1"]),
-        (["--trainer.gradient_clip_val=-1"], 2, ["trainer.gradient_clip_val must be at least 0"]),
-        (["--resume", "yes"], 2, ["resume"]),
-        (["--resume", "auto", "--ckpt_path", "x.ckpt"], 66, ["x.ckpt does not exist"]),
-        (["--name", "whole/second"], 2, ["lies within the run checkpoints/whole"]),
-        (["--name", "new/serving"], 2, ["lies within the run checkpoints/new"]),
-        (["--ckpt_path", "checkpoints/whole/lst.ckpt"], 66,
-            ["checkpoints in that folder: checkpoints/whole/best.ckpt"]),
-        (["--ckpt_path", "checkpoints/torn/nothing.ckpt"], 66, ["checkpoints/torn/last.ckpt."]),
-        (["--ckpt_path", "checkpoints/torn/last.ckpt"], 74, ["last.ckpt.sha256 is corrupt"]),
-        (["--ckpt_path", "config.yaml"], 74, ["cannot be read"]),
-        (["--data.corpora", "[{layout: jsonl, path: torn.jsonl}]"], 65, ["torn.jsonl"]),
-        (["--data.corpora", "[{layout: jsonl, path: gone.jsonl}]"], 66, ["gone.jsonl"]),
-        (["--trainer.max_steps", "2", "--model.warmup_steps", "2"], 2, ["within warmup_steps"]),
-        (["--trainer.val_check_interval", "7"], 2, ["val_check_interval is 7, but an epoch has 4 batches"]),
-        (["--trainer.val_check_interval", "3", "--trainer.limit_train_batches", "2"], 2, ["is 3, but an epoch has 2"]),
-        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "3"], 2,
-            ["is 3 (3 batches)", "multiple"]),
-        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "0.4"], 2, ["is 0.4 (3 batches)"]),
-        (["--trainer.accumulate_grad_batches", "2", "--trainer.val_check_interval", "00:00:01:00"], 2, ["a duration"]),
-    ],
-)  # fmt: skip
-def test_a_refused_run_is_one_line_and_does_not_take_the_name(
-    place: Path, options: list[str], code: int, parts: list[str]
-) -> None:
-    before = digests(place)
-    refused(command(place, "train.py", *FIT, "--name", "new", *options), code, *parts)
-    assert digests(place) == before
-    assert not (place / "checkpoints/new").exists()
-
-
-def test_validating_a_run_without_a_checkpoint_is_refused(place: Path) -> None:
-    ended = command(place, "train.py", "validate", "--config", "config.yaml", "--name", "new", "--resume", "auto")
-    refused(ended, 66, "checkpoints/new holds no checkpoint to validate")
-
-
-def test_a_run_without_a_name_is_refused_in_plain_words(tmp_path: Path) -> None:
-    assert "compute_fn" not in refused(command(tmp_path, "train.py", "fit"), 2, "name")
-
-
 def test_a_checkpoint_of_another_model_is_refused(place: Path, checkpoints: dict[str, Path], tmp_path: Path) -> None:
     save_t5(tmp_path / "other")
     config = T5Config.from_pretrained(tmp_path / "other", d_model=16)
@@ -94,14 +43,6 @@ def test_a_checkpoint_of_another_model_is_refused(place: Path, checkpoints: dict
     )
     refused(ended, 74, "the checkpoint holds another model", "size mismatch", "resume with the config.yaml")
     assert digests(place) == before
-
-
-def test_a_taken_name_is_refused_until_it_is_resumed(place: Path) -> None:
-    before = digests(place / "checkpoints/whole")
-    for foreign in ([], ["--ckpt_path", "checkpoints/torn/best.ckpt"]):
-        ended = command(place, "train.py", *FIT, "--name", "whole", *foreign)
-        refused(ended, 2, "already holds a run", "continue it with --resume auto")
-    assert digests(place / "checkpoints/whole") == before
 
 
 @pytest.mark.whole_run

@@ -35,49 +35,10 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(
-    ("options", "part"),
-    [
-        ({"service": "google"}, "google"),
-        ({"service": "searxng"}, "service searxng needs base_url, the address of your own SearXNG, such as "
-                                 "http://localhost:8888"),
-        ({"service": "searxng", "base_url": "localhost:8888"}, "base_url is 'localhost:8888', but must be an address"),
-        ({"service": "searxng", "base_url": f"http://me:{SECRET}@localhost"}, "base_url holds a user or password"),
-        ({**LOCAL, "key_variable": "A_KEY"}, "service searxng takes no key: omit key_variable"),
-        ({"service": "brave"}, "service brave needs key_variable, the name of the environment variable that holds the "
-                               "key: BRAVE_API_KEY"),
-        ({"service": "brave", "key_variable": "BRAVE_API_KEY"}, "needs a key: export BRAVE_API_KEY=..."),
-        ({"service": "tavily", "key_variable": SECRET}, "key_variable must be the name of an environment variable"),
-        ({**LOCAL, "parameters": {"x": SECRET}}, "the value of 'x' looks like a key"),
-        ({**LOCAL, "parameters": {"format": "html"}},
-            "parameters has the field 'format', which this project sets itself"),
-        ({**LOCAL, "results": 21}, "results must be at most 20, got 21"),
-        ({**LOCAL, "passage_words": 9}, "passage_words must be at least 10, got 9"),
-        ({**LOCAL, "timeout_seconds": 0}, "timeout_seconds must be above 0, got 0"),
-        ({**LOCAL, "max_age_days": 0}, "max_age_days must be above 0, got 0"),
-        ({**LOCAL, "concurrency": 0}, "concurrency must be at least 1, got 0"),
-        ({**LOCAL, "allow_networks": ["localhost"]}, "allow_networks has 'localhost', which is no network"),
-    ],
-)  # fmt: skip
-def test_options_are_refused_before_anything_is_requested(
-    options: dict[str, object], part: str, tmp_path: Path
-) -> None:
-    ended = ask(tmp_path, **options)
-    refused(ended, 2, part)
-    assert "Abc0123456789" not in ended.out + ended.err
-    assert [path.name for path in tmp_path.iterdir()] == ["web.yaml"]
-
-
 def test_a_missing_package_is_named_unless_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extraction, "PACKAGE", "no_such_package")
     refused(ask(tmp_path, **LOCAL), 2, "pip install 'no_such_package", "or set read_pages to false")
     refused(ask(tmp_path, **LOCAL, read_pages=False, max_retries=0), 69, "cannot be reached")
-
-
-def test_a_service_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
-    refused(
-        ask(tmp_path, **LOCAL), 69, "searxng at 127.0.0.1:9 cannot be reached", "start the server, or correct base_url"
-    )
 
 
 def test_a_searxng_without_json_is_one_line_that_says_what_to_set(tmp_path: Path) -> None:

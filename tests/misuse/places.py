@@ -1,0 +1,194 @@
+"""Folders in which the lines of `lines.yaml` are typed: each holds what its lines name, and nothing that they lack."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from common.records import Passage, Question
+from common.rewrites import Rewrites
+from harness.retrievers.bm25 import build_bm25
+from models.dmqr.rewriter import Rewriter
+from models.dmqr.strategies import POOL
+from tests.conftest import hotpot_rows
+from tests.helpers import people_corpus, rerag_world, rewrite_runs, river_corpus
+from tests.helpers.choosers import save_chooser
+from tests.helpers.layout_rows import ROWS
+from tests.helpers.mt5 import save_mt5
+from tests.helpers.preference_files import greedy_preferences, write_preferences
+from tests.helpers.rerag_data import fid_rows
+from tests.helpers.retrieval_world import corpus, write_jsonl
+from tests.helpers.runs import fit_here
+from tests.trainers import test_rerag_training, test_t5
+
+BM25 = {"class_path": "harness.retrievers.bm25.Bm25Retriever", "init_args": {"index": "bm25"}}
+DEAD = {  # a language model that no server answers for
+    "class_path": "harness.llm.endpoint.ChatEndpoint",
+    "init_args": {
+        "model": "tiny", "base_url": "http://127.0.0.1:9/v1", "key_variable": None, "max_retries": 2, "cache": None,
+    },
+}  # fmt: skip
+
+
+class OneRewrite:
+    """A rewriter without samples."""
+
+    name = "one rewrite"
+
+    def rewrite(self, questions: Sequence[Question], strategies: Sequence[str]) -> list[Rewrites]:
+        """Fail: it must be refused before."""
+        raise AssertionError("asked before it was refused")
+
+
+def write_rows(file: Path, rows: Sequence[Any]) -> None:
+    """Rows as JSON lines."""
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_training(folder: Path, trainer: str, model: dict[str, Any], data_class: str, train: dict[str, str]) -> None:
+    """`config.yaml` of a run, for `train.py`."""
+    data = {"class_path": f"datamodules.{data_class}", "init_args": {"train": [train], "validation_fraction": 0.3}}
+    config = {
+        "name": "new",
+        "model": {"class_path": f"trainers.{trainer}", "init_args": model},
+        "data": data,
+        "trainer": {"accelerator": "cpu", "max_steps": 1, "enable_progress_bar": False},
+        "checkpoint": {"monitor": "val/em"},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config))
+
+
+def nothing(folder: Path, models: dict[str, Path]) -> None:
+    """An empty folder."""
+
+
+def asking(folder: Path, models: dict[str, Path]) -> None:
+    """Questions, corpora, indexes, configs and untrained models for `infer.py`."""
+
+    def config(name: str, word: str, **options: Any) -> None:
+        system = {"class_path": f"harness.strategies.{word}", "init_args": {"retriever": BM25, **options}}
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump({"strategy": system}))
+
+    def part(word: str, **options: Any) -> dict[str, Any]:
+        return {"class_path": f"harness.{word}", "init_args": options}
+
+    for name in ("t5", "bert"):
+        (folder / name).symlink_to(models[name])
+    (folder / "lm").symlink_to(models["plain_lm"])
+    for name, rows in {
+        "questions": hotpot_rows(2), "broken": [*hotpot_rows(2), {"_id": "x"}], "fid": fid_rows(2),
+        "bare": [fid_rows(1)[0] | {"ctxs": []}], "nopassages": [{**ROWS["fid"], "ctxs": []}],
+        "kiln": [{
+            "_id": "q", "question": "The kiln?", "answer": "amber", "type": "bridge", "level": "hard",
+            "supporting_facts": [["north", 0]], "context": [["north", ["kiln amber"]], ["elsewhere", ["orchard"]]],
+        }],
+    }.items():  # fmt: skip
+        (folder / f"{name}.json").write_text(json.dumps(rows))
+    (folder / "torn.json").write_text(json.dumps(fid_rows(2))[:-40])
+    (folder / "empty.json").touch()
+    (folder / "empty").mkdir()
+    (folder / "notes").mkdir()
+    (folder / "notes/thesis.tex").write_text("the only copy")
+    write_jsonl(folder / "corpus.jsonl", corpus(3))
+    people_corpus.write_corpus(folder / "people.jsonl")
+    (folder / "untitled.jsonl").write_text('{"text": "Ann lives in Rome"}\n')
+    (folder / "alone.jsonl").write_text('{"title": "Ann", "text": "Ann lives in Rome"}\n')
+    (folder / "pool.yaml").write_text("strategies: [{name: a, title: 'A: B', description: d, guideline: g}]")
+    (folder / "dead.yaml").write_text(yaml.safe_dump(DEAD))
+    river_corpus.write_questions(folder).rename(folder / "rivers.json")
+    (folder / "questions.json").write_text(json.dumps(hotpot_rows(2)))
+    river_corpus.write_index(folder)
+    build_bm25(river_corpus.PASSAGES.values(), folder / "again", k1=1.2)
+    build_bm25([Passage.of("Alba", "alba mountain railway"), Passage.of("Elbe", "elbe river")], folder / "other")
+    build_bm25([Passage.of("north", "kiln amber"), Passage.of("far", "delta glade")], folder / "kiln")
+    rerag_world.write_serving(models["t5"], folder / "both")
+    rerag_world.write_serving(models["t5"], folder / "estimator", generator=None)
+    save_chooser(models["bert"], folder / "chooser", ("kwr", "par"), threshold=0.0)
+    (folder / "writer").mkdir()
+    Rewriter.build(str(models["t5"]), 40, 6, POOL).save(folder / "writer", ["gqr", "kwr"], {})
+    made = [{"question": "alba river", "strategy": name, "rewrite": f"{name} alba"} for name in ("gqr", "kwr")]
+    write_rows(folder / "made.jsonl", made)
+    written = part("rewriters.file.FileRewriter", rewrites="made.jsonl")
+    rewriter = part("rewriters.llm.LlmRewriter", llm=DEAD)
+    config("rrf", "dmqr.Dmqr", fusion="rrf", rewriter=rewriter)
+    config("rerank", "dmqr.Dmqr", rewriter=rewriter)
+    hyde = part("rewriters.prompted.PromptRewriter", llm=DEAD, prompt="hyde")
+    config("hyde", "dmqr.Dmqr", fusion="rrf", rewriter=hyde, original=False)
+    config("file", "dmqr.Dmqr", fusion="rrf", rewriter=written)
+    chooser = part("rewriters.adaptive.AdaptiveRewriter", rewriter=written, serving="chooser")
+    config("adaptive", "dmqr.Dmqr", fusion="rrf", rewriter=chooser, strategies=["kwr"])
+    config("rm3", "retrieve_read.RetrieveRead", retriever=part("retrievers.rm3.Rm3Retriever", retriever=BM25))
+    config("plain", "retrieve_read.RetrieveRead", k=2)
+    config("rerag", "rerag.ReRag", serving="both", device="cpu")
+    unbuilt = part("retrievers.bm25.Bm25Retriever", index="empty")
+    config("empty", "retrieve_read.RetrieveRead", retriever=unbuilt)
+    judged = {
+        **yaml.safe_load((folder / "empty.yaml").read_text()),
+        "judge": {"llm": part("llm.local.CausalLm", model="t5")},
+    }
+    (folder / "judged.yaml").write_text(yaml.safe_dump(judged))
+
+
+def t5(folder: Path, models: dict[str, Path]) -> None:
+    """A corpus, configs with and without a model to start from, a finished run `whole`, and a damaged one, `torn`."""
+    test_t5.write_corpus(folder / "corpus.jsonl")
+    test_t5.write_config(folder, Path("no-such-model"))
+    (folder / "config.yaml").rename(folder / "nomodel.yaml")
+    test_t5.write_config(folder, models["t5"])
+    (folder / "torn.jsonl").write_text('{"title": "a", "text": "b"}\n{"title": ')
+    fit_here(folder, "--name", "whole")
+    shutil.copytree(folder / "checkpoints/whole", folder / "checkpoints/torn")
+    (folder / "checkpoints/torn/last.ckpt.sha256").write_text("{}")
+
+
+def mt5(folder: Path, models: dict[str, Path]) -> None:
+    """RE-RAG's questions, and an mT5 whose vocabulary splits the word "false"."""
+    (folder / "bert").symlink_to(models["bert"])
+    test_rerag_training.write_config(folder, save_mt5(folder / "mt5"))
+    text = (folder / "config.yaml").read_text()
+    (folder / "bare.yaml").write_text(text.replace("    max_tokens:", "    true_word: yes\n    max_tokens:"))
+
+
+def scores(folder: Path, models: dict[str, Path]) -> None:
+    """A reader that trains with the retriever's scores, and files that lack some."""
+    (folder / "t5").symlink_to(models["t5"])
+    rows = fid_rows(20, seed=1)
+    for row in rows:
+        for place, item in enumerate(row["ctxs"]):
+            item["score"] = place
+    (folder / "fid.json").write_text(json.dumps(rows))
+    (folder / "bare.json").write_text(json.dumps(fid_rows(12)))
+    unscored = [{"title": "name0", "text": "an unscored passage"}]
+    write_rows(folder / "more.jsonl", [{"question_id": row["id"], "passages": unscored} for row in rows[:2]])
+    del rows[0]["ctxs"][0]["score"]
+    (folder / "partly.json").write_text(json.dumps(rows))
+    options = {
+        "estimator": None, "generator": "t5", "relevance": "retriever", "max_tokens": 48, "max_answer_tokens": 4,
+    }  # fmt: skip
+    write_training(folder, "rerag.ReRagTrainer", options, "rerag.ReRagData", {"layout": "fid", "path": "fid.json"})
+
+
+def rewriter(folder: Path, models: dict[str, Path]) -> None:
+    """A rewriter's data, with gold passages and an index that has none of them."""
+    (folder / "bert").symlink_to(models["bert"])
+    rewrite_runs.write_rewrites(folder, rewrite_runs.rows(60))
+    rewrite_runs.write_config(folder, models["t5"])
+    gold = [rewrite_runs.gold_of(row) for row in rewrite_runs.rows(60) if not row.get("history")]
+    (folder / "gold.json").write_text(json.dumps(gold))
+    (folder / "other.json").write_text(json.dumps([rewrite_runs.gold_of({"question": "is name3"})]))
+    build_bm25([Passage.of("name1", "another corpus")], folder / "index")
+
+
+def choice(folder: Path, models: dict[str, Path]) -> None:
+    """Rewards of one strategy's rewrites, and a config that names two."""
+    found = [row for n in range(20) for row in greedy_preferences(f"who is name{n}", {"kwr": 0.5})]
+    write_preferences(folder / "preferences", found)
+    options = {"strategies": ["kwr", "par"], "pretrained": str(models["bert"]), "max_tokens": 24}
+    files = {"layout": "rewrite_preferences", "path": "preferences"}
+    write_training(folder, "dmqr_choice.ChoiceTrainer", options, "dmqr_choice.ChoiceData", files)
+
+
+PLACES = {each.__name__: each for each in (nothing, asking, t5, mt5, scores, rewriter, choice)}

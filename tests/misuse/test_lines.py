@@ -1,0 +1,71 @@
+"""Every line of `lines.yaml` is refused in one line, with its exit code, before anything is loaded or written."""
+
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+import yaml
+
+from common.files import digests
+from tests.helpers.commands import command, refused
+from tests.helpers.runs import ROOT
+from tests.misuse.places import PLACES
+
+SECRET = "sk-proj-Abc0123456789defghijkl"  # made up; no line repeats it
+NAMES = {
+    "BM25": "harness.retrievers.bm25.Bm25Retriever",
+    "DENSE": "harness.retrievers.dense.DenseRetriever",
+    "FUSED": "harness.retrievers.fusion.FusedRetriever",
+    "WEB": "harness.retrievers.web.WebRetriever",
+    "DRRAG": "harness.strategies.drrag.DrRag",
+    "RERAG": "harness.strategies.rerag.ReRag",
+    "PLAIN": "harness.strategies.retrieve_read.RetrieveRead",
+    "LM": "harness.llm.local.CausalLm",
+    "GENERATOR": "harness.llm.exported_generator.ExportedGenerator",
+    "CHAT": "harness.llm.endpoint.ChatEndpoint",
+    "WRITER": "harness.rewriters.trained.TrainedRewriter",
+    "REWARDS": "harness.preferences.rewards",
+    "PEOPLE": "tests.helpers.people_corpus.PeopleLlm",
+    "CONFIGS": str(ROOT / "configs"),
+    "SECRET": SECRET,
+}
+
+
+def lines() -> Iterator[Any]:
+    """Place, arguments, exit code, and what the line must contain."""
+    for section in yaml.safe_load(Path(__file__).with_name("lines.yaml").read_text()):
+        for rest, code, *parts in section["refused"]:
+            typed = f"{section['typed']} {rest}"
+            yield pytest.param(section["place"], typed, code, parts, id=typed[-90:])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, checkpoints: dict[str, Path], plain_lm: Path) -> Any:
+    """The folder of a place."""
+
+    @cache
+    def make(place: str) -> Path:
+        folder = tmp_path_factory.mktemp(place)
+        PLACES[place](folder, {**checkpoints, "plain_lm": plain_lm})
+        return folder
+
+    return make
+
+
+@pytest.mark.parametrize(("place", "typed", "code", "parts"), lines())
+def test_it_is_refused(
+    made: Any, place: str, typed: str, code: int, parts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "BRAVE_API_KEY", "TAVILY_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    folder = made(place)
+    before = digests(folder)
+    ended = command(folder, *shlex.split(Template(typed).substitute(NAMES)))
+    refused(ended, code, *parts)
+    assert typed.startswith("train.py") or ended.out == ""
+    assert SECRET[8:] not in ended.err
+    assert digests(folder) == before

@@ -1,0 +1,67 @@
+"""Every number that can be typed has a type with its range, `common.ranges`: the parser refuses nan and absurd ones.
+
+Followed from the commands' and trainers' parameters through all classes that a parameter accepts.
+"""
+
+import importlib
+import inspect
+import typing
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytorch_lightning as pl
+
+from infer import COMMANDS
+from tests.test_imports import MODULES
+from trainers.run.module import RunModule
+
+ANY_NUMBER = {"seed", "sampling_seed", "resamples_seed"}
+OURS = ("trainers", "datamodules", "harness", "models", "common")
+
+
+@cache
+def project_classes() -> tuple[type, ...]:
+    """All public classes of the project."""
+    modules = [importlib.import_module(name) for name in MODULES if name.startswith(OURS)]
+    found = [each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)]
+    return tuple(dict.fromkeys(each for each in found if each.__module__ in MODULES and each.__name__[0] != "_"))
+
+
+def accepted(kind: type) -> list[type]:
+    """The classes that a parameter of this type accepts."""
+    if getattr(kind, "_is_protocol", False):
+        methods = [name for name, each in vars(kind).items() if callable(each) and name[0] != "_"]
+        return [each for each in project_classes() if all(hasattr(each, name) for name in methods) and each != kind]
+    return [each for each in project_classes() if issubclass(each, kind) and not getattr(each, "_is_protocol", False)]
+
+
+def leaves(hint: Any) -> Iterator[Any]:
+    """The types in a hint."""
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is typing.Literal or not parts:
+        yield hint
+    for part in parts:
+        yield from leaves(part)
+
+
+def without_a_range(built: Any, seen: set[Any]) -> Iterator[str]:
+    """The plain numbers among the parameters of a function or class, and of what these accept."""
+    if built in seen:
+        return
+    seen.add(built)
+    for name, parameter in inspect.signature(built).parameters.items():
+        for kind in leaves(parameter.annotation) if name not in ANY_NUMBER else ():
+            if kind in (int, float):
+                yield f"{built.__module__}.{built.__qualname__}: {name}"
+            elif inspect.isclass(kind) and kind.__module__ in MODULES:
+                for each in accepted(kind):
+                    yield from without_a_range(each, seen)
+
+
+def test_every_number_has_a_range() -> None:
+    seen: set[Any] = set()
+    trained = [*accepted(RunModule), *accepted(pl.LightningDataModule)]
+    found = [line for each in [*COMMANDS.values(), *trained] for line in without_a_range(each, seen)]
+    assert len(seen) > 60
+    assert found == []
