@@ -6,16 +6,23 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
 from common.errors import DataError, UserError
+from common.ranges import PositiveInt, at_least
 from common.records import Question, clean
 from harness.interfaces import LanguageModel, Strategy
 from harness.llm.conversation import Conversation, History, reads_history
 from harness.readers.llm import llm_of, read_by
 from harness.readers.read_answers import sum_costs
 from harness.runtime.answer_text import answer_text
+from harness.runtime.loading import load
 from harness.runtime.passage_lines import LEAST_WIDTH
+
+if TYPE_CHECKING:
+    Width = int
+else:
+    Width = at_least(LEAST_WIDTH, "Width")
 
 PROMPT = "Question (an empty line or Ctrl-D ends): "
 HOW = {"prepend": "Earlier turns are put before the question", "rewrite": "Rewritten by the language model"}
@@ -28,13 +35,13 @@ def ask(
     question: str | None = None,
     questions: str | None = None,
     layout: str = "hotpotqa",
-    limit: int | None = None,
+    limit: PositiveInt | None = None,
     json: bool = False,
-    width: int | None = None,
-    characters: int | None = None,
+    width: Width | None = None,
+    characters: Width | None = None,
     llm: LanguageModel | None = None,
     history: History = "none",
-    turns: int = 3,
+    turns: PositiveInt = 3,
 ) -> None:
     """Answer questions; print the passages, why each was chosen, the answer if a reader is configured, and the costs.
 
@@ -57,8 +64,9 @@ def ask(
             earlier turns, else by the reader's language model.
         turns: How many earlier questions and answers `history` uses.
     """
-    check_ask(strategy, question, questions, layout, limit, width, characters, history, turns)
     read_by(strategy, llm)
+    _check(strategy, question, questions, layout, limit, history)
+    load(strategy)
     width = width or shutil.get_terminal_size().columns
     conversation = Conversation(history, llm_of(strategy), turns)
     own = history == "rewrite" and reads_history(strategy)
@@ -86,39 +94,22 @@ def ask(
             printed += 1
 
 
-def check_ask(
-    strategy: object,
+def _check(
+    strategy: Strategy,
     question: str | None,
     questions: str | None,
     layout: str,
     limit: int | None,
-    width: int | None,
-    characters: int | None,
-    history: History = "none",
-    turns: int = 3,
+    history: History,
 ) -> None:
     """Check everything that can be checked before a model is loaded.
 
-    Args:
-        strategy: The strategy, or its arguments as attributes before it is built.
-        question: As in `ask`, and all further arguments.
-        questions: As in `ask`.
-        layout: As in `ask`.
-        limit: As in `ask`.
-        width: As in `ask`.
-        characters: As in `ask`.
-        history: As in `ask`.
-        turns: As in `ask`.
-
     Raises:
-        UserError: If the question is empty, a value is out of range, options contradict each other, or there is neither
-            a retriever nor a shipped passage.
+        UserError: If the question is empty, options contradict each other, or there is neither a retriever nor a
+            shipped passage.
         MissingInputError: If the file does not exist.
         DataError: If its first row does not match the layout, or the question is not UTF-8 text.
     """
-    check_at_least(LEAST_WIDTH, width=width)
-    check_at_least(LEAST_WIDTH, characters=characters)
-    check_at_least(1, turns=turns)
     if history != "none" and (question is not None or questions is not None):
         raise UserError(
             "--history is for questions that are typed in one after the other: omit --question and --questions."

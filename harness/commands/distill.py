@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.checks import check_at_least
-from common.errors import DataError, UserError
+from common.errors import DataError
+from common.ranges import NonNegativeFloat, NonNegativeInt, PositiveInt
+from harness.commands.sources import listed
 from harness.interfaces import LanguageModel
 from harness.rewriters.llm import LlmRewriter
 from harness.synthesis.rewrites import STRATEGIES, check_layout, read_distinct
@@ -19,14 +20,14 @@ def distill(
     out: Path,
     llm: LanguageModel,
     layout: str = "hotpotqa",
-    limit: int | None = None,
+    limit: PositiveInt | None = None,
     strategies: tuple[str, ...] = STRATEGIES,
     adaptive: bool = False,
     pool: Path | None = None,
     keep_unchanged: bool = True,
-    repairs: int = 1,
-    max_tokens: int = 512,
-    temperature: float = 0.0,
+    repairs: NonNegativeInt = 1,
+    max_tokens: PositiveInt = 512,
+    temperature: NonNegativeFloat = 0.0,
 ) -> None:
     """Ask a language model for rewrites of questions, as files that a rewriter is trained on.
 
@@ -51,16 +52,25 @@ def distill(
         max_tokens: Most tokens of a reply.
         temperature: 0 is greedy.
     """
-    check_distill(questions, out, layout, limit, strategies, pool, repairs, max_tokens, temperature)
+    sources = listed(questions)
+    check_layout(layout)
     from common.files import whole_folder
     from common.progress import say
+    from datamodules.formats.sources import HUB
     from harness.runtime.journal import remove_saved
+    from harness.runtime.loading import load
     from harness.synthesis.rewrites_report import OUTPUT, costs_text, counts_text, write_folder
 
     rewriter = LlmRewriter(llm, pool, adaptive, repairs, max_tokens, temperature)
+    LlmRewriter.check_strategies(strategies, pool)
+    for source in sources:
+        if not source.startswith(HUB):
+            read_distinct(layout, [source], 1)
+    OUTPUT.check_writable(out)
+    load(llm)
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        read = read_distinct(layout, _listed(questions), limit)
+        read = read_distinct(layout, sources, limit)
         distilled, facts = _distilled(rewriter, read.questions, strategies, keep_unchanged, partial)
         counts, costs = counts_text(distilled), costs_text(distilled.costs)
         if not distilled.rows:
@@ -97,34 +107,3 @@ def _distilled(
         rewriter, questions, strategies, keep_unchanged, partial / "rewrites.jsonl", depends_on
     )
     return distilled, {**made_by, "facts": rewriter.facts}
-
-
-def _listed(questions: list[str] | str) -> list[str]:
-    return [questions] if isinstance(questions, str) else questions
-
-
-def check_distill(
-    questions: list[str] | str,
-    out: Path,
-    layout: str,
-    limit: int | None,
-    strategies: Sequence[str],
-    pool: Path | None,
-    repairs: int,
-    max_tokens: int,
-    temperature: float,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.sources import HUB
-    from harness.synthesis.rewrites_report import OUTPUT
-
-    if not questions:
-        raise UserError("No questions were given. Type --questions FILE; several files as '[FILE, FILE]'.")
-    check_layout(layout)
-    check_at_least(1, limit=limit)
-    LlmRewriter.check_options(pool, repairs, max_tokens, temperature)
-    LlmRewriter.check_strategies(strategies, pool)
-    for source in _listed(questions):
-        if not source.startswith(HUB):
-            read_distinct(layout, [source], 1)
-    OUTPUT.check_writable(out)

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
-from common.checks import check_at_least
 from common.outputs import OutputFolder, listed_files
+from common.ranges import NonNegativeFloat
 from models.serving_manifest import MANIFEST
 
 ONNX = "_onnx"  # end of the manifest's `kind`
@@ -13,7 +13,7 @@ EXPORT = OutputFolder(
 )
 
 
-def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: float = 1e-4) -> None:
+def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: NonNegativeFloat = 1e-4) -> None:
     """Export a serving folder's classifier to ONNX (dynamic batch size and length), with tokenizer and manifest.
 
     Args:
@@ -22,7 +22,6 @@ def export(serving: Path, out: Path, form: Literal["onnx"] = "onnx", tolerance: 
         form: Output format.
         tolerance: Maximum difference in log-odds (nats) between ONNX and PyTorch on probe triples.
     """
-    check_at_least(0, tolerance=tolerance)
     with EXPORT.locked(out):
         from harness.serving.onnx_export import export_onnx
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from common.checks import check_above, check_at_least
-from common.errors import UserError
 from common.outputs import OutputFile
+from common.ranges import PositiveFloat, PositiveInt
 from datamodules.formats.word_labels import is_word_labels
+from harness.commands.sources import listed
 from harness.interfaces import Retriever
 
 LABELS = OutputFile("`infer.py label`", "a file of word labels", is_word_labels)
@@ -20,10 +20,10 @@ def label(
     out: Path,
     layout: str = "hotpotqa",
     feedback: list[Retriever] | None = None,
-    passages: int = 5,
-    depth: int = 100,
-    half_rank: float = 10.0,
-    limit: int | None = None,
+    passages: PositiveInt = 5,
+    depth: PositiveInt = 100,
+    half_rank: PositiveFloat = 10.0,
+    limit: PositiveInt | None = None,
 ) -> None:
     """Write, for each training question, how retrieval changes without each of its words.
 
@@ -45,25 +45,28 @@ def label(
         half_rank: Rank at which a gold passage counts half.
         limit: Use only this many questions, from the beginning.
     """
-    check_label(questions, out, layout, passages, depth, half_rank, limit)
+    sources = listed(questions)
     from itertools import islice
 
     from common.errors import DataError
     from common.progress import say
-    from datamodules.formats.reading import read_questions
+    from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.word_labels import from_row, to_row, write_word_labels
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_same_corpus, with_gold_in_index
     from harness.rewriters.word_labels import VALUE, LabelCounts, WordLabeler
     from harness.runtime.journal import remove_saved
+    from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
 
+    check_questions(layout, sources)
+    LABELS.check_writable(out)
+    retrievers = [retriever, *(feedback or [])]
+    load(*retrievers)
     partial = out.parent / f"{out.name}.partial"
     with LABELS.locked(out):
-        sources = [questions] if isinstance(questions, str) else questions
         asked = list(islice((question for source in sources for question in read_questions(layout, source)), limit))
-        retrievers = [retriever, *(feedback or [])]
         check_same_corpus(retrievers)
         known = with_gold_in_index(retriever, asked)
         if not known:
@@ -87,23 +90,3 @@ def label(
         counts.add(labels)
     skipped = len(asked) - len(known)
     say(f"{out}: {counts}" + (f"; {skipped:,} questions skipped (no gold passage in the index)." if skipped else "."))
-
-
-def check_label(
-    questions: list[str] | str,
-    out: Path,
-    layout: str,
-    passages: int,
-    depth: int,
-    half_rank: float,
-    limit: int | None,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import check_questions
-
-    check_at_least(1, passages=passages, depth=depth, limit=limit)
-    check_above(0, half_rank=half_rank)
-    if not questions:
-        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
-    check_questions(layout, [questions] if isinstance(questions, str) else questions)
-    LABELS.check_writable(out)

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import check_at_least
-from common.errors import UserError
 from common.outputs import OutputFile
+from common.ranges import PositiveInt
 from datamodules.formats.mined_negatives import is_mined
+from harness.commands.sources import listed
 from harness.interfaces import Retriever
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ def mine(
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
-    per_question: int = 24,
-    anchors: int = 3,
-    depth: int = 8,
-    question_weight: int = 1,
+    per_question: PositiveInt = 24,
+    anchors: PositiveInt = 3,
+    depth: PositiveInt = 8,
+    question_weight: PositiveInt = 1,
     second_retriever: Retriever | None = None,
     corpus: str | None = None,
 ) -> None:
@@ -55,20 +55,27 @@ def mine(
     from itertools import chain
 
     from common.progress import say, track
-    from datamodules.formats.gold_in_corpus import read_questions_with_gold
+    from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT, read_questions_with_gold
     from datamodules.formats.mined_negatives import mined_line
+    from datamodules.formats.reading import check_questions, read_passages
     from harness.evaluation.serialization import digest
     from harness.retrievers.corpora import check_gold_in_index, check_same_corpus
     from harness.retrievers.hard_negatives import HardNegatives
     from harness.runtime.distributed import join_process_group
+    from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.shared_lines import SharedLines
 
-    check_mine(questions, out, layout, per_question, anchors, depth, question_weight, corpus)
+    sources = listed(questions)
+    check_questions(layout, sources)
+    if corpus is not None:
+        next(read_passages(CORPUS_LAYOUT, [corpus]))
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
+        MINED.check_writable(out)
+    load(retriever, second_retriever)
     if second_retriever is not None:
         check_same_corpus([retriever, second_retriever])
     negatives = HardNegatives(retriever, per_question, anchors, depth, question_weight, second_retriever)
-    sources = [questions] if isinstance(questions, str) else questions
     counts = {"questions": 0, "passages": 0}
 
     def read() -> "Iterator[Question]":
@@ -105,27 +112,3 @@ def mine(
     work = SharedLines(MINED, out, join_process_group())
     work.write(survey, read, QUESTIONS_AT_ONCE, lines, "mining", seen)
     say(f"{out}: {counts['passages']:,} hard negatives for {counts['questions']:,} questions.")
-
-
-def check_mine(
-    questions: list[str] | str,
-    out: Path,
-    layout: str,
-    per_question: int,
-    anchors: int,
-    depth: int,
-    question_weight: int,
-    corpus: str | None = None,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.gold_in_corpus import CORPUS_LAYOUT
-    from datamodules.formats.reading import check_questions, read_passages
-
-    check_at_least(1, per_question=per_question, anchors=anchors, depth=depth, question_weight=question_weight)
-    if not questions:
-        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
-    check_questions(layout, [questions] if isinstance(questions, str) else questions)
-    if corpus is not None:
-        next(read_passages(CORPUS_LAYOUT, [corpus]))
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        MINED.check_writable(out)

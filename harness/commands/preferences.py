@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common.checks import check_above, check_at_least, check_between_0_and_1
 from common.errors import DataError, UserError
 from common.preferences import Reward
+from common.ranges import NonNegativeInt, OpenShare, PositiveFloat, PositiveInt
+from harness.commands.sources import listed
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ def preferences(
     out: Path,
     retriever: Retriever | None = None,
     layout: str = "hotpotqa",
-    samples: int = 16,
-    temperature: float = 1.0,
+    samples: NonNegativeInt = 16,
+    temperature: PositiveFloat = 1.0,
     seed: int = 0,
     fused: bool = True,
-    depth: int | None = None,
-    limit: int | None = None,
-    held_out: float | None = None,
+    depth: PositiveInt | None = None,
+    limit: PositiveInt | None = None,
+    held_out: OpenShare | None = None,
     feedback: Retriever | None = None,
 ) -> None:
     """Write, for each training question, candidate rewrites with their rewards: what a rewriter learns from.
@@ -57,21 +58,28 @@ def preferences(
             the rewriter has not learned from.
         feedback: Finds the passages that an extractive rewriter reads; `retriever` itself when omitted.
     """
-    check_preferences(rewriter, strategies, questions, out, layout, samples, temperature, depth, limit, held_out)
+    sources = listed(questions)
     import time
 
     from common.files import whole_folder
     from common.progress import say
     from datamodules.formats.preferences import rewrite_preferences
+    from datamodules.formats.reading import check_questions
     from harness.evaluation.serialization import digest
     from harness.preferences.collecting import Collector
     from harness.preferences.drafts import drafter
     from harness.preferences.report import OUTPUT, counts_of, counts_text, sampler_facts, write_folder
     from harness.retrievers.corpora import check_same_corpus
+    from harness.rewriters.chosen_strategies import check_strategies
     from harness.runtime.journal import remove_saved
+    from harness.runtime.loading import load
     from harness.runtime.provenance import configuration, hardware
     from harness.runtime.resumable import ResumableBatches
 
+    check_strategies(rewriter, strategies)
+    check_questions(layout, sources)
+    OUTPUT.check_writable(out)
+    load(rewriter, reward, retriever, feedback)
     partial = out.parent / f"{out.name}.partial"
     began = time.perf_counter()
     with OUTPUT.locked(out):
@@ -86,9 +94,7 @@ def preferences(
                 "The reward or the rewriter reads passages. Type --retriever CLASS --retriever.index FOLDER."
             )
         drafts = drafter(rewriter, strategies, samples, temperature, seed)
-        asked, skipped = _asked(
-            [questions] if isinstance(questions, str) else questions, layout, limit, held_out, reward, retriever
-        )
+        asked, skipped = _asked(sources, layout, limit, held_out, reward, retriever)
         depth = depth or max(1, reward.depth)
         facts = {
             **sampler_facts(rewriter), **drafts.facts, "reward": reward.facts, "retriever": configuration(retriever),
@@ -161,31 +167,3 @@ def _asked(
         skipped["no gold passage in the index"] = len(asked) - len(known)
         asked = known
     return asked, +skipped
-
-
-def check_preferences(
-    rewriter: Rewriter,
-    strategies: Sequence[str],
-    questions: list[str] | str,
-    out: Path,
-    layout: str,
-    samples: int,
-    temperature: float,
-    depth: int | None,
-    limit: int | None,
-    held_out: float | None,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import check_questions
-    from harness.preferences.report import OUTPUT
-    from harness.rewriters.chosen_strategies import check_strategies
-
-    check_at_least(0, samples=samples)
-    check_at_least(1, depth=depth, limit=limit)
-    check_above(0, temperature=temperature)
-    check_between_0_and_1(held_out=held_out)
-    check_strategies(rewriter, strategies)
-    if not questions:
-        raise UserError("questions names no file. Type --questions FILE; several files as '[FILE, FILE]'.")
-    check_questions(layout, [questions] if isinstance(questions, str) else questions)
-    OUTPUT.check_writable(out)

@@ -47,12 +47,11 @@ def score(
         device: Device of the encoder: auto, cpu or cuda.
         precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
     """
-    check_score(questions, out)
     from hashlib import sha256
 
     from common.progress import say, track
     from common.records import passage_id
-    from datamodules.formats.reading import read_questions
+    from datamodules.formats.reading import check_questions, read_questions
     from datamodules.formats.sources import rows
     from harness.indexing.sentence_encoder import SentenceEncoder
     from harness.retrievers.shipped import cosines
@@ -60,6 +59,9 @@ def score(
     from harness.runtime.shared_lines import SharedLines
     from models.pretrained import MINILM
 
+    check_questions(LAYOUT, [questions])
+    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
+        SCORED.check_writable(out)
     model = SentenceEncoder(encoder or MINILM, device, precision=precision)
     counts = {"questions": 0, "passages": 0, "replaced": 0}
 
@@ -97,12 +99,3 @@ def score(
         f"{out}: {counts['passages']:,} passages of {counts['questions']:,} questions scored by the cosine of "
         f"{model.name}{replaced}."
     )
-
-
-def check_score(questions: str, out: Path) -> None:
-    """Check the files; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import check_questions
-
-    check_questions(LAYOUT, [questions])
-    if os.environ.get("WORLD_SIZE", "1") == "1":  # otherwise the first process locks it later, for all
-        SCORED.check_writable(out)

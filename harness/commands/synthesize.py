@@ -1,10 +1,11 @@
 """`infer.py synthesize`: write questions about a user's passages, check them by a round trip, save training files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from common.checks import check_at_least, check_choice, check_share
 from common.errors import DataError, UserError
+from common.ranges import PositiveInt, Share
+from harness.commands.sources import listed
 from harness.interfaces import LanguageModel, Reader, Retriever
 from harness.synthesis.layouts import OutLayout
 
@@ -22,15 +23,15 @@ def synthesize(
     layout: str = "jsonl",
     out_layout: OutLayout = "hotpotqa",
     hops: Literal[1, 2] | None = None,
-    limit: int | None = 1000,
-    per_passage: int = 2,
-    contexts: int = 10,
-    least_f1: float | None = None,
+    limit: PositiveInt | None = 1000,
+    per_passage: PositiveInt = 2,
+    contexts: PositiveInt = 10,
+    least_f1: Share | None = None,
     alone: bool = True,
-    found_within: int | None = None,
+    found_within: PositiveInt | None = None,
     retriever: Retriever | None = None,
-    validation_share: float = 0.1,
-    test_share: float = 0.1,
+    validation_share: Share = 0.1,
+    test_share: Share = 0.1,
     seed: int = 0,
 ) -> None:
     """Write questions with answers and supporting passages from a corpus without questions, as training files.
@@ -63,15 +64,28 @@ def synthesize(
         test_share: The same for test questions.
         seed: Of splits, order and choice of answers.
     """
-    check_synthesize(
-        corpus, out, layout, out_layout, hops, limit, per_passage, contexts, least_f1, found_within, retriever,
-        validation_share, test_share,
-    )  # fmt: skip
+    sources = listed(corpus, "corpus")
+    if contexts <= (hops or HOPS[out_layout]):
+        raise UserError(f"contexts is {contexts}: a question has its own passages and at least one other; raise it.")
+    if validation_share + test_share >= 1:
+        raise UserError(
+            f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower "
+            "them."
+        )
+    if retriever is not None and found_within is None:
+        raise UserError(
+            "--retriever is for --found_within K, the number of passages to look at: give both, or neither."
+        )
     from common.files import whole_folder
     from common.progress import say
+    from datamodules.formats.reading import read_passages
     from harness.runtime.journal import remove_saved
+    from harness.runtime.loading import load
     from harness.synthesis.report import OUTPUT, advice, counts_text, write_folder
 
+    next(read_passages(layout, sources))
+    OUTPUT.check_writable(out)
+    load(llm, reader, retriever)
     settings = {
         "layout": out_layout, "hops": hops or HOPS[out_layout], "per_passage": per_passage, "contexts": contexts,
         "least_f1": least_f1, "alone": alone, "found_within": found_within, "seed": seed,
@@ -79,7 +93,7 @@ def synthesize(
     }  # fmt: skip
     partial = out.parent / f"{out.name}.partial"
     with OUTPUT.locked(out):
-        outcomes, facts = _outcomes(corpus, layout, partial, llm, reader, retriever, limit, settings)
+        outcomes, facts = _outcomes(sources, layout, partial, llm, reader, retriever, limit, settings)
         counts = counts_text(outcomes)
         if hint := advice(outcomes):
             say(hint)
@@ -95,7 +109,7 @@ def synthesize(
 
 
 def _outcomes(
-    corpus: list[str] | str,
+    corpus: list[str],
     layout: str,
     partial: Path,
     llm: LanguageModel,
@@ -123,9 +137,7 @@ def _outcomes(
     }
     writer, reader = LlmWriter(llm), reader or LlmReader(llm, CHECK)
     with scratch_folder(partial) as scratch:
-        build_bm25(
-            read_passages(layout, [corpus] if isinstance(corpus, str) else corpus, repeated=True), scratch / "bm25"
-        )
+        build_bm25(read_passages(layout, corpus, repeated=True), scratch / "bm25")
         bm25 = Bm25Retriever(scratch / "bm25")
         passages = list(PassageStore(scratch / "bm25"))
         if settings["layout"] == "hotpotqa":
@@ -159,41 +171,3 @@ def _quotas(limit: int | None, shares: dict[str, float]) -> dict[str, int | None
     quotas: dict[str, int | None] = {split: round(limit * share) for split, share in shares.items()}
     quotas["train"] = limit - sum(quotas[split] or 0 for split in shares if split != "train")
     return quotas
-
-
-def check_synthesize(
-    corpus: list[str] | str,
-    out: Path,
-    layout: str,
-    out_layout: str,
-    hops: int | None,
-    limit: int | None,
-    per_passage: int,
-    contexts: int,
-    least_f1: float | None,
-    found_within: int | None,
-    retriever: object,
-    validation_share: float,
-    test_share: float,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from datamodules.formats.reading import read_passages
-    from harness.synthesis.report import OUTPUT
-
-    if not corpus:
-        raise UserError("No corpus was given. Type --corpus FILE; several files as '[FILE, FILE]'.")
-    check_choice(get_args(OutLayout), out_layout=out_layout)
-    check_at_least(1, limit=limit, per_passage=per_passage, found_within=found_within)
-    check_at_least((hops or HOPS[out_layout]) + 1, ", for the question's own and another", contexts=contexts)
-    check_share(validation_share=validation_share, test_share=test_share, least_f1=least_f1)
-    if validation_share + test_share >= 1:
-        raise UserError(
-            f"validation_share {validation_share} and test_share {test_share} leave no passage for training: lower "
-            "them."
-        )
-    if retriever is not None and found_within is None:
-        raise UserError(
-            "--retriever is for --found_within K, the number of passages to look at: give both, or neither."
-        )
-    next(read_passages(layout, [corpus] if isinstance(corpus, str) else corpus))
-    OUTPUT.check_writable(out)
