@@ -23,8 +23,7 @@ A config names a strategy (`harness/strategies/`, one file per system) and its a
 
 import os
 import sys
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle OpenMP threads sleep instead of spinning
@@ -35,18 +34,18 @@ from common.command_line import CommandLine
 from common.errors import exit_code
 from common.garbage_collection import collect_less_often
 from common.version import VERSION
-from harness.commands.ask import ask, check_ask
-from harness.commands.compare import check_compared, compare, systems_of
-from harness.commands.distill import check_distill, distill
-from harness.commands.evaluate import check_evaluate, evaluate
+from harness.commands.ask import ask
+from harness.commands.compare import compare, systems_of
+from harness.commands.distill import distill
+from harness.commands.evaluate import evaluate
 from harness.commands.export import export
 from harness.commands.index import index
-from harness.commands.label import check_label, label
+from harness.commands.label import label
 from harness.commands.llm_option import move_to_reader
-from harness.commands.mine import check_mine, mine
-from harness.commands.preferences import check_preferences, preferences
-from harness.commands.score import check_score, score
-from harness.commands.synthesize import check_synthesize, synthesize
+from harness.commands.mine import mine
+from harness.commands.preferences import preferences
+from harness.commands.score import score
+from harness.commands.synthesize import synthesize
 from harness.runtime.provenance import construct, shared_models
 
 COMMANDS: dict[str, Any] = {
@@ -76,11 +75,6 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
     """ArgumentParser with one-line errors."""
 
     command = "infer.py"
-    checks: ClassVar = {
-        "ask": check_ask, "mine": check_mine, "score": check_score, "evaluate": check_evaluate,
-        "synthesize": check_synthesize, "distill": check_distill, "label": check_label,
-        "preferences": check_preferences,
-    }  # fmt: skip
 
     def instantiate(self, namespace: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the objects of a configuration, a language model given by --llm as the strategy's reader."""
@@ -89,29 +83,17 @@ class Parser(CommandLine, ArgumentParser):  # type: ignore[misc]
         return super().instantiate(namespace, *args, **kwargs)
 
 
-class ComparingParser(Parser):
-    """Of one of several systems that are compared."""
-
-    checks: ClassVar = {"evaluate": check_compared}
-
-
-class CheckingParser(ComparingParser):
-    """Checks all options and builds nothing."""
-
-    only_check = True
-
-
 def main(args: list[str] | None = None) -> None:
     """Run one command."""
     given = sys.argv[1:] if args is None else args
     with shared_models():
         if systems := systems_of(given):
-            compare(systems, partial(call, CheckingParser), partial(call, ComparingParser))
+            compare(systems, call)
         else:
-            call(Parser, COMMANDS, given)
+            call(COMMANDS, given)
 
 
-def call(parser: type[Parser], commands: dict[str, Any], args: list[str]) -> Any:
+def call(commands: dict[str, Any], args: list[str]) -> Any:
     """What a command returns for these arguments."""
     return auto_cli(
         commands,
@@ -121,7 +103,7 @@ def call(parser: type[Parser], commands: dict[str, Any], args: list[str]) -> Any
         allow_abbrev=False,
         description=__doc__,
         version=VERSION,
-        parser_class=parser,
+        parser_class=Parser,
     )
 
 

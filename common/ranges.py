@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from jsonargparse.typing import restricted_number_type
 
 if TYPE_CHECKING:
-    PositiveInt = NonNegativeInt = int
-    PositiveFloat = NonNegativeFloat = Share = OpenShare = DropoutRate = float
+    PositiveInt = int
+    NonNegativeInt = int
+    PositiveFloat = float
+    NonNegativeFloat = float
+    Share = float
+    OpenShare = float
+    DropoutRate = float
 else:
     PositiveInt = restricted_number_type("PositiveInt", int, (">", 0))
     NonNegativeInt = restricted_number_type("NonNegativeInt", int, (">=", 0))
@@ -27,12 +32,12 @@ def at_least(least: int, name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A parsed value, also within lists and dicts, with built-in numbers.
+    """A parsed value, also within lists, tuples and dicts, with built-in numbers.
 
     The types above make numbers of their own classes, which pickles and checkpoints cannot name.
     """
-    if isinstance(value, list):
-        return [plain(each) for each in value]
+    if isinstance(value, list | tuple):
+        return type(value)(plain(each) for each in value)
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     for kind in (int, float):

@@ -1,22 +1,22 @@
 """`infer.py evaluate` with several --config: all systems answer the same questions, one report compares them."""
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.command_line import StandIn
 from common.errors import UserError
 from common.files import whole_folder
 from common.progress import say
-from harness.commands.evaluate import check_evaluate, evaluate, evaluate_into, files_of, remove_partial, settings_of
+from harness.commands.evaluate import check_ks, evaluate, evaluate_into, files_of, remove_partial, settings_of
 from harness.interfaces import Strategy
+from harness.runtime.loading import load
+from harness.runtime.provenance import configuration
 
 if TYPE_CHECKING:
     from harness.evaluation.engine import Measured
-    from harness.evaluation.judge import Judge
 
-Run = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
+Call = Callable[[dict[str, Any], list[str]], Any]  # commands by name, arguments -> what the command returns
 
 
 def systems_of(args: Sequence[str]) -> dict[str, list[str]]:
@@ -54,52 +54,50 @@ def _distinct(stems: Sequence[str]) -> list[str]:
     return names
 
 
-def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
+def compare(systems: Mapping[str, list[str]], call: Call) -> None:
     """Check the options of all systems, measure one after the other, and write the comparison.
 
     Args:
         systems: From `systems_of`.
-        check: Parses and checks a command line without building anything.
-        run: Runs a command line.
+        call: Parses a command line.
     """
-    given = [check({"evaluate": _returning_its_arguments}, args) for args in systems.values()]
-    _check_all_taken(systems, given)
-    _check_shared(systems, given)
+    given = {name: call({"evaluate": _returning_its_arguments}, args) for name, args in systems.items()}
+    _check_all_taken(given)
+    _check_shared(given)
     from harness.evaluation.comparison import write_comparison
     from harness.evaluation.judging.ranking import judge_several
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
-    shared = {name: given[0][name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
-    out = Path(given[0]["out"])
-    files = files_of(**{name: given[0][name] for name in ("questions", "layout", "limit", "held_out", "gold")})
+    first = given[next(iter(systems))]
+    check_ks(first["ks"])
+    out, judge = Path(first["out"]), first["judge"]
+    files = files_of(**{name: first[name] for name in ("questions", "layout", "limit", "held_out", "gold")})
+    studies = {
+        name: build_study(options["strategy"], _own_options(**options), out, files.layout)
+        for name, options in given.items()
+    }
+    files.check()
+    OUTPUT.check_writable(out)
+    shared = {name: first[name] for name in ("layout", "normalization", "ks", "paper", "resamples", "seed")}
     settings = settings_of(out, **shared)
     measured: dict[str, Measured] = {}
-    judge: Judge | None = None
     with OUTPUT.locked(out):
+        if judge is not None:
+            load(judge)
+            judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            for number, (name, args) in enumerate(systems.items(), 1):
+            for number, name in enumerate(systems, 1):
                 say(f"System {number} of {len(systems)}: {name}.")
-
-                @functools.wraps(evaluate)
-                def measure(name: str = name, **options: Any) -> Any:
-                    nonlocal judge
-                    if judge is None and options["judge"] is not None:
-                        judge = options["judge"]  # one for all systems: it gives equal requests one verdict
-                        judge.keep_in(settings.partial)
-                    own = settings_of(settings.partial / name, **shared)
-                    taken = _own_options(options["strategy"], options["study"])
-                    study = (
-                        build_study(options["strategy"], taken, out, options["layout"]) if options["studies"] else None
-                    )
-                    (folder / name).mkdir()
-                    found = evaluate_into(folder / name, options["strategy"], study, files, own, judge)
-                    # the system's report is written: what only it needs may hold all that was retrieved
-                    found.findings.plots, found.findings.records = {}, ()
-                    return found
-
-                # its own --out, which is not written: the comparison's is locked by this process
-                measured[name] = run({"evaluate": measure}, [*args, "--out", str(settings.partial / name)])
+                # taken out: what a system has loaded is freed before the next one loads
+                strategy, study = given[name].pop("strategy"), studies.pop(name)
+                load(strategy)
+                own = settings_of(settings.partial / name, **shared)
+                (folder / name).mkdir()
+                found = evaluate_into(folder / name, strategy, study if first["studies"] else None, files, own, judge)
+                # the system's report is written: what only it needs may hold all that was retrieved
+                found.findings.plots, found.findings.records = {}, ()
+                measured[name] = found
             write_comparison(folder, measured, files, settings, judge_several(judge, measured, settings))
         for name in systems:
             remove_partial(settings.partial / f"{name}.partial")
@@ -108,21 +106,15 @@ def compare(systems: Mapping[str, list[str]], check: Run, run: Run) -> None:
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 
 
-@functools.wraps(check_evaluate)
-def check_compared(strategy: Strategy, study: dict[str, Any] | None, **options: Any) -> None:
-    """As `check_evaluate`, for one of several systems: options of other systems' studies are not its own."""
-    check_evaluate(strategy, study=_own_options(strategy, study), **options)
-
-
-def _own_options(strategy: Strategy, study: dict[str, Any] | None) -> dict[str, Any]:
-    """Those of the options that the strategy's study takes."""
+def _own_options(strategy: Strategy, study: dict[str, Any] | None, **_: Any) -> dict[str, Any]:
+    """Those of the options that the strategy's study takes; the others are of other systems' studies."""
     from harness.evaluation.study import study_options
 
     taken = study_options(strategy)
     return {name: value for name, value in (study or {}).items() if name in taken}
 
 
-def _check_all_taken(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:
+def _check_all_taken(given: Mapping[str, Mapping[str, Any]]) -> None:
     """An option typed for all systems needs one study that takes it; one in a system's config needs that system's.
 
     Raises:
@@ -130,40 +122,34 @@ def _check_all_taken(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -
     """
     from harness.evaluation.study import study_options
 
-    own = [study_options(options["strategy"]) for options in given]
-    studies = [options["study"] or {} for options in given]
-    of_any = sorted({name for taken in own for name in taken})
-    for system, study, taken in zip(names, studies, own, strict=True):
+    own = {system: study_options(options["strategy"]) for system, options in given.items()}
+    studies = {system: options["study"] or {} for system, options in given.items()}
+    of_any = sorted({name for taken in own.values() for name in taken})
+    for system, study in studies.items():
         for name in study:
-            for_all = all(name in each for each in studies)
-            allowed = of_any if for_all else taken
+            for_all = all(name in each for each in studies.values())
+            allowed = of_any if for_all else own[system]
             if name not in allowed:
                 whose = "these systems' studies" if for_all else f"the study of {system}"
                 rest = f"allowed: {', '.join(allowed)}" if allowed else "there is no such study"
                 raise UserError(f"study.{name} is no option of {whose}; {rest}.")
 
 
-def _check_shared(names: Iterable[str], given: Sequence[Mapping[str, Any]]) -> None:
+def _check_shared(given: Mapping[str, Mapping[str, Any]]) -> None:
     """Refuse systems whose configs differ in more than the system and its study.
 
     Raises:
         UserError: Names the option and both configs.
     """
-    (first_name, first), *others = zip(names, given, strict=True)
+    (first_name, first), *others = given.items()
     for name, options in others:
         for key in first.keys() - {"strategy", "study"}:
-            if _described(options[key]) != _described(first[key]):
+            one, other = (configuration(each[key]) or each[key] for each in (first, options))  # an object, or a value
+            if one != other:
                 raise UserError(
-                    f"{key} is {_described(first[key])} for {first_name} and {_described(options[key])} for {name}: "
-                    f"all systems of a comparison need the same. Type --{key} VALUE."
+                    f"{key} is {one} for {first_name} and {other} for {name}: all systems of a comparison need the "
+                    f"same. Type --{key} VALUE."
                 )
-
-
-def _described(value: object) -> object:
-    """An option's value; an object by its class and its arguments."""
-    if not isinstance(value, StandIn):
-        return value
-    return {"class_path": value.class_path} | {name: _described(each) for name, each in value.init_args.items()}
 
 
 @functools.wraps(evaluate)

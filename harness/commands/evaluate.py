@@ -5,16 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common.answer_metrics import NORMALIZATIONS, Normalization
-from common.checks import check_at_least, check_choice
+from common.answer_metrics import Normalization
 from common.errors import ArtifactError, UserError
 from common.files import whole_folder
 from common.progress import say
+from common.ranges import OpenShare, PositiveInt
+from harness.commands.sources import listed
 from harness.evaluation.judge import Judge
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.question_files import Gold, QuestionFiles
 from harness.interfaces import LanguageModel, Strategy
 from harness.readers.llm import read_by
+from harness.runtime.loading import load
 
 if TYPE_CHECKING:
     from common.records import Question
@@ -27,14 +29,14 @@ def evaluate(
     questions: list[str] | str,
     out: Path,
     layout: str = "hotpotqa",
-    limit: int | None = None,
-    held_out: float | None = None,
+    limit: PositiveInt | None = None,
+    held_out: OpenShare | None = None,
     gold: Gold = "file",
     normalization: Normalization = "squad",
     paper: Paper | None = None,
-    ks: tuple[int, ...] = (1, 5, 10, 20),
+    ks: tuple[PositiveInt, ...] = (1, 5, 10, 20),
     study: dict[str, Any] | None = None,
-    resamples: int = 10_000,
+    resamples: PositiveInt = 10_000,
     seed: int = 0,
     llm: LanguageModel | None = None,
     judge: Judge | None = None,
@@ -73,55 +75,37 @@ def evaluate(
             options of studies do nothing.
     """
     read_by(strategy, llm)
-    check_evaluate(strategy, questions, out, layout, limit, held_out, gold, normalization, ks, study, resamples)
+    check_ks(ks)
     from harness.evaluation.report import OUTPUT
     from harness.evaluation.study import build_study
 
+    own = build_study(strategy, study, out, layout)
+    files = files_of(questions, layout, limit, held_out, gold)
+    files.check()
+    OUTPUT.check_writable(out)
+    load(strategy, judge)
     settings = settings_of(out, layout, normalization, ks, paper, resamples, seed)
-    own = build_study(strategy, study, out, layout) if studies else None
     with OUTPUT.locked(out):
         if judge is not None:
             judge.keep_in(settings.partial)
         with whole_folder(out) as folder:
-            evaluate_into(folder, strategy, own, files_of(questions, layout, limit, held_out, gold), settings, judge)
+            evaluate_into(folder, strategy, own if studies else None, files, settings, judge)
         remove_partial(settings.partial)
         print((out / "report.md").read_text(encoding="utf-8"))
         say(f"{out}: {', '.join(sorted(path.name for path in out.iterdir()))}.")
 
 
-def check_evaluate(
-    strategy: Strategy,
-    questions: list[str] | str,
-    out: Path,
-    layout: str,
-    limit: int | None,
-    held_out: float | None,
-    gold: Gold,
-    normalization: str,
-    ks: Sequence[int],
-    study: dict[str, Any] | None,
-    resamples: int,
-) -> None:
-    """Check numbers, files and folders; called before anything is loaded.  Raises UserError or a subclass."""
-    from harness.evaluation.report import OUTPUT
-    from harness.evaluation.study import build_study
-
-    if not ks or min(ks) < 1 or list(ks) != sorted(set(ks)):
-        raise UserError(f"ks is {list(ks)}; it must be increasing numbers of at least 1, such as [1,5,10,20].")
-    check_at_least(1, resamples=resamples)
-    check_choice(NORMALIZATIONS, normalization=normalization)
-    files_of(questions, layout, limit, held_out, gold).check()
-    build_study(strategy, study, out, layout)
-    OUTPUT.check_writable(out)
+def check_ks(ks: Sequence[int]) -> None:
+    """Raise UserError if the k of recall@k are not increasing."""
+    if not ks or list(ks) != sorted(set(ks)):
+        raise UserError(f"ks is {list(ks)}; it must be increasing numbers, such as [1,5,10,20].")
 
 
 def files_of(
     questions: list[str] | str, layout: str, limit: int | None, held_out: float | None, gold: Gold
 ) -> QuestionFiles:
     """The question files of an evaluation, from its options."""
-    return QuestionFiles(
-        (questions,) if isinstance(questions, str) else tuple(questions), layout, limit, held_out, gold
-    )
+    return QuestionFiles(tuple(listed(questions)), layout, limit, held_out, gold)
 
 
 def settings_of(

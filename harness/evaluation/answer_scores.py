@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from common.answer_metrics import NORMALIZATIONS, Normalization, Normalize, exact_match, f1, inclusion
-from common.checks import check_choice
+from common.answer_metrics import NORMALIZATIONS, Normalization, exact_match, f1, inclusion
 from common.errors import UserError
 from common.records import Answer, Question
 from harness.evaluation.bootstrap import paired_intervals
@@ -43,16 +42,6 @@ class AnswerScores:
         return np.stack([self.exact_N, self.f1_N, self.inclusion_N])
 
 
-def normalizer(normalization: Normalization) -> Normalize:
-    """The normalizing function of that name from `common.answer_metrics`.
-
-    Raises:
-        UserError: If the name is unknown.
-    """
-    check_choice(NORMALIZATIONS, normalization=normalization)
-    return NORMALIZATIONS[normalization]
-
-
 def with_answers(questions: Sequence[Question]) -> list[Question]:
     """The questions that have gold answers.
 
@@ -78,7 +67,7 @@ def score_answers(
         normalization: Applied to answers and gold answers.
         yes_no_rule: See `common.answer_metrics.f1`.
     """
-    normalize = normalizer(normalization)
+    normalize = NORMALIZATIONS[normalization]
 
     def each(measure: Callable[[str, Sequence[str]], float]) -> NDArray[np.float64]:
         return np.array([measure(t, q.answers) if t else 0.0 for t, q in zip(texts, questions, strict=True)])

@@ -9,13 +9,14 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from common.chat import Chat, Message
-from common.checks import check_at_least
 from common.errors import UserError
 from common.progress import say, track_batches
+from common.ranges import NonNegativeInt, PositiveInt
 from common.records import Answer, Passage, Question
 from harness.interfaces import LanguageModel
 from harness.llm.prompts import Prompt
@@ -31,6 +32,7 @@ from harness.llm.structured import (
     whole_number,
 )  # fmt: skip
 from harness.runtime.journal import Journal
+from harness.runtime.loading import load
 
 Kind = Literal["answers", "passages", "criteria", "ranking"]
 KINDS: tuple[Kind, ...] = ("answers", "passages", "criteria", "ranking")
@@ -40,8 +42,10 @@ CRITERIA = (  # DMQR-RAG, Appendix B; 0 to 5 each
 CREDIT = {"correct": 1.0, "partly correct": 0.5, "incorrect": 0.0}  # HiQA's accuracy, Appendix B.2
 LARGEST_CRITERION = 5
 REQUESTS_AT_ONCE = 64  # asked in one call of the model, then saved
-_NEEDED = ("answer", "documents", "answer", "answers")  # places of the prompts, in the order of KINDS
-_OTHERS = (("question", "gold"), ("question",), ("question", "gold"), ("question", "form"))
+_PLACES: dict[Kind, tuple[str, ...]] = {  # of the prompts, what is judged first
+    "answers": ("answer", "question", "gold"), "passages": ("documents", "question"),
+    "criteria": ("answer", "question", "gold"), "ranking": ("answers", "question", "form"),
+}  # fmt: skip
 _FORMAT = 1  # version of the saved lines; increase it when their meaning changes
 _WAIT_SECONDS = 60.0  # for another process that is saving
 
@@ -75,63 +79,55 @@ class Judge:
         ranking_prompt: The same; places: question, answers, form.
 
     Raises:
-        UserError: If an option is out of range, or a prompt has another place.
+        UserError: If no verdict is named, or one twice.
     """
 
     def __init__(
         self,
         llm: LanguageModel,
         verdicts: tuple[Kind, ...] = KINDS,
-        passages: int = 5,
-        read_passages: int = 25,
-        known_answers: int = 50,
-        repairs: int = 1,
+        passages: PositiveInt = 5,
+        read_passages: PositiveInt = 25,
+        known_answers: NonNegativeInt = 50,
+        repairs: NonNegativeInt = 1,
         answer_prompt: str = "judge_answer",
         passage_prompt: str = "judge_passage",
         criteria_prompt: str = "judge_criteria",
         ranking_prompt: str = "judge_ranking",
     ) -> None:
-        self.check_options(
-            verdicts, passages, read_passages, known_answers, repairs,
-            answer_prompt, passage_prompt, criteria_prompt, ranking_prompt,
-        )  # fmt: skip
+        if not verdicts or len(set(verdicts)) < len(verdicts):
+            raise UserError(
+                f"verdicts is {list(verdicts)}; it must name at least one of {', '.join(KINDS)}, each once."
+            )
         self.llm, self.passages, self.read_passages = llm, passages, read_passages
         self.known_answers, self.repairs = known_answers, repairs
         files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
-        self.prompts = {
-            kind: Prompt.load(file) for kind, file in zip(KINDS, files, strict=True) if kind in verdicts
-        }  # of the verdicts that are asked for
+        self._files = {kind: file for kind, file in zip(KINDS, files, strict=True) if kind in verdicts}
         self.seconds_before = 0.0  # computing time of verdicts reused from an interrupted run
         self._known: dict[str, Verdict] = {}
         self._saved: dict[str, Verdict] = {}  # by an interrupted run, not used yet
         self._journal: Journal | None = None
 
-    @staticmethod
-    def check_options(
-        verdicts: Sequence[str],
-        passages: int,
-        read_passages: int,
-        known_answers: int,
-        repairs: int,
-        answer_prompt: str,
-        passage_prompt: str,
-        criteria_prompt: str,
-        ranking_prompt: str,
-    ) -> None:
-        """Check numbers and prompts, without loading anything else.  Raises UserError or a subclass."""
-        if not verdicts or len(set(verdicts)) < len(verdicts):
-            raise UserError(
-                f"verdicts is {list(verdicts)}; it must name at least one of {', '.join(KINDS)}, each once."
-            )
-        check_at_least(1, passages=passages, read_passages=read_passages)
-        check_at_least(0, known_answers=known_answers, repairs=repairs)
-        files = (answer_prompt, passage_prompt, criteria_prompt, ranking_prompt)
-        for file, needed, others in zip(files, _NEEDED, _OTHERS, strict=True):
-            prompt = Prompt.load(file)
+    @cached_property
+    def prompts(self) -> dict[Kind, Prompt]:
+        """Of the verdicts that are asked for.
+
+        Raises:
+            UserError: If a prompt has another place, or lacks the one of what is judged.
+        """
+        prompts = {kind: Prompt.load(file) for kind, file in self._files.items()}
+        for kind, prompt in prompts.items():
+            needed, *others = _PLACES[kind]
             places = dict.fromkeys({needed, *others} - {"documents"}, "")
             prompt.messages([Passage("", "")], **places)  # refuses other places
             if f"${{{needed}}}" not in prompt.user + prompt.system:
                 raise UserError(f"prompt {prompt.name} needs a place ${{{needed}}}, in which the judge is shown it.")
+        return prompts
+
+    def load(self) -> None:
+        """Read the prompts and load the model."""
+        _ = self.prompts
+        load(self.llm)
 
     @property
     def facts(self) -> list[str]:

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from common.checks import check_between_0_and_1, check_choice
 from common.errors import UserError
 from common.files import sha256
 from common.held_out import validation_share
@@ -54,17 +53,13 @@ class QuestionFiles:
         return " and ".join(Path(source).name for source in self.sources)
 
     def check(self) -> None:
-        """Check options, files and their first rows.
+        """Check the layout, the files and their first rows.
 
         Raises:
-            UserError: If an option is not allowed, or a subclass if a file does not fit.
+            UserError: If the layout is unknown, or a subclass if a file does not fit.
         """
         from datamodules.formats.reading import check_questions
 
-        if not self.sources:
-            raise UserError("No questions were given. Type --questions FILE, several files as '[FILE, FILE]'.")
-        check_choice(get_args(Gold), gold=self.gold)
-        check_between_0_and_1(held_out=self.held_out)
         check_questions(self.layout, self.sources, self.limit)
 
     def read(self, strategy: "Strategy") -> AskedQuestions:

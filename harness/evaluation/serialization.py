@@ -1,18 +1,14 @@
-"""Lossless JSON serialization of candidates, matrices of answer scores, and answers, for resumable batches.
+"""Lossless JSON serialization of passages and answers, for resumable batches.
 
 A question's shipped passages are stored by position, others in full. Floats are stored exactly: Python writes the
-shortest decimal that reads back equal, and a float32 is exact as a float64. Shape legend: N contexts, A answers.
+shortest decimal that reads back equal, and a float32 is exact as a float64.
 """
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from common.records import Answer, Passage, Question, Ranked
-
-if TYPE_CHECKING:
-    from models.rerag.marginal_reader import Matrix
 
 
 def digest(questions: Iterable[Question]) -> str:
@@ -42,41 +38,6 @@ def pack_passages(question: Question, passages: Iterable[Passage]) -> list[Any]:
 def unpack_passages(question: Question, packed: Sequence[Any]) -> tuple[Passage, ...]:
     """The inverse of `pack_passages`."""
     return tuple(question.passages[each] if isinstance(each, int) else Passage(*each) for each in packed)
-
-
-def pack_matrix(matrix: "Matrix | None") -> dict[str, Any] | None:
-    """The matrix as JSON types, its (A, N) log-probabilities row by row."""
-    if matrix is None:
-        return None
-    logp_AN = matrix.answer_logp_AN
-    return {
-        "written": list(matrix.written),
-        "candidates": list(matrix.candidates),
-        # JSON has no infinity: null is -inf
-        "answer_logp": None
-        if logp_AN is None
-        else [[None if v == -inf else v for v in row] for row in logp_AN.tolist()],
-        **({"failed": list(matrix.failed)} if matrix.failed else {}),
-    }
-
-
-def unpack_matrix(packed: dict[str, Any] | None) -> "Matrix | None":
-    """The inverse of `pack_matrix`, log-probabilities as float32."""
-    if packed is None:
-        return None
-    import torch
-
-    from models.rerag.marginal_reader import Matrix
-
-    written, candidates = tuple(packed["written"]), tuple(packed["candidates"])
-    failed = tuple(packed.get("failed", ()))
-    if packed["answer_logp"] is None:
-        return Matrix(written, candidates, None, failed)
-    rows = [[-inf if value is None else value for value in row] for row in packed["answer_logp"]]
-    logp_AN = torch.tensor(rows, dtype=torch.float32).reshape(
-        len(candidates), len(written)
-    )  # an empty list has no shape
-    return Matrix(written, candidates, logp_AN, failed)
 
 
 def pack_answer(question: Question, answer: Answer) -> dict[str, Any]:

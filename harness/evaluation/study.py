@@ -6,22 +6,21 @@ Also what an evaluation shares with it.
 import importlib
 import importlib.util
 import inspect
-from argparse import ArgumentError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from common.answer_metrics import Normalization
-from common.command_line import StandIn, call_with_known
+from common.command_line import in_one_line
 from common.errors import UserError
-from common.parser_messages import in_plain_words
 from common.records import Answer, Question
 from harness.evaluation.answer_scores import YES_NO_LAYOUTS, Bootstrap
 from harness.evaluation.page import Case
 from harness.evaluation.paper_figures import Paper
 from harness.evaluation.tables import Table
 from harness.interfaces import Strategy
+from harness.runtime.provenance import reusing
 
 if TYPE_CHECKING:
     from harness.evaluation.judge import Judge
@@ -98,23 +97,22 @@ class Study(Protocol):
     Class `Study` in `harness/evaluation/<word>/study.py`, or, for a strategy that is not in `harness/strategies/`, in
     `study.py` beside the strategy's file.
 
-    The constructor's parameters are the options `--study.*`. A static method `check_options` takes any of them, `out`
-    (the report's folder), `layout` and `strategy` (a `StandIn` with its options); it is called before anything is
-    loaded. A class attribute `needs_gold` that is true makes an index without any of the gold passages an error;
-    otherwise the report only says so.
+    The constructor's parameters are the options `--study.*`. A method `check(strategy, out, layout)` is called before
+    anything is loaded, where there is one; `out` is the report's folder. A class attribute `needs_gold` that is true
+    makes an index without any of the gold passages an error; otherwise the report only says so.
     """
 
     def measure(self, strategy: Any, questions: Sequence[Question], settings: Settings) -> Findings:
         """Measure the strategy on questions with gold answers or gold passages."""
 
 
-def word_of(strategy: Strategy | StandIn) -> str:
+def word_of(strategy: Strategy) -> str:
     """A system's word: the name of the module that defines its strategy, or of its package if it is `strategy`."""
     *packages, module = _module_of(strategy).split(".")
     return packages[-1] if packages and module == "strategy" else module
 
 
-def study_class(strategy: Strategy | StandIn) -> type | None:
+def study_class(strategy: Strategy) -> type | None:
     """The class of the study of a strategy; None if its system has none.
 
     A strategy of `harness.strategies` has its study in `harness.evaluation.<word>.study`, any other one in the module
@@ -133,8 +131,8 @@ def study_class(strategy: Strategy | StandIn) -> type | None:
     return found
 
 
-def _module_of(strategy: Strategy | StandIn) -> str:
-    return (strategy.class_type if isinstance(strategy, StandIn) else type(strategy)).__module__
+def _module_of(strategy: Strategy) -> str:
+    return type(strategy).__module__
 
 
 def _exists(module: str) -> bool:
@@ -143,20 +141,22 @@ def _exists(module: str) -> bool:
     return is_package and importlib.util.find_spec(module) is not None
 
 
-def study_options(strategy: Strategy | StandIn) -> list[str]:
+def study_options(strategy: Strategy) -> list[str]:
     """The names of the options that a strategy's study takes; none if its system has no study."""
     kind = study_class(strategy)
     return list(inspect.signature(kind).parameters) if kind else []
 
 
-def build_study(
-    strategy: Strategy | StandIn, options: Mapping[str, Any] | None, out: Path, layout: str
-) -> Study | None:
+def build_study(strategy: Strategy, options: Mapping[str, Any] | None, out: Path, layout: str) -> Study | None:
     """The study of a strategy with its options checked; None if the system has none.
+
+    A part that an option names, such as a reader, is the strategy's own where class and arguments are the same.
 
     Raises:
         UserError: If an option is unknown, of another type or out of range, or there is no study to take it.
     """
+    from argparse import ArgumentError
+
     from jsonargparse import ArgumentParser
 
     kind = study_class(strategy)
@@ -166,19 +166,19 @@ def build_study(
                 f"study.{next(iter(options))}: {word_of(strategy)} has no study of its own: omit the option."
             )
         return None
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(kind)
     allowed = study_options(strategy)
     unknown = [name for name in options or {} if name not in allowed]
     if unknown:
         raise UserError(
             f"study.{unknown[0]} is no option of {word_of(strategy)}'s study; allowed: {', '.join(allowed)}."
         )
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(kind, "study", sub_configs=True)
     try:
-        given = vars(parser.instantiate(parser.parse_object(dict(options or {}))))
+        given = parser.parse_object({"study": dict(options or {})})
     except ArgumentError as error:
-        raise UserError(f"study.{in_plain_words(str(error), allowed).text}.") from error
-    if check := getattr(kind, "check_options", None):
-        call_with_known(check, {**given, "strategy": strategy, "out": out, "layout": layout})
-    study: Study = kind(**given)
+        raise UserError(f"{in_one_line(str(error))}.") from error
+    study: Study = parser.instantiate(given, instantiators=[(reusing(strategy), object, True)]).study
+    if check := getattr(study, "check", None):
+        check(strategy, out, layout)
     return study

@@ -6,7 +6,7 @@ names.
 
 import inspect
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from common.files import sha256
+from common.ranges import plain
 
 MANIFESTS = ("serving.json", "index.json")  # of serving folders and indexes; a manifest's sha256 identifies its folder
 LIBRARIES = ("torch", "transformers", "bm25s")  # their versions may change the last bits of a result
@@ -26,6 +27,7 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
 
     Within `shared_models` a language model that is in use is not built again with the same arguments.
     """
+    kwargs = plain(kwargs)
     is_model = _MODELS is not None and not args and hasattr(class_type, "reply")
     for built in _MODELS or () if is_model else ():
         if type(built) is class_type and _ARGUMENTS[built] == kwargs:
@@ -39,21 +41,42 @@ def construct(class_type: type, *args: Any, **kwargs: Any) -> Any:
     return instance
 
 
-def reusing(known: Sequence[object]) -> Callable[..., Any]:
-    """`construct`, except that an object of `known` with the same class and the same arguments is not built again.
+def reusing(owner: object) -> Callable[..., Any]:
+    """`construct`, but for an object with the class and the arguments of one within `owner`, which is used again.
 
     Args:
-        known: Objects that the command line built.
+        owner: Built by the command line, as all that is within it.
     """
+    known = [*_within(owner)]
 
     def build(class_type: type, *args: Any, **kwargs: Any) -> Any:
         for each in known:
-            with suppress(TypeError):  # as in `construct`
-                if type(each) is class_type and not args and _ARGUMENTS.get(each) == kwargs:
-                    return each
+            if type(each) is class_type and _arguments_of(each) == plain(kwargs):
+                return each
         return construct(class_type, *args, **kwargs)
 
     return build
+
+
+def _within(value: object) -> Iterator[object]:
+    """The objects that a value is, holds or was built from."""
+    if isinstance(value, Mapping | list | tuple):
+        parts = value.values() if isinstance(value, Mapping) else value
+    elif (arguments := _arguments_of(value)) is not None:
+        yield value
+        parts = arguments.values()
+    else:
+        return
+    for part in parts:
+        yield from _within(part)
+
+
+def _arguments_of(instance: object) -> dict[str, Any] | None:
+    """What the command line built an object from; None if it did not build it."""
+    try:
+        return _ARGUMENTS.get(instance)
+    except TypeError:  # as in `construct`
+        return None
 
 
 @contextmanager
@@ -84,11 +107,9 @@ def configuration(instance: object) -> dict[str, Any] | None:
 
 
 def _describe(instance: object) -> dict[str, Any]:
-    try:
-        arguments = _ARGUMENTS[instance]
-    except TypeError as error:  # as in `construct`
-        raise LookupError(instance) from error
-    kind = type(instance)
+    kind, arguments = type(instance), _arguments_of(instance)
+    if arguments is None:
+        raise LookupError(instance)
     arguments = getattr(instance, "identity", arguments)
     return _class_record(kind) | {n: _to_json(value) for n, value in arguments.items()}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
-from harness.evaluation.dmqr.methods import ALL_STRATEGIES, Rewriting
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES
 from harness.evaluation.dmqr.overlap import rewrites_of, strategies_of
 from harness.evaluation.dmqr.search import Found
 from harness.evaluation.dmqr.tables import Scored
@@ -24,17 +24,6 @@ are asked; one that falls back to the question is among them. The paper (FreshQA
 by Llama3-8B and 2.46 by GPT-4; accuracy gains
 2.17 and 0.66 points.
 """
-
-
-def without_choice(own: Rewriting) -> dict[str, Rewriting]:
-    """The row of the same system with all strategies for every question, if its rewriter chooses; else nothing.
-
-    Args:
-        own: Options of the measured system; its rewriter may be a `StandIn`.
-    """
-    kind = getattr(own.rewriter, "class_type", type(own.rewriter))
-    chooses = getattr(own.rewriter, "adaptive", getattr(kind, "adaptive", False))
-    return {ALL_STRATEGIES: own} if chooses else {}
 
 
 def choice_table(

@@ -1,22 +1,16 @@
-"""Further rewriters of DMQR-RAG's study (`--study.rewriters`).
-
-Each is a rewriter, or the config of another system, and is built only when its turn comes.
-"""
+"""Further rewriters of DMQR-RAG's study (`--study.rewriters`): a rewriter, or the config of another system."""
 
 from argparse import ArgumentError
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from jsonargparse import ArgumentParser, Namespace
+from jsonargparse import ArgumentParser
 
+from common.command_line import in_one_line
 from common.errors import MissingInputError, UserError
-from common.parser_messages import in_plain_words
-from harness.evaluation.dmqr.methods import OWN_REWRITER, Rewriting
-from harness.evaluation.given_parts import CheckingParser
+from harness.evaluation.dmqr.methods import ALL_STRATEGIES, OWN_REWRITER, Rewriting
 from harness.interfaces import FeedbackRewriter, Retriever, Rewriter
-from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
+from harness.retrievers.multi_query import MultiQueryRetriever
 from harness.runtime.provenance import reusing
 from harness.strategies.dmqr import Dmqr
 
@@ -25,106 +19,62 @@ _ALLOWED = (
 )
 
 
-def _config(strategy: Dmqr) -> None:
-    """What a config holds."""
+@dataclass(slots=True)
+class Further:
+    """A rewriter with what it searches with, none of them loaded."""
+
+    rewriting: Rewriting  # its options, with the name of its retriever
+    rewriter: Rewriter | None
+    retriever: Retriever
+    feedback: Retriever | None  # finds the passages that the rewriter reads
 
 
-def _rewriter(rewriter: Rewriter) -> None:
-    """What an entry holds that is no config."""
-
-
-class FurtherRewriter:
+def further_rewriter(name: str, given: Rewriter | Path, strategy: Dmqr) -> Further:
     """One entry of the option.
 
     Args:
         name: Of its rows.
-        given: Path of a config whose strategy is a Dmqr, or a mapping with class_path and init_args of a rewriter.
+        given: Path of a config whose strategy is a Dmqr, or a rewriter, which takes the options of the measured system.
+        strategy: The measured system; parts that are configured like its own are its own.
 
     Raises:
-        UserError: If it is neither, or an option is unknown or out of range.
+        UserError: If the config is of another kind, an option is out of range, or the rewriter does not know a
+            strategy.
         MissingInputError: If the file does not exist.
     """
-
-    def __init__(self, name: str, given: object) -> None:
-        self.name, self._key = name, f"study.rewriters.{name}"
-        self.has_config = isinstance(given, str | Path)
-        given = given.as_dict() if isinstance(given, Namespace) else given  # as the command line parses a mapping
-        parser = CheckingParser(exit_on_error=False)
-        if isinstance(given, str | Path):
-            if not Path(given).is_file():
-                raise MissingInputError(f"{self._key}: {given} does not exist: {_ALLOWED}.")
-            parser.add_function_arguments(_config, sub_configs=True)  # objects can be files, as on the command line
-            options = self._plain(lambda: parser.parse_path(given))
-        elif isinstance(given, Mapping) and "class_path" in given:
-            parser.add_function_arguments(_rewriter, sub_configs=True)
-            options = self._plain(lambda: parser.parse_object({"rewriter": dict(given)}))
-        else:
-            raise UserError(f"{self._key} is {given!r}: {_ALLOWED}.")
-        self._options = options.strategy.init_args if self.has_config else options
-        self._checked = parser.instantiate(options)  # with a `StandIn` for every object
-
-    def _plain(self, parse: Callable[[], Namespace]) -> Namespace:
-        """What the parser returns, its errors in plain words."""
-        try:
-            return parse()
-        except ArgumentError as error:
-            problem = in_plain_words(str(error), ["strategy", "rewriter"]).text
-            raise UserError(f"{self._key}: {problem}: {_ALLOWED}.") from error
-
-    def rewriting(self, own: Rewriting) -> Rewriting:
-        """Its options.  An entry that is a rewriter alone takes those of the measured system.
-
-        Args:
-            own: Of the measured system.
-
-        Raises:
-            UserError: If the rewriter does not know a strategy.
-        """
-        if self.has_config:
-            return replace(Rewriting.of(self._checked.strategy), retriever=self.name)
-        rewriter = self._checked.rewriter
-        found = replace(own, rewriter=rewriter, original=own.original or own.rewriter is None)
-        MultiQueryRetriever.check_options(rewriter, found.strategies, found.per_query, "rrf", None, 60, None, ORIGINAL)
-        return found
-
-    def build(self, part: str, known: Sequence[object] = ()) -> Any:
-        """Its rewriter, its retriever or its feedback; None for one that it does not have.
-
-        Args:
-            part: `rewriter`, `retriever` or `feedback`.
-            known: Objects of the measured system, which are used again where a class and its arguments are the same.
-        """
-        options = self._options.get(part)
-        if options is None:
-            return None
-        parser = ArgumentParser(exit_on_error=False)
-        parser.add_argument(f"--{part}", type=Rewriter if part == "rewriter" else Retriever)
-        instantiators = [(reusing(known), object, True)]
-        return parser.instantiate(Namespace(**{part: options}), instantiators=instantiators).get(part)
+    own = Rewriting.of(strategy)
+    if isinstance(given, Path):
+        system = _system(f"study.rewriters.{name}", given, strategy)
+        place = OWN_REWRITER if system.retriever is strategy.retriever else name
+        options = replace(Rewriting.of(system), retriever=place)
+        return Further(options, system.rewriter, system.retriever, system.feedback)
+    feedback = strategy.feedback if isinstance(given, FeedbackRewriter) else None
+    MultiQueryRetriever(strategy.retriever, given, own.strategies, own.per_query, "rrf", feedback=feedback)  # checks
+    options = replace(own, rewrites=True, original=own.original or not own.rewrites)
+    return Further(options, given, strategy.retriever, feedback)
 
 
-def retriever_of(entry: FurtherRewriter, own: Retriever) -> tuple[str, Retriever]:
-    """The retriever that an entry searches with, and its name; the measured system's if it is configured alike."""
-    found = entry.build("retriever", parts_of(own))
-    return (OWN_REWRITER, own) if found is None or found is own else (entry.name, found)
+def without_choice(strategy: Dmqr) -> dict[str, Further]:
+    """The row of the same system with all strategies for every question, if its rewriter chooses; else nothing."""
+    if not getattr(strategy.rewriter, "adaptive", False):
+        return {}
+    rewriter = strategy.rewriter.without_choice()  # type: ignore[union-attr]  # what chooses has it
+    return {ALL_STRATEGIES: Further(Rewriting.of(strategy), rewriter, strategy.retriever, strategy.feedback)}
 
 
-def feedback_of(entry: FurtherRewriter, strategy: Dmqr, rewriter: object) -> Retriever | None:
-    """The retriever whose passages an entry's rewriter reads.
-
-    That of its own config, or the measured system's for a rewriter alone.
-    """
-    if entry.has_config:
-        found: Retriever | None = entry.build("feedback", [*parts_of(strategy.retriever), *parts_of(strategy.feedback)])
-        return found
-    return strategy.feedback if isinstance(rewriter, FeedbackRewriter) else None
+def _config(strategy: Dmqr) -> None:
+    """What a config holds."""
 
 
-def parts_of(retriever: object) -> list[object]:
-    """A retriever and the retrievers that it searches through."""
-    inner = [
-        *getattr(retriever, "retrievers", ()),
-        getattr(retriever, "retriever", None),
-        getattr(retriever, "feedback", None),
-    ]
-    return [retriever, *(part for each in inner if each is not None for part in parts_of(each))]
+def _system(option: str, file: Path, own: Dmqr) -> Dmqr:
+    """The system of a config."""
+    if not file.is_file():
+        raise MissingInputError(f"{option}: {file} does not exist: {_ALLOWED}.")
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_function_arguments(_config, sub_configs=True)  # objects can be files, as on the command line
+    try:
+        options = parser.parse_path(file)
+    except ArgumentError as error:
+        raise UserError(f"{option}: {in_one_line(str(error))}: {_ALLOWED}.") from error
+    system: Dmqr = parser.instantiate(options, instantiators=[(reusing(own), object, True)]).strategy
+    return system

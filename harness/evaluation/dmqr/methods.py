@@ -5,11 +5,13 @@ A method is a set of queries (the question, rewrites of it), a retriever, a dept
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from common.command_line import StandIn
 from common.errors import UserError
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryFusion
+
+if TYPE_CHECKING:
+    from harness.strategies.dmqr import Dmqr
 
 OQR = "OQR"  # original query retrieval (Section 3.1.3)
 OQR_DEEP = "OQR deep"  # with as many passages as all queries of the system retrieve together
@@ -48,9 +50,9 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """A rewriter with the options of the system that it is configured in; None: that system rewrites nothing."""
+    """The options of a system that count for its queries."""
 
-    rewriter: object | None
+    rewrites: bool  # whether it has a rewriter
     strategies: tuple[str, ...]
     per_query: int
     fusion: MultiQueryFusion
@@ -61,22 +63,21 @@ class Rewriting:
     @property
     def queries(self) -> int:
         """Queries per question, if each strategy makes one."""
-        return 1 if self.rewriter is None else len(self.strategies) + self.original
+        return len(self.strategies) + self.original if self.rewrites else 1
 
     @classmethod
-    def of(cls, strategy: Any) -> "Rewriting":
-        """That of a Dmqr, or of a `StandIn` for one."""
-        options: Any = strategy if isinstance(strategy, StandIn) else strategy.search
-        rewriter: object | None = options.rewriter
+    def of(cls, strategy: "Dmqr") -> "Rewriting":
+        """Those of a Dmqr."""
+        search, rewrites = strategy.search, strategy.rewriter is not None
         return cls(
-            rewriter, tuple(options.strategies), options.per_query, options.fusion,
-            options.original or rewriter is None, judged_by=options.judged_by,
+            rewrites, search.strategies, search.per_query, search.fusion, search.original or not rewrites,
+            judged_by=search.judged_by,
         )  # fmt: skip
 
 
 def own_name(own: Rewriting) -> str:
     """The row of the configured system itself: that of its only strategy where it has one, OQR without a rewriter."""
-    if own.rewriter is None:
+    if not own.rewrites:
         return OQR
     return OWN if len(own.strategies) > 1 else own.strategies[0]
 
@@ -109,7 +110,7 @@ def methods_of(
         all_of = (name, each.strategies)
         alone = [(f"{name}, {one}", (one,)) for one in each.strategies if len(each.strategies) > 1]
         alone = [] if name == ALL_STRATEGIES else alone
-        rewriter = None if each.rewriter is None else name
+        rewriter = name if each.rewrites else None
         rows += [
             Method(
                 row,
@@ -124,7 +125,7 @@ def methods_of(
             )
             for row, chosen in (*alone, all_of)
         ]
-    if own.rewriter is not None:
+    if own.rewrites:
         several = len(own.strategies) > 1
         chosen_rows: list[tuple[str, tuple[str, ...], str]] = [(one, (one,), "") for one in own.strategies if several]
         chosen_rows += [(own_name(own), own.strategies, "")]

@@ -7,20 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from common.checks import check_at_least
 from common.errors import ArtifactError, UserError
+from common.ranges import PositiveInt
 from common.records import Answer, Question
 from common.rewrites import Rewrites
 from harness.evaluation.answer_scores import score_answers
 from harness.evaluation.comparison import costs_of
 from harness.evaluation.dmqr.answers import method_answers
 from harness.evaluation.dmqr.cases import chosen_cases, query_case
-from harness.evaluation.dmqr.choice import choice_table, plot_choice, without_choice
-from harness.evaluation.dmqr.further import FurtherRewriter, feedback_of, parts_of, retriever_of
+from harness.evaluation.dmqr.choice import choice_table, plot_choice
+from harness.evaluation.dmqr.further import Further, further_rewriter, without_choice
 from harness.evaluation.dmqr.judged import judge_methods, judged_columns
 from harness.evaluation.dmqr.methods import (
     ALL_STRATEGIES,
@@ -56,7 +55,7 @@ from harness.evaluation.paper_figures import DMQR, dmqr
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, word_of
 from harness.indexing.index_folder import open_index
-from harness.interfaces import Retriever
+from harness.interfaces import Retriever, Rewriter
 from harness.retrievers.bm25 import Bm25Retriever
 from harness.retrievers.corpora import check_same_corpus, gold_not_in_index, index_records
 from harness.retrievers.multi_query import ORIGINAL, MultiQueryRetriever
@@ -82,34 +81,29 @@ class Study:
     def __init__(
         self,
         rows: list[str] | None = None,
-        rewriters: dict[str, Any] | None = None,
+        rewriters: dict[str, Rewriter | Path] | None = None,
         bm25: Path | None = None,
-        deep: int | None = None,
+        deep: PositiveInt | None = None,
         read: list[str] | None = None,
     ) -> None:
         self.rows, self.bm25, self.deep, self.read = rows, bm25, deep, read
-        self.further = {name: FurtherRewriter(name, given) for name, given in (rewriters or {}).items()}
+        self.rewriters = dict(rewriters or {})
 
-    @staticmethod
-    def check_options(
-        strategy: Any,  # a Dmqr, or a `StandIn` for one
-        rows: list[str] | None,
-        rewriters: dict[str, Any] | None,
-        bm25: Path | None,
-        deep: int | None,
-        read: list[str] | None,
-    ) -> None:
-        """Check rows, rewriters, numbers and the index.  Raises UserError or a subclass."""
-        check_at_least(1, deep=deep)
+    def check(self, strategy: Dmqr, out: Path, layout: str) -> None:
+        """Check rows, rewriters and the index.  Raises UserError or a subclass."""
         own = Rewriting.of(strategy)
-        check_names((*own.strategies, word_of(strategy)), rewriters or ())
-        further = {name: FurtherRewriter(name, given).rewriting(own) for name, given in (rewriters or {}).items()}
-        further |= without_choice(own)
-        if bm25 is not None:
-            open_index(bm25, "bm25", "off")
-        methods = methods_of(own, further, bm25 is not None or bool(_feedback(strategy)), deep)
-        check_rows(methods, rows, "rows")
-        check_rows(selected(methods, rows, own_name(own)), read, "read")
+        check_names((*own.strategies, word_of(strategy)), self.rewriters)
+        further = {name: each.rewriting for name, each in self._further(strategy).items()}
+        if self.bm25 is not None:
+            open_index(self.bm25, "bm25", "off")
+        methods = methods_of(own, further, self.bm25 is not None or bool(_feedback(strategy)), self.deep)
+        check_rows(methods, self.rows, "rows")
+        check_rows(selected(methods, self.rows, own_name(own)), self.read, "read")
+
+    def _further(self, strategy: Dmqr) -> dict[str, Further]:
+        """The further rewriters by name."""
+        given = {name: further_rewriter(name, each, strategy) for name, each in self.rewriters.items()}
+        return given | without_choice(strategy)
 
     def measure(self, strategy: Dmqr, questions: Sequence[Question], settings: Settings) -> Findings:
         """Measure all methods: retrieval on questions to which the rule applies, answers on those with gold answers.
@@ -123,9 +117,10 @@ class Study:
                 f"question {turned.id!r} has earlier turns, and the study of DMQR-RAG compares questions that stand "
                 "alone: rewrite them first."
             )
-        own, spent = Rewriting.of(strategy), Spent()
-        retrievers, further = self._retrievers(strategy, own)
-        every = methods_of(own, further, RM3 in retrievers, self.deep)
+        own, spent, further = Rewriting.of(strategy), Spent(), self._further(strategy)
+        self.rewriters.clear()  # each is freed once it has been asked
+        retrievers = self._retrievers(strategy, further)
+        every = methods_of(own, {name: each.rewriting for name, each in further.items()}, RM3 in retrievers, self.deep)
         methods = selected(every, self.rows, own_name(own))
         used = {method.retriever for method in methods.values()}
         retrievers = {name: each for name, each in retrievers.items() if name in used}
@@ -163,25 +158,22 @@ class Study:
         }
         return findings
 
-    def _retrievers(self, strategy: Dmqr, own: Rewriting) -> tuple[dict[str, Retriever], dict[str, Rewriting]]:
-        """All retrievers by name, and the further rewriters' options with the names of theirs."""
+    def _retrievers(self, strategy: Dmqr, further: Mapping[str, Further]) -> dict[str, Retriever]:
+        """All retrievers by name."""
         retrievers: dict[str, Retriever] = {OWN_REWRITER: strategy.retriever}
         feedback = Bm25Retriever(self.bm25) if self.bm25 else _feedback(strategy)
         if feedback is not None:
             retrievers[RM3] = Rm3Retriever(strategy.retriever, feedback)
-        further = {}
-        for name, entry in self.further.items():
-            place, retrievers[place] = retriever_of(entry, strategy.retriever)
-            further[name] = replace(entry.rewriting(own), retriever=place)
+        retrievers |= {each.rewriting.retriever: each.retriever for each in further.values()}
         check_same_corpus([*retrievers.values()])
-        return retrievers, further | without_choice(own)
+        return retrievers
 
     def _rewrites(
         self,
         strategy: Dmqr,
         questions: Sequence[Question],
         methods: Mapping[str, Method],
-        further: Mapping[str, Rewriting],
+        further: dict[str, Further],
         retrievers: Mapping[str, Retriever],
         folder: Path,
         spent: Spent,
@@ -189,24 +181,22 @@ class Study:
     ) -> dict[str, list[Rewrites]]:
         """What every rewriter makes of the questions.
 
-        A further rewriter is built, asked and freed before the next one.
+        A further rewriter is taken out, loaded, asked and freed before the next one.
         """
         used = {name for each in methods.values() for name in (each.rewriter, each.judge[0] if each.judge else None)}
         rewrites: dict[str, list[Rewrites]] = {}
         if OWN_REWRITER in used:
             rewrites[OWN_REWRITER] = rewrite_all(strategy.search, questions, folder / "rewrites.jsonl", spent)
-        for number, (name, options) in enumerate(further.items(), 1):
+        for number, name in enumerate([*further], 1):
+            each = further.pop(name)
             if name in used:
-                known: list[Any] = [*parts_of(strategy.retriever), strategy.rewriter]
-                all_of = name == ALL_STRATEGIES
-                rewriter = known[-1].without_choice() if all_of else self.further[name].build("rewriter", known)
-                feedback = strategy.feedback if all_of else feedback_of(self.further[name], strategy, rewriter)
                 search = MultiQueryRetriever(
-                    retrievers[options.retriever], rewriter, options.strategies, options.per_query, "rrf",
-                    original=options.original, feedback=feedback,
+                    each.retriever, each.rewriter, each.rewriting.strategies, each.rewriting.per_query, "rrf",
+                    original=each.rewriting.original, feedback=each.feedback,
                 )  # fmt: skip
                 rewrites[name] = rewrite_all(search, questions, folder / f"rewrites-{number}.jsonl", spent)
-                findings.facts += [f"{name}: {fact}" for fact in getattr(rewriter, "facts", [rewriter.name])]
+                name_and_version = [each.rewriter.name] if each.rewriter else []
+                findings.facts += [f"{name}: {fact}" for fact in getattr(each.rewriter, "facts", name_and_version)]
         return rewrites
 
 
@@ -304,12 +294,7 @@ def _add_answer_scores(
         scored.values["EM"][places], scored.values["F1"][places] = found.exact_N, found.f1_N
 
 
-def _feedback(strategy: Any) -> Any:
-    """The BM25 retriever that a system, or a `StandIn` for one, searches with, fuses or reads from.
-
-    None without one.
-    """
-    for each in (strategy.retriever, *getattr(strategy.retriever, "retrievers", ()), strategy.feedback):
-        if issubclass(getattr(each, "class_type", type(each)), Bm25Retriever):
-            return each
-    return None
+def _feedback(strategy: Dmqr) -> Bm25Retriever | None:
+    """The BM25 retriever that a system searches with, fuses or reads from; None without one."""
+    around = (strategy.retriever, *getattr(strategy.retriever, "retrievers", ()), strategy.feedback)
+    return next((each for each in around if isinstance(each, Bm25Retriever)), None)

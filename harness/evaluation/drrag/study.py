@@ -9,10 +9,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from common.errors import UserError
 from common.files import sha256
+from common.ranges import PositiveInt
 from common.records import Question
 from harness.evaluation.drrag import recall
 from harness.evaluation.drrag.answers import selected_answers, selected_documents, selection_tables
@@ -20,7 +21,7 @@ from harness.evaluation.drrag.cases import cases_of
 from harness.evaluation.drrag.recall import OWN, Evaluation, Outcome
 from harness.evaluation.drrag.tables import NOTES, PAPER_NOTE, plot_recall, recall_tables, selection_record
 from harness.evaluation.drrag.tuning_grid import Grid
-from harness.evaluation.drrag.tuning_run import Tuning
+from harness.evaluation.drrag.tuning_run import Documents, Tuning
 from harness.evaluation.paper_figures import DR_RAG, DrRagPaper
 from harness.evaluation.reading import ReadChoices, read_choices
 from harness.evaluation.study import Findings, Settings, partial_folder
@@ -60,40 +61,33 @@ class Study:
     def __init__(
         self,
         rows: list[str] | None = None,
-        ks: tuple[int, ...] = (3, 4, 6),
+        ks: tuple[PositiveInt, ...] = (3, 4, 6),
         bm25: Path | None = None,
         scores: Path | None = None,
         tune: Path | None = None,
         grid: Grid = Grid(),  # noqa: B008 (frozen)
-        most_documents: tuple[float, ...] | None = None,
+        most_documents: tuple[Documents, ...] | None = None,
         ceilings: bool = False,
     ) -> None:
-        self.tuning = Tuning(None if tune is None else Path(tune), grid, most_documents, ceilings)
+        if not ks or len(set(ks)) < len(ks):
+            raise UserError(f"study.ks is {list(ks)}; it must be different numbers, such as [3,4,6].")
+        _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
+        self.tuning = Tuning(tune, grid, most_documents, ceilings, ks)
         self.rows, self.ks, self.bm25, self.scores = rows, ks, bm25, scores
 
-    @staticmethod
-    def check_options(
-        rows: list[str] | None,
-        ks: tuple[int, ...],
-        bm25: Path | None,
-        scores: Path | None,
-        out: Path,
-        tune: Path | None,
-        grid: Grid,
-        most_documents: tuple[float, ...] | None,
-        ceilings: bool,
-        strategy: Any,
-    ) -> None:
-        """Check rows, numbers, indexes, files and folders.  Raises UserError or a subclass."""
-        if not ks or min(ks) < 1 or len(set(ks)) < len(ks):
-            raise UserError(f"study.ks is {list(ks)}; it must be different numbers of at least 1, such as [3,4,6].")
-        selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), rows)
-        Tuning(None if tune is None else Path(tune), grid, most_documents, ceilings).check(ks)
-        for k, options in product(ks, selected.values()):  # the file has each k that a row needs
+    def check(self, strategy: DrRag, out: Path, layout: str) -> None:
+        """Check indexes, files and folders.
+
+        Raises:
+            UserError: If one is in the way of another, or a subclass if one is missing or corrupt.
+        """
+        self.tuning.check()
+        selected = _selected_rows(recall.table_selections(SelectionOptions("sm"), with_classifier=True), self.rows)
+        for k, options in product(self.ks, selected.values()):  # the file has each k that a row needs
             tuned_options(replace(options, k=k, keep_first=0), strategy.selection_file, strategy.serving)
-        if bm25 is not None:
-            open_index(bm25, "bm25", "off")
-        replaced = (out.resolve(), partial_folder(out).resolve())
+        if self.bm25 is not None:
+            open_index(self.bm25, "bm25", "off")
+        replaced, scores = (out.resolve(), partial_folder(out).resolve()), self.scores
         if scores is not None and (scores.is_file() or any(scores.resolve().is_relative_to(each) for each in replaced)):
             raise UserError(
                 f"--study.scores {scores} must be a folder outside --out {out} and {partial_folder(out)}, which are "
@@ -116,7 +110,7 @@ class Study:
         read = None if reading is None else reading.answers
         texts = None if read is None else [[answer.text for answer in row] for row in read]
         known = self._add_tables(evaluation, texts, settings, findings)
-        self.tuning.run(strategy, known, self.ks, cache, settings, findings)
+        self.tuning.run(strategy, known, cache, settings, findings)
 
         read_of = dict(zip(map(id, outcomes), read, strict=True)) if read else {}
         seconds = reading.seconds_each if reading else 0.0

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from common.errors import UserError
+from common.ranges import PositiveInt
 from common.records import Question
 from harness.interfaces import Retriever
 from harness.retrievers.two_stage import StageResults, search_by_weight
@@ -27,21 +27,12 @@ class Grid:
         depths: Candidates per d_i.
         question_weights: How often the question stands before d_i; each costs a second search.
         symmetric: Whether to try the mean of both orders of a pair, too, for twice as many pair scores.
-
-    Raises:
-        UserError: If a value is out of range.
     """
 
-    k1: tuple[int, ...] | None = None
-    depths: tuple[int, ...] = (4, 8, 12, 20)
-    question_weights: tuple[int, ...] = (1, 3)
+    k1: tuple[PositiveInt, ...] | None = None
+    depths: tuple[PositiveInt, ...] = (4, 8, 12, 20)
+    question_weights: tuple[PositiveInt, ...] = (1, 3)
     symmetric: bool = False
-
-    def __post_init__(self) -> None:
-        for name, values in (("k1", self.k1), ("depths", self.depths), ("question_weights", self.question_weights)):
-            least = min(values or (1,))
-            if least < 1:
-                raise UserError(f"grid.{name} must be numbers of at least 1, got {least}.")
 
     def first_sizes(self, k: int) -> list[int]:
         """The k1 to try, the default among them."""

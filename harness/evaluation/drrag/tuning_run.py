@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jsonargparse.typing import restricted_number_type
 
 from common.errors import UserError
 from common.progress import say
@@ -17,6 +20,11 @@ from harness.selection.score_cache import ScoreCache
 from harness.selection.tuned import Tuned, is_selection_file, write_selection
 from harness.strategies.drrag import DrRag, classifier_identity
 
+if TYPE_CHECKING:
+    Documents = float
+else:
+    Documents = restricted_number_type("Documents", float, (">=", 1))  # a mean number of them
+
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
@@ -27,21 +35,27 @@ class Tuning:
         grid: What is tried.
         most_documents: Greatest mean number of documents, one per k; None: k.
         ceilings: Whether to measure CFS with a perfect classifier, which needs none.
+        ks: Document budgets.
+
+    Raises:
+        UserError: If there is not one limit per k.
     """
 
     path: Path | None
     grid: Grid
-    most_documents: tuple[float, ...] | None
+    most_documents: tuple[Documents, ...] | None
     ceilings: bool
+    ks: tuple[int, ...]
 
-    def check(self, ks: Sequence[int]) -> None:
-        """Raise UserError if there is not one limit per k, one below 1, or something else at the path."""
+    def __post_init__(self) -> None:
         limits = self.most_documents
-        if limits is not None and (len(limits) != len(ks) or min(limits) < 1):
+        if limits is not None and len(limits) != len(self.ks):
             raise UserError(
-                f"study.most_documents is {list(limits)}: give one number of at least 1 for each of study.ks "
-                f"{list(ks)}."
+                f"study.most_documents is {list(limits)}: give one number for each of study.ks {list(self.ks)}."
             )
+
+    def check(self) -> None:
+        """Raise UserError if something else is at the path."""
         if self.path is not None and self.path.exists() and not is_selection_file(self.path):
             raise UserError(
                 f"study.tune: {self.path} exists and is no file of selection options: not replaced. Choose another "
@@ -52,7 +66,6 @@ class Tuning:
         self,
         strategy: DrRag,
         questions: Sequence[Question],
-        ks: Sequence[int],
         cache: ScoreCache | None,
         settings: Settings,
         findings: Findings,
@@ -62,7 +75,6 @@ class Tuning:
         Args:
             strategy: Its retrievers and classifier count; its selection does not.
             questions: With gold passages.
-            ks: Document budgets.
             cache: Scores pairs; None without a classifier.
             settings: Of the evaluation.
             findings: Gets the tables and facts.
@@ -76,15 +88,15 @@ class Tuning:
             raise UserError("study.tune needs the trained classifier: name its folder with the strategy's serving.")
         if not questions:
             raise UserError("study.tune and study.ceilings need questions with all of their gold passages.")
-        results = search_grid(strategy.retriever, questions, ks, self.grid, strategy.second_retriever)
+        results = search_grid(strategy.retriever, questions, self.ks, self.grid, strategy.second_retriever)
         if self.path is None or cache is None or strategy.scorer is None:
             rankings = [each.rankings.ranking for each in results[1]]
-            for k in ks:
+            for k in self.ks:
                 similar = [recall_of(q, ranking[:k]) for q, ranking in zip(questions, rankings, strict=True)]
                 ceiling = ceilings(questions, results, k, self.grid)
                 findings.tables.append(ceiling_table(k, ceiling, sum(similar) / len(similar)))
             return
-        tried = try_grid(questions, results, ks, self.grid, cache, strategy.scorer.threshold)
+        tried = try_grid(questions, results, self.ks, self.grid, cache, strategy.scorer.threshold)
         self._write(self.path, strategy, questions, tried, settings, findings)
 
     def _write(

@@ -8,15 +8,14 @@ Shape legend: N questions.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from common.answer_metrics import exact_match
+from common.answer_metrics import NORMALIZATIONS, exact_match
 from common.records import Answer, Question, Ranked
-from harness.evaluation.answer_scores import Bootstrap, known_percent_cells, normalizer
+from harness.evaluation.answer_scores import Bootstrap, known_percent_cells
 from harness.evaluation.hiqa.accuracy import RIGHT_OR_WRONG, credits, exact_accuracy
 from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, Row, at_once
 from harness.evaluation.judging.tables import value_cells
@@ -93,25 +92,25 @@ def contexts_of(
 
 
 def read_at_budgets(
-    readers: Mapping[str, partial[Reader]],
+    readers: dict[str, Reader],
     questions: Sequence[Question],
     contexts: Sequence[Sequence[Sequence[Ranked]]],
     folder: Path,
 ) -> tuple[dict[str, list[list[Answer]]], float]:
     """The answers of every reader by budget, and the seconds that an interrupted run had spent.
 
-    A reader is built when its turn comes.
+    A reader loads when its turn comes, and is freed before the next one.
 
     Args:
-        readers: Build the readers, by name.
+        readers: By name; taken out one after the other.
         questions: Those without gold answers are not read.
         contexts: As of `contexts_of`.
         folder: For what was read, so that an interrupted evaluation goes on.
     """
     answers: dict[str, list[list[Answer]]] = {}
     seconds = 0.0
-    for number, (name, build) in enumerate(readers.items(), 1):
-        read = read_choices(build(), questions, contexts, folder / f"budgets-{number}.jsonl")
+    for number, name in enumerate([*readers], 1):
+        read = read_choices(readers.pop(name), questions, contexts, folder / f"budgets-{number}.jsonl")
         answers[name] = read.answers
         seconds += read.seconds_before
     return answers, seconds
@@ -157,7 +156,7 @@ def readers_table(
 
 def _exact(questions: Sequence[Question], answers: Sequence[Answer], settings: Settings) -> NDArray[np.float64]:
     """100 or 0 by exact match, NaN without gold answers."""
-    normalize = normalizer(settings.normalization)
+    normalize = NORMALIZATIONS[settings.normalization]
     pairs = zip(questions, answers, strict=True)
     return np.array([
         100 * exact_match(answer.text, question.answers, normalize) * bool(answer.text) if question.answers else np.nan

@@ -6,13 +6,11 @@ Metadata cascaded or not, segments or fixed chunks, each route alone, more and m
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from common.checks import check_above, check_at_least
 from common.errors import UserError
 from common.progress import say
+from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
-from harness.evaluation.given_parts import GivenPart
 from harness.evaluation.hiqa.accuracy import answer_tables_of_rows
 from harness.evaluation.hiqa.answers import answer_rows
 from harness.evaluation.hiqa.budgets import (
@@ -69,40 +67,29 @@ class Study:
     def __init__(
         self,
         rows: dict[str, Path] | None = None,
-        k: int = 5,
-        gamma: float = 1.0,
-        documents: list[int] | None = None,
+        k: PositiveInt = 5,
+        gamma: PositiveFloat = 1.0,
+        documents: list[PositiveInt] | None = None,
         seed: int = 0,
-        budgets: tuple[int, ...] = BUDGETS,
-        readers: dict[str, Any] | None = None,
+        budgets: tuple[PositiveInt, ...] = BUDGETS,
+        readers: dict[str, Reader] | None = None,
         table_fields: bool = False,
         tune: Path | None = None,
     ) -> None:
-        self.budgets, self.readers = budgets, _readers(readers)
-        self.table_fields = table_fields
-        self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
-        self.tune = None if tune is None else Path(tune)
-
-    @staticmethod
-    def check_options(
-        rows: dict[str, Path] | None,
-        k: int,
-        gamma: float,
-        documents: list[int] | None,
-        budgets: tuple[int, ...],
-        readers: dict[str, Any] | None,
-        tune: Path | None,
-    ) -> None:
-        """Raise UserError if a value is out of range or `tune` is taken, MissingInputError if an index is missing."""
-        check_at_least(1, k=k, documents=min(documents or [1]), budgets=min(budgets, default=1))
         if len(set(budgets)) < len(budgets):
             raise UserError(f"study.budgets is {list(budgets)}: name each number once.")
-        if _readers(readers) and not budgets:
+        if readers and not budgets:
             raise UserError("study.readers answer at the budgets of study.budgets: name at least one.")
-        check_above(0, gamma=gamma)
-        if tune is not None and Path(tune).exists() and not is_weights_file(Path(tune)):
-            raise UserError(f"study.tune: {tune} exists and is no file of weights: not replaced. Choose another file.")
-        check_rows(rows or {})
+        self.budgets, self.readers, self.table_fields, self.tune = budgets, dict(readers or {}), table_fields, tune
+        self.rows, self.k, self.gamma, self.documents, self.seed = rows or {}, k, gamma, documents or [], seed
+
+    def check(self, strategy: HiQa, out: Path, layout: str) -> None:
+        """Raise UserError if the file of `tune` is another one, MissingInputError if an index is missing."""
+        if self.tune is not None and self.tune.exists() and not is_weights_file(self.tune):
+            raise UserError(
+                f"study.tune: {self.tune} exists and is no file of weights: not replaced. Choose another file."
+            )
+        check_rows(self.rows)
 
     def measure(self, strategy: HiQa, questions: Sequence[Question], settings: Settings) -> Findings:
         """Rank all segments for every question with gold segments, by every row.
@@ -166,8 +153,7 @@ class Study:
         own, answers = next(iter(rows.values())), dict[str, list[list[Answer]]]()
         if self.readers:
             contexts = contexts_of(strategy.retriever, asked, self.budgets, own.segments)
-            build = {name: partial(part.build, [strategy.reader]) for name, part in self.readers.items()}
-            answers, findings.seconds_before = read_at_budgets(build, asked, contexts, settings.partial)
+            answers, findings.seconds_before = read_at_budgets(self.readers, asked, contexts, settings.partial)
         findings.tables.append(readers_table(answers, own, self.budgets, asked, settings))
 
     def _add_collection(
@@ -193,12 +179,3 @@ class Study:
         findings.facts.append(
             f"weights: {path}, alpha {alpha:g}, beta {beta:g}, chosen on these {len(asked)} questions"
         )
-
-
-def _readers(given: Mapping[str, Any] | None) -> dict[str, GivenPart]:
-    """The readers of the option, checked."""
-
-    def takes(reader: Reader) -> None:
-        """What an entry holds."""
-
-    return {name: GivenPart(f"study.readers.{name}", takes, each) for name, each in (given or {}).items()}

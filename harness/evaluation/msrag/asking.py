@@ -79,8 +79,7 @@ def sampling_parts(parts: Sequence[object]) -> list[Any]:
     """Those that sample: readers, sources and rewriters with a number `sample` and a temperature above 0.
 
     Args:
-        parts: Readers and sources, or what stands for them while options are checked; the sources' rewriters are looked
-            at, too.
+        parts: Readers and sources; the sources' rewriters are looked at, too.
     """
     known = [*parts, *(getattr(part, "rewriter", None) for part in parts)]
     return [

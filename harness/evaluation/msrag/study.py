@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.checks import check_above, check_at_least
-from common.command_line import StandIn
 from common.errors import UserError
 from common.progress import say
+from common.ranges import PositiveFloat, PositiveInt
 from common.records import Answer, Question
 from common.sources import WEB
 from harness.choice.agreement import Agreement
@@ -90,26 +89,24 @@ class Study:
         segmentation: bool = True,
         encoder: str = MINILM,
         fit: Path | None = None,
-        penalty: float = 1.0,
-        runs: int = 1,
+        penalty: PositiveFloat = 1.0,
+        runs: PositiveInt = 1,
     ) -> None:
-        self.segmentation, self.encoder, self.penalty, self.runs = segmentation, encoder, penalty, runs
-        self.fit = None if fit is None else Path(fit)
-
-    @staticmethod
-    def check_options(fit: Path | None, penalty: float, runs: int, strategy: StandIn) -> None:
-        """Raise UserError if a value is out of range, something else is at `fit`, or several runs would be equal."""
-        check_above(0, penalty=penalty)
-        check_at_least(1, runs=runs)
         if runs > 1 and fit is not None:
             raise UserError("study.fit takes the answers of one run: omit study.runs, or study.fit.")
-        if runs > 1 and not _sampling(strategy):
+        self.segmentation, self.encoder, self.fit, self.penalty, self.runs = segmentation, encoder, fit, penalty, runs
+
+    def check(self, strategy: Msrag, out: Path, layout: str) -> None:
+        """Raise UserError if several runs would be equal, or the file of `fit` is another one."""
+        if self.runs > 1 and not _sampling(strategy):
             raise UserError(
-                f"study.runs is {runs}, and no part of the system samples, so that all runs would be equal: omit "
+                f"study.runs is {self.runs}, and no part of the system samples, so that all runs would be equal: omit "
                 "study.runs, or give the reader or a source a temperature above 0."
             )
-        if fit is not None and Path(fit).exists() and not is_answer_model(Path(fit)):
-            raise UserError(f"study.fit: {fit} exists and is no fitted selector: not replaced. Choose another file.")
+        if self.fit is not None and self.fit.exists() and not is_answer_model(self.fit):
+            raise UserError(
+                f"study.fit: {self.fit} exists and is no fitted selector: not replaced. Choose another file."
+            )
 
     def measure(self, strategy: Msrag, questions: Sequence[Question], settings: Settings) -> Findings:
         """Ask every source once per run, and score what each row makes of the answers."""
@@ -265,13 +262,9 @@ def _further_selectors(answers: Sequence[BySource], encoder: "AnswerEncoder") ->
     return found
 
 
-def _sampling(strategy: Msrag | StandIn) -> list[str]:
+def _sampling(strategy: Msrag) -> list[str]:
     """The classes of the parts that sample."""
-    if isinstance(strategy, StandIn):
-        parts = sampling_parts([getattr(strategy, name, None) for name in ("reader", "web", "knowledge")])
-    else:
-        parts = sampling_parts([strategy.reader, *strategy.sources.values()])
-    return [getattr(part, "class_type", type(part)).__name__ for part in parts]
+    return [type(part).__name__ for part in sampling_parts([strategy.reader, *strategy.sources.values()])]
 
 
 def _facts(strategy: Msrag) -> list[str]:

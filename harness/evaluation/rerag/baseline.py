@@ -12,8 +12,8 @@ from common.checks import Precision
 from common.errors import UserError
 from common.files import sha256
 from harness.evaluation.rerag.candidates import CandidateSet
+from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import QUESTIONS_AT_ONCE
-from harness.evaluation.serialization import pack_matrix, unpack_matrix
 from harness.runtime.resumable import ResumableBatches
 from models.rerag.generator import Generator
 from models.rerag.marginal_reader import MarginalReader

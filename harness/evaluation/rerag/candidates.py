@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from common.records import Passage, Question
+from harness.evaluation.rerag.matrices import pack_matrix, unpack_matrix
 from harness.evaluation.rerag.retrieval import Source, batches_of, has_answer_labels, retrieve, source_of
-from harness.evaluation.serialization import pack_matrix, pack_passages, unpack_matrix, unpack_passages
+from harness.evaluation.serialization import pack_passages, unpack_passages
 from harness.indexing.sentence_encoder import SentenceEncoder
 from harness.interfaces import PerContextReader, RelevanceModel, Retriever
 from harness.readers.read_answers import costs_so_far, spent_since

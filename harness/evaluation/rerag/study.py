@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from common.errors import MissingInputError, UserError
 from common.files import sha256
+from common.ranges import PositiveInt
 from common.records import Question
 from datamodules.formats.reading import check_questions, read_questions
 from harness.evaluation import paper_figures
@@ -62,24 +63,21 @@ class Study:
     def __init__(
         self,
         temperature_questions: str | None = None,
-        temperature_limit: int | None = 2000,
+        temperature_limit: PositiveInt | None = 2000,
         encoder: str | None = None,
         baseline_serving: Path | None = None,
     ) -> None:
         self.temperature_questions, self.temperature_limit = temperature_questions, temperature_limit
         self.encoder, self.baseline_serving = encoder, baseline_serving
 
-    @staticmethod
-    def check_options(
-        temperature_questions: str | None, temperature_limit: int | None, baseline_serving: Path | None, layout: str
-    ) -> None:
+    def check(self, strategy: ReRag, out: Path, layout: str) -> None:
         """Check files and folders.  Raises UserError or a subclass."""
-        if temperature_questions is not None:
-            check_questions(layout, [temperature_questions], temperature_limit)
-        if baseline_serving is not None and not (baseline_serving / MANIFEST).is_file():
+        if self.temperature_questions is not None:
+            check_questions(layout, [self.temperature_questions], self.temperature_limit)
+        if self.baseline_serving is not None and not (self.baseline_serving / MANIFEST).is_file():
             raise MissingInputError(
-                f"study.baseline_serving: {baseline_serving} is no serving folder. Give one that training exported, "
-                "such as checkpoints/rerag-nq-baseline/serving."
+                f"study.baseline_serving: {self.baseline_serving} is no serving folder. Give one that training "
+                "exported, such as checkpoints/rerag-nq-baseline/serving."
             )
 
     def measure(self, strategy: ReRag, questions: Sequence[Question], settings: Settings) -> Findings:
