@@ -22,7 +22,6 @@ import pytest
 import yaml
 
 import infer
-from common.command_line import StandIn
 from harness.evaluation.study import study_class
 
 ROOT = Path(__file__).parents[2]
@@ -194,7 +193,8 @@ def check_study_options(evaluated: list[jsonargparse.Namespace]) -> None:
     known: set[str] = set()
     for options in evaluated:
         module, _, name = options.strategy.class_path.rpartition(".")
-        study = study_class(StandIn(getattr(importlib.import_module(module), name), {}))
+        strategy = getattr(importlib.import_module(module), name)
+        study = study_class(strategy.__new__(strategy))
         known |= set(inspect.signature(study).parameters) if study else set()
     for options in evaluated:
         assert set(options.study or {}) <= known, f"no system's study has these options: {options.study}"

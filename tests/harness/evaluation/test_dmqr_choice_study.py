@@ -87,7 +87,7 @@ def test_a_system_that_chooses_is_measured_with_and_without_the_choice(bm25: Bm2
     found.findings.plots["rewrites.png"](tmp_path / "rewrites.png")
     assert (tmp_path / "choice.png").stat().st_size > 5000
     with pytest.raises(UserError, match="'all strategies' is the name of another row"):
-        Study.check_options(strategy, None, {"all strategies": {"class_path": "x"}}, None, None, None)
+        Study(rewriters={"all strategies": tmp_path}).check(strategy, tmp_path, "hotpotqa")
     alone = measured(strategy, tmp_path / "alone", rows=[])
     assert list(alone.systems) == ["dmqr"]
     assert not any(each.name == "choice" for each in alone.findings.tables)

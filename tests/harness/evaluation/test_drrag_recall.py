@@ -252,7 +252,7 @@ def test_a_folder_that_is_no_report_is_never_replaced(strategy, tmp_path):
 
 def test_bad_ks_are_refused(strategy, tmp_path):
     for ks in (), (0, 3), (3, 3):
-        with pytest.raises(UserError, match=r"study\.ks is"):
+        with pytest.raises(UserError, match=r"study\.ks"):
             evaluate(strategy, str(write_questions(tmp_path)), tmp_path / "report", study={"ks": ks})
 
 

@@ -140,4 +140,4 @@ def test_without_gold_in_the_index_recall_is_not_measured(place) -> None:
 def test_an_index_with_no_gold_passage_is_refused(place) -> None:
     write(place / "none.json", [row("q2", "z-1")])
     refused(command(place, *evaluate("none.json", "--gold", "index")), 2, "None of the 1 questions has all of its gold")
-    refused(command(place, *evaluate("[]", "--gold", "index")), 2, "No questions were given")
+    refused(command(place, *evaluate("[]", "--gold", "index")), 2, "questions names no file")

@@ -24,13 +24,14 @@ from harness.evaluation.hiqa.ranking import HIT, RECALL, WHOLE, kept_documents, 
 from harness.evaluation.hiqa.rows import KINDS, OWN
 from harness.evaluation.hiqa.study import Study
 from harness.evaluation.hiqa.tuning import ALPHAS, BETAS, best_weights, grid, rank_of
-from harness.evaluation.study import Settings
+from harness.evaluation.study import Settings, build_study
 from harness.evaluation.tables import Table
 from harness.retrievers.bm25 import Bm25Retriever, build_bm25
 from harness.retrievers.dense import DenseRetriever, build_dense
 from harness.retrievers.keywords import KeywordRetriever, build_keywords
 from harness.retrievers.multi_route import MultiRouteRetriever
 from harness.strategies.hiqa import HiQa, fitting
+from tests.helpers.judge_lm import FirstPassage, LastPassage
 
 PRODUCTS = [f"Alto {number}00" for number in range(1, 7)]
 QUESTIONS = [
@@ -108,7 +109,7 @@ def test_contexts_of_equal_length_by_hand(strategy: HiQa, folders: dict[str, Pat
     A context of 14 words holds two of them, or three without the path.
     """
     asked = [replace(question, answers=("kg",), kind="calculation") for question in QUESTIONS]
-    readers = {name: {"class_path": f"tests.helpers.judge_lm.{name}"} for name in ("FirstPassage", "LastPassage")}
+    readers = {"FirstPassage": FirstPassage(), "LastPassage": LastPassage()}
     study = Study({"no metadata": folders["none"]}, k=1, budgets=(7, 14), readers=readers)
     findings = study.measure(strategy, asked, replace(SETTINGS, partial=tmp_path))
     tables = {table.name: table for table in findings.tables}
@@ -225,29 +226,24 @@ def test_another_retriever_is_ranked_alone(strategy: HiQa, folders: dict[str, Pa
         Study({"no metadata": folders["none"]}).measure(words, QUESTIONS, SETTINGS)
 
 
-def test_options_are_checked_before_anything_is_loaded(tmp_path: Path, folders: dict[str, Path]) -> None:
-    given = {
-        "rows": None,
-        "k": 5,
-        "gamma": 1.0,
-        "documents": None,
-        "budgets": (500,),
-        "readers": None,
-        "tune": None,
-    }
+def test_options_are_checked_before_anything_is_loaded(
+    strategy: HiQa, tmp_path: Path, folders: dict[str, Path]
+) -> None:
     reader = {"class_path": "tests.helpers.judge_lm.FirstPassage"}
-    Study.check_options(**{**given, "rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}})  # type: ignore[arg-type]
+    given = {"rows": {"none": folders["none"]}, "documents": [1, 2], "readers": {"a": reader}}
+    study = build_study(strategy, given, tmp_path, "fid")
+    assert isinstance(study, Study)
+    assert isinstance(study.readers["a"], FirstPassage)
     for wrong, named in (
-        ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": (0,)}, "budgets"),
-        ({"budgets": (5, 5)}, "each number once"), ({"budgets": (), "readers": {"a": reader}}, "at least one"),
-        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}},
-            "study.readers.a: .* not of the kind Reader"),
-        ({"readers": {"a": "gpt"}}, "give class_path and init_args of a reader"),
+        ({"k": 0}, "k"), ({"gamma": 0.0}, "gamma"), ({"documents": [0]}, "documents"), ({"budgets": [0]}, "budgets"),
+        ({"budgets": [5, 5]}, "each number once"), ({"budgets": [], "readers": {"a": reader}}, "at least one"),
+        ({"readers": {"a": {"class_path": "harness.retrievers.bm25.Bm25Retriever"}}}, "study.readers.*Reader"),
+        ({"readers": {"a": "gpt"}}, "study.readers"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=named):
-            Study.check_options(**{**given, **wrong})  # type: ignore[arg-type]
+            build_study(strategy, wrong, tmp_path, "fid")
     with pytest.raises(MissingInputError, match="--kind dense"):
-        Study.check_options(**{**given, "rows": {"lost": tmp_path}})  # type: ignore[arg-type]
+        build_study(strategy, {"rows": {"lost": tmp_path}}, tmp_path, "fid")
 
 
 def test_smaller_collections_are_never_harder(strategy: HiQa) -> None:
@@ -290,7 +286,7 @@ def test_files_of_weights(strategy: HiQa, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text("{}")
     with pytest.raises(UserError, match="no file of weights: not replaced"):
-        Study.check_options(None, 5, 1.0, None, (), None, other)
+        Study(tune=other).check(strategy, tmp_path, "fid")
     with pytest.raises(UserError, match="Choose the weights again"):
         MultiRouteRetriever(retriever.dense, retriever.words, weights=other)
     with pytest.raises(UserError, match="needs a MultiRouteRetriever"):

@@ -154,7 +154,7 @@ def test_the_command_writes_the_report_and_ask_shows_all_answers(place: Path, en
     assert (
         line == "infer.py: study.fit: msrag.yaml exists and is no fitted selector: not replaced. Choose another file."
     )
-    assert "must be above 0" in refused(evaluate(place, "x", "--study.penalty", "0"), 2)
+    assert "study.penalty: " in refused(evaluate(place, "x", "--study.penalty", "0"), 2)
     wrong = ("--strategy.init_args.sources", "[web,gpt]")
     assert "sources contains 'gpt'" in refused(evaluate(place, "x", *wrong), 2)
     assert not (place / "x").exists()
