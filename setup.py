@@ -13,6 +13,7 @@ setup(
         "lightning_rag": ["py.typed"],
         f"{SOURCE}.datamodules.world": ["*.json"],
         f"{SOURCE}.datamodules.world.library": ["*.json", "*.txt"],
+        f"{SOURCE}.trainers": ["*_card.md"],
         f"{SOURCE}.harness.evaluation": ["page_template/*"],
         f"{SOURCE}.harness.llm": ["prompts/*"],
     },

@@ -16,7 +16,6 @@ from datamodules.dmqr_recall import Recall, recalls
 from models.length_batching import IGNORE
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
 from trainers.dmqr_validation import Validated, summary
-from trainers.run.model_card import DMQR_CARD
 
 
 class RewriterTrainer(RewriterModule):
@@ -25,7 +24,8 @@ class RewriterTrainer(RewriterModule):
     Options and errors are those of `RewriterModule`.
     """
 
-    card: ClassVar = DMQR_CARD
+    learned: ClassVar = "on given rewrites"
+    scores: ClassVar = "exact match and token F1 in percent"
     lower: ClassVar = LOWER.format("data.rewrites_per_step")
 
     def forward(self, batch: RewriteBatch) -> Tensor:

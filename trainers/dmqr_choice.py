@@ -22,9 +22,7 @@ from datamodules.dmqr_choice import ChoiceBatch
 from models.dmqr.choice import KIND, MIN_TOKENS, TEXT_FORMAT, StrategyChooser
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
-from trainers.run.card_usage import chooser_usage
 from trainers.run.classification_metrics import average_precision
-from trainers.run.model_card import CHOICE_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -258,11 +256,8 @@ class ChoiceTrainer(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         self.chooser.save(folder)
-        names = ", ".join(self.chooser.strategies)
-        values = {"text_format": TEXT_FORMAT, "threshold": self.chooser.threshold, "names": names}
-        self.write_card(
-            folder, CHOICE_CARD, "text-classification", {**values, "usage": chooser_usage(self.chooser)}, provenance
-        )
+        values = {"chooser": self.chooser, "text_format": TEXT_FORMAT}
+        self.write_card(folder, Path(__file__).with_name("dmqr_choice_card.md"), values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.chooser.encode.max_tokens,
             strategies=list(self.chooser.strategies), threshold=self.chooser.threshold,

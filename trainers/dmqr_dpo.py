@@ -22,7 +22,6 @@ from trainers.dmqr_dpo_loss import DpoLoss, Groups, better_pairs, expected_rewar
 from trainers.dmqr_dpo_reference import scored_by_ranks, tell_difference
 from trainers.dmqr_dpo_validation import Validated, Written, summary
 from trainers.dmqr_rewriter_module import LOWER, RewriterModule
-from trainers.run.model_card import DMQR_DPO_CARD
 
 
 class DpoTrainer(RewriterModule):
@@ -48,7 +47,8 @@ class DpoTrainer(RewriterModule):
             option does not fit the model.
     """
 
-    card: ClassVar = DMQR_DPO_CARD
+    learned: ClassVar = "on the rewards of sampled rewrites, by direct preference optimization"
+    scores: ClassVar = "rewards in the units of the preferences, KL in nats"
     lower: ClassVar = LOWER.format("data.candidates, data.groups_per_step")
 
     def __init__(

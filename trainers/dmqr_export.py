@@ -1,4 +1,4 @@
-"""Export of DMQR-RAG's generative rewriters: what their model card says, and the comparison with the trained module."""
+"""Export of DMQR-RAG's generative rewriters: on fp32 weights, and the comparison with the trained module."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -10,30 +10,11 @@ import torch
 from common.errors import ArtifactError
 from common.progress import say
 from datamodules.dmqr import RewriteBatch
-from models.dmqr.rewriter import ADAPTER, PART, Rewriter
+from models.dmqr.rewriter import ADAPTER, Rewriter
 from models.length_batching import IGNORE
 from models.lora import adapters_of, add_adapter
-from trainers.run.card_usage import rewriter_usage
 
 MERGED_TOLERANCE_NATS = {"float32": 1e-3, "bfloat16": 1.0}  # of a token: merging adds in another order, and rounds
-
-
-def card_values(rewriter: Rewriter, strategies: Sequence[str], lora_rank: int | None) -> tuple[str, dict[str, str]]:
-    """The hub's name of the task, and what the card's template needs besides the trainer's parameters."""
-    trained = "all weights"
-    if rewriter.adapters is not None:
-        trained = (
-            f"for each strategy a LoRA adapter of rank {lora_rank} (`{ADAPTER}/<strategy>/`) of the model in `{PART}/`"
-        )
-    elif lora_rank:
-        trained = f"a LoRA adapter of rank {lora_rank} (`{ADAPTER}/`), merged into `{PART}/`"
-    values = {
-        "strategies": ", ".join(strategies),
-        "text_format": rewriter.encode.text_format,
-        "trained": trained,
-        "usage": rewriter_usage(rewriter, strategies),
-    }
-    return "text2text-generation" if rewriter.format == "seq2seq" else "text-generation", values
 
 
 def on_fp32_base(rewriter: Rewriter, options: Mapping[str, Any], lora_options: Sequence[Any]) -> Rewriter:

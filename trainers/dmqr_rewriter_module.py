@@ -20,8 +20,7 @@ from models.dmqr.rewriter import MergedType, Rewriter, base_model
 from models.dmqr.strategies import Pool
 from models.lora import adapter_names, adapter_parameters, adapters_of, add_adapter
 from models.quantization import BaseBits, check_base_bits, check_quantized_device, compute_in, unquantized_shape
-from trainers.dmqr_export import card_values, export_difference, on_fp32_base, tell_quantization
-from trainers.run.model_card import Card
+from trainers.dmqr_export import export_difference, on_fp32_base, tell_quantization
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -70,7 +69,8 @@ class RewriterModule(RunModule):
     """
 
     checkpoint_keys: ClassVar = {**RunModule.checkpoint_keys, BASE: "base"}
-    card: ClassVar[Card]
+    learned: ClassVar[str]  # for the model card: from what it has learned, and the units of its validation
+    scores: ClassVar[str]
 
     def __init__(
         self,
@@ -260,8 +260,10 @@ class RewriterModule(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         strategies = self.trainer.datamodule.strategies
-        task, values = card_values(self.rewriter, strategies, self.hparams.lora_rank)
-        self.write_card(folder, self.card, task, values, provenance)
+        values = {
+            "rewriter": self.rewriter, "strategies": strategies, "learned": self.learned, "scores": self.scores,
+        }  # fmt: skip
+        self.write_card(folder, Path(__file__).with_name("dmqr_card.md"), values, provenance)
         exact = on_fp32_base(self.rewriter, self.hparams, self.lora_options)
         exact.save(
             folder, strategies, self.base, self.hparams.merged, validation=self.validation_metrics,

@@ -21,9 +21,7 @@ from models.dmqr.word_selector import JOINS, KIND, LABELS, STAYS, WordSelector
 from models.dmqr.word_tokenizer import MIN_TOKENS, TEXT_FORMAT
 from models.metrics import auroc
 from models.serving_manifest import write_manifest
-from trainers.run.card_usage import selector_usage
 from trainers.run.classification_metrics import average_precision
-from trainers.run.model_card import WORDS_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -198,8 +196,8 @@ class WordSelectorTrainer(RunModule):
         """
         self.selector.save(folder)
         max_tokens = self.selector.encode.max_tokens
-        values = {"text_format": TEXT_FORMAT, "max_tokens": max_tokens, "usage": selector_usage(self.selector)}
-        self.write_card(folder, WORDS_CARD, "token-classification", values, provenance)
+        values = {"text_format": TEXT_FORMAT, "max_tokens": max_tokens}
+        self.write_card(folder, Path(__file__).with_name("dmqr_words_card.md"), values, provenance)
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: WordBatch) -> float:

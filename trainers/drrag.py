@@ -18,8 +18,6 @@ from models.metrics import auroc
 from models.serving_manifest import write_manifest
 from trainers.drrag_losses import triple_loss
 from trainers.run import classification_metrics as metrics
-from trainers.run.card_usage import classifier_usage
-from trainers.run.model_card import DRRAG_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import body_and_head_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -228,12 +226,8 @@ class DrRagTrainer(RunModule):
             provenance: Versions, commit and data digests, stored unchanged.
         """
         self.classifier.save(folder)
-        values = {
-            "text_format": TEXT_FORMAT,
-            "threshold": self.classifier.threshold,
-            "usage": classifier_usage(self.classifier),
-        }
-        self.write_card(folder, DRRAG_CARD, "text-ranking", values, provenance)
+        values = {"classifier": self.classifier, "text_format": TEXT_FORMAT}
+        self.write_card(folder, Path(__file__).with_name("drrag_card.md"), values, provenance)
         write_manifest(
             folder, KIND, TEXT_FORMAT, self.classifier.encode.max_tokens,
             attention=self.hparams.attention, threshold=self.classifier.threshold,

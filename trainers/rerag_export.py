@@ -12,10 +12,7 @@ import torch
 from datamodules.examples.context_sets import ContextBatch
 from models.rerag.model import Relevance, ReRagModel
 from trainers.rerag_forward import score_contexts
-from trainers.rerag_relevance import weights_text
 from trainers.rerag_validation import ReRagValidation
-from trainers.run.card_usage import rerag_usage
-from trainers.run.model_card import RERAG_CARD, refusal_sentence
 
 
 class ReRagExport(ReRagValidation):
@@ -59,20 +56,14 @@ class ReRagExport(ReRagValidation):
             folder: An empty folder.
             provenance: Versions, commit and data digests, stored unchanged.
         """
-        calibration, temperature = self.fitted.get("calibration"), self.fitted.get("relevance_temperature")
-        names = [name for name in ("estimator", "generator") if self.hparams[name]]
         values = {
-            **asdict(self.choices),
-            "models": " and ".join(f"{name} (`{name}/`, from `{self.hparams[name]}`)" for name in names),
-            "calibration": "P = sigmoid({scale:.4g} score + {offset:.4g})".format(**calibration)
-            if calibration
-            else "none",
-            "refusal": refusal_sentence(self.fitted),
-            "weights": weights_text(self.retriever_temperature, temperature),
-            "usage": rerag_usage(self.estimator, self.generator, self.hparams.max_answer_tokens),
-        }
-        task = "text2text-generation" if self.generator else "text-ranking"
-        self.write_card(folder, RERAG_CARD, task, values, provenance)
+            "calibration": None, "refusal_threshold": None, "refusal_cost": None, "relevance_temperature": None,
+            **asdict(self.choices), **self.fitted, "retriever_temperature": self.retriever_temperature,
+            "scorer": self.estimator,
+        }  # fmt: skip
+        self.write_card(
+            folder, Path(__file__).with_name("rerag_card.md"), values, provenance, starts=("estimator", "generator")
+        )
         self.model().save(folder, validation=self.validation_metrics, **provenance)
 
     def export_difference(self, folder: Path, batch: ContextBatch) -> float:

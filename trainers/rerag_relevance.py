@@ -60,12 +60,3 @@ def fit_retriever_temperature(sets: Sequence[ContextSet]) -> float:
         "model.relevance retriever",
         "give a temperature as model.retriever_temperature, or other training files",
     )
-
-
-def weights_text(retriever_temperature: float | None, relevance_temperature: float | None) -> str:
-    """For the model card: what weights the contexts."""
-    if retriever_temperature is not None:
-        return f"; contexts are weighted by softmax(retriever score / {retriever_temperature:.4g}), as in training"
-    if relevance_temperature:
-        return f"; contexts are weighted by softmax(score / {relevance_temperature:.4g}) (`thorough`)"
-    return ""

@@ -20,8 +20,6 @@ from models.loading import load_network, save_network
 from models.pretrained import load_seq2seq
 from models.serving_manifest import write_manifest
 from models.t5.span_corruption import TEXT_FORMAT
-from trainers.run.card_usage import t5_usage
-from trainers.run.model_card import T5_CARD
 from trainers.run.module import RunModule
 from trainers.run.optimizers import decay_groups, scheduled_adamw, total_steps
 from trainers.run.throughput import flops_per_token
@@ -142,7 +140,7 @@ class SpanCorruptionTrainer(RunModule):
         """
         save_network(self.network, folder / PART)
         self.tokenizer.save_pretrained(folder / PART)
-        self.write_card(folder, T5_CARD, "text2text-generation", {"usage": t5_usage(PART)}, provenance)
+        self.write_card(folder, Path(__file__).with_name("t5_card.md"), {}, provenance)
         max_tokens = self.trainer.datamodule.max_tokens
         write_manifest(folder, KIND, TEXT_FORMAT, max_tokens, validation=self.validation_metrics, **provenance)
 

@@ -19,7 +19,7 @@ class Source:
             hf:<id>[:<config>]:<split>.
         limit: Read only this many questions from the start; all when None.
         dataset: Hub id of the data set that the file comes from, for the model card; an hf: path names its own.
-        language: Language of the texts (ISO 639-1), for the model card.
+        language: Language of the texts (ISO 639-1), for the model card; unknown when None.
 
     Raises:
         UserError: If `limit` is below 1.
@@ -29,7 +29,7 @@ class Source:
     path: str
     limit: int | None = None
     dataset: str | None = None
-    language: str = "en"
+    language: str | None = None
 
     def __post_init__(self) -> None:
         check_at_least(1, limit=self.limit)

@@ -21,7 +21,7 @@ from models.rerag.model import ReRagModel
 from tests.helpers.tolerances import model_tolerance
 from trainers.drrag import DrRagTrainer
 from trainers.rerag import ReRagTrainer
-from trainers.run.model_card import hub_datasets, hub_ids
+from trainers.run.model_card import Card, hub_datasets
 from trainers.run.module import RunModule
 
 pytestmark = pytest.mark.numeric
@@ -44,7 +44,7 @@ def exported(module: RunModule, data: DrRagData | ReRagData, folder: Path, gain:
     module.eval()
     module.trainer = SimpleNamespace(datamodule=data)  # type: ignore[assignment]
     folder.mkdir()
-    module.export(folder, {"commit": None, "versions": {}, "data": {"train.json": "0" * 64}})
+    module.export(folder, {"commit": None, "versions": {}, "data": {str(folder.parent / "train.json"): "0" * 64}})
     return ModelCard.load(folder / "README.md")
 
 
@@ -140,26 +140,30 @@ def test_the_metadata_is_valid_and_honest(
         QuestionSource("flashrag", "hf:google/nq:main:train"),
     ]
     module = DrRagTrainer(str(checkpoints["bert"]), max_tokens=64)
-    header = exported(module, DrRagData(sources), tmp_path / "local").data.to_dict()
-    assert header == {
-        "license": "apache-2.0",
+    card = exported(module, DrRagData(sources), tmp_path / "local")
+    assert card.data.to_dict() == {  # no license: nobody gave one; no base_model: it is a local folder
         "library_name": "transformers",
-        "pipeline_tag": "text-ranking",
-        "language": ["de", "en"],  # no base_model: it is a local folder
+        "language": ["de"],
         "datasets": ["hotpotqa/hotpot_qa", "google/nq"],
+        "pipeline_tag": "text-ranking",
         "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
     }
+    assert f"from `{checkpoints['bert'].name}`" in card.text
+    assert f"train.json (sha256 {'0' * 64})" in card.text
+    assert str(tmp_path) not in card.text
+    assert str(checkpoints["bert"].parent) not in card.text
     module.hparams["pretrained"] = "google/bigbird-roberta-base"
-    header = exported(module, DrRagData([QuestionSource("hotpotqa", "own.json")]), tmp_path / "hub", 1).data.to_dict()
-    assert header["base_model"] == ["google/bigbird-roberta-base"]
-    assert "datasets" not in header
+    module.card = Card(license="mit", language=["en"])
+    data = DrRagData([QuestionSource("hotpotqa", "own.json", language="de")])
+    assert exported(module, data, tmp_path / "hub", 1).data.to_dict() == {
+        "base_model": ["google/bigbird-roberta-base"],
+        "language": ["en"],
+        "library_name": "transformers",
+        "license": "mit",
+        "pipeline_tag": "text-ranking",
+        "tags": ["retrieval-augmented-generation", "dr-rag", "reranking"],
+    }
 
 
-def test_a_folder_is_no_hub_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "checkpoints/t5-world").mkdir(parents=True)
-    assert hub_ids(["checkpoints/t5-world", str(tmp_path), "google-t5/t5-base", "google-t5/t5-base", "gpt2"]) == [
-        "google-t5/t5-base",
-        "gpt2",
-    ]
+def test_data_sets_of_the_hub_are_named_once() -> None:
     assert hub_datasets([QuestionSource("hotpotqa", "a.json"), SOURCE, SOURCE]) == ["hotpotqa/hotpot_qa"]

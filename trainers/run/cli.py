@@ -25,6 +25,7 @@ from trainers.run.early_stopping import EarlyStopping
 from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
+from trainers.run.model_card import Card
 from trainers.run.precision import refuse_precision
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.strategies import refuse_strategy
@@ -140,6 +141,7 @@ class TrainCLI(LightningCLI):
         )
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
+        parser.add_class_arguments(Card, "card")
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
         parser.link_arguments("name", "checkpoint.dirpath", compute_fn=run_folder)
@@ -197,6 +199,7 @@ class TrainCLI(LightningCLI):
             if cause is None:
                 raise
             raise UserError(f"a package is missing: {' '.join(str(cause).split())}") from error
+        self.model.card = self._get(self.config_init, "card")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:
         """Add the callbacks, checkpoint plugin and logger of every run to those of the config."""

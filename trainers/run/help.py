@@ -29,6 +29,8 @@ OPTIONS = {  # of every command, in the order of the help
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
     "verbose": ("true|false", "Print the metrics; true when omitted."),
     "print_config": ("", "Print the complete configuration and exit."),
+    "card.license": ("NAME", "License of the model for its card, e.g. apache-2.0; none when omitted."),
+    "card.language": ("LIST", "Languages of the model for its card; those that the data files name when omitted."),
     "version": ("", "Print the version and exit."),
 }
 ONLY = {"verbose": ("validate",), "version": ()}  # options of these commands alone

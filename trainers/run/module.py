@@ -3,7 +3,7 @@
 Metrics of training and validation, gathered over ranks and accumulated batches and logged.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -41,6 +41,7 @@ class RunModule(pl.LightningModule):
         self.validation_metrics: dict[str, float] = {}
         self.figures: dict[str, Any] = {}
         self.flops_per_batch = 0
+        self.card = Card()
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
         self.last_loss = ""  # name and value at the last logged step, for the progress line
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
@@ -65,7 +66,7 @@ class RunModule(pl.LightningModule):
         if not isinstance(self.trainer.strategy, Fsdp2Strategy):
             return self
         made = type(self)(**{name: value for name, value in self.hparams.items() if not name.startswith("_")})
-        made.trainer = self.trainer
+        made.trainer, made.card = self.trainer, self.card
         return made
 
     def summarize(self, results: list[Any]) -> dict[str, float]:
@@ -157,11 +158,25 @@ class RunModule(pl.LightningModule):
         self.log_dict(named, logger=to_loggers, sync_dist=True, reduce_fx="max")
 
     def write_card(
-        self, folder: Path, card: Card, task: str, values: Mapping[str, Any], provenance: Mapping[str, Any]
+        self,
+        folder: Path,
+        template: Path,
+        values: Mapping[str, Any],
+        provenance: Mapping[str, Any],
+        starts: Sequence[str] = ("pretrained",),
     ) -> None:
-        """Write a model card (`trainers.run.model_card`) as README.md of a serving folder."""
-        values, sources = {**self.hparams, **values}, self.trainer.datamodule.sources
-        text = model_card(card, task, values, sources, self.validation_metrics, provenance)
+        """Write a model card as README.md of a serving folder.
+
+        Args:
+            folder: The serving folder.
+            template: See `trainers.run.model_card.model_card`, as the next two.
+            values: What the template names besides the constructor's parameters, `validation` and `data`.
+            provenance: Of the run.
+            starts: The parameters that name the models that training started from.
+        """
+        figures = ", ".join(f"{name} {value:.4g}" for name, value in self.validation_metrics.items()) or "none yet"
+        values = {**self.hparams, "validation": figures, **values}
+        text = model_card(template, self.card, starts, values, self.trainer.datamodule.sources, provenance)
         (folder / CARD).write_text(text, encoding="utf-8")
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
