@@ -11,7 +11,6 @@ from pathlib import Path
 
 from common.errors import DataError, MissingInputError
 from common.files import write_text
-from common.progress import FileProgress
 from common.records import Passage
 
 Hits = Mapping[str, Sequence[str]]
@@ -74,7 +73,7 @@ def mined_rows(paths: Sequence[str]) -> Iterator[tuple[str, Mined]]:
     for path in paths:
         if not Path(path).is_file():
             raise MissingInputError(f"{path} does not exist: write it with `python infer.py mine --out {path} ...`.")
-        with Path(path).open("rb") as file, FileProgress(file):
+        with Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
                 try:
                     row = json.loads(line)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from common.errors import DataError, MissingInputError, UserError
-from common.progress import FileProgress
 from datamodules.formats.csv_rows import csv_rows
 from datamodules.formats.json_stream import CHUNK_BYTES, TruncatedError, json_values
 from datamodules.formats.row_fields import json_name
@@ -145,7 +144,6 @@ def _file_values(path: Path) -> Iterator[tuple[str, object]]:
 def _opened(path: Path, stack: ExitStack) -> io.BufferedReader:
     """The bytes of a file, decompressed if it is a gzip archive; closed with the stack."""
     file = stack.enter_context(path.open("rb"))
-    stack.enter_context(FileProgress(file))
     if file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
         archive = stack.enter_context(gzip.GzipFile(fileobj=file))
         file = stack.enter_context(io.BufferedReader(archive, CHUNK_BYTES))

@@ -1,29 +1,21 @@
-"""Progress: shown after five seconds, with the time left; a rewritten line on a terminal, lines in a log.
+"""Progress: shown after five seconds, with the time left; a bar on a terminal, lines in a log.  Only on rank 0."""
 
-Only on rank 0.
-"""
-
-import gzip
 import io
-import random
 import sys
 import time
-from pathlib import Path
 
 import pytest
+import tqdm
 
 from common import progress
-from common.progress import FileProgress, Progress, in_time, say, track, track_batches
-from datamodules.formats.sources import rows
+from common.progress import Progress, in_bytes, say, track, track_batches
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Seconds on a clock that the test moves; the thread that redraws does not run."""
+    """Seconds on a clock that the test moves."""
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(progress, "_screen", progress._Screen())
-    monkeypatch.setattr(progress._Screen, "_tick", lambda self: None)
+    monkeypatch.setattr(tqdm.std, "time", lambda: now[0])
     for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
         monkeypatch.delenv(name, raising=False)
     return now
@@ -51,93 +43,43 @@ def test_a_log_gets_a_line_every_fifteen_seconds_with_the_time_left(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run(clock, 6.0)
-    assert capsys.readouterr().err.splitlines() == [
-        "counting: 1 of 10, 54 s left", "counting: 4 of 10, 36 s left", "counting: 7 of 10, 18 s left",
-        "counting: 10 of 10, 0 s left",
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert [line.split("|")[-1].strip() for line in err.splitlines()] == [
+        "3/10 [00:18<00:42,  6.00s/it]", "6/10 [00:36<00:24,  6.00s/it]", "9/10 [00:54<00:06,  6.00s/it]",
     ]  # fmt: skip
+    assert all(line.startswith("counting: ") for line in err.splitlines())
 
 
-def test_results_of_an_earlier_run_do_not_shorten_the_time_left(clock: list[float]) -> None:
+def test_results_of_an_earlier_run_do_not_shorten_the_time_left(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
     with Progress("counting", 100) as work:
         work.skip(50)
-        clock[0] += 10
-        work.advance(10)
-        assert work.text() == "counting: 60 of 100, 40 s left"
-
-
-def test_work_within_work_is_shown_in_one_line(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("chunks", 4) as outer:
         clock[0] += 20
-        outer.advance()
-        for _ in track_batches([[1, 2], [3]], 3, "texts"):
-            clock[0] += 20
-    assert capsys.readouterr().err.splitlines() == [
-        "chunks: 1 of 4, 1 min 00 s left", "chunks: 1 of 4, 2 min 00 s left > texts: 2 of 3, 10 s left",
-        "chunks: 1 of 4, 3 min 00 s left > texts: 3 of 3, 0 s left",
-    ]  # fmt: skip
+        work.advance(10)
+        say("found something", sys.stdout)
+    out, err = capsys.readouterr()
+    assert "60/100 [00:20<01:20" in err
+    assert (out, len(err.splitlines())) == ("found something\n", 1)
 
 
-def test_of_unknown_work_the_share_of_the_file_says_the_time_left(clock: list[float], tmp_path: Path) -> None:
-    path = tmp_path / "train.json"
-    path.write_bytes(b"x" * 1000)
-    with Progress("reading", None) as work, path.open("rb") as file:
-        with FileProgress(file):
-            assert work.text() == "reading: 0 s so far"
-            work.advance()
-            assert work.text() == "reading: 1, 0% of train.json"
-            clock[0] += 10
-            file.read(250)
-            assert work.text() == "reading: 1, 25% of train.json, 30 s left"
-            with Progress("within", 4), path.open("rb") as other, FileProgress(other):  # what has a total needs no file
-                assert work.text() == "reading: 1, 25% of train.json, 30 s left"
-            file.read()
-            assert work.text() == "reading: 1, 100% of train.json, 0 s left"
-        assert work.text() == "reading: 1"
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_rows_of_a_large_file_are_read_with_the_time_left(
-    suffix: str, clock: list[float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / f"train.jsonl{suffix}"
-    content = b"".join(b'{"a": "%s"}\n' % random.Random(i).randbytes(5000).hex().encode() for i in range(600))
-    path.write_bytes(gzip.compress(content, 1) if suffix else content)
-    for number, _ in enumerate(track(rows(str(path)), None, "reading questions"), 1):
-        clock[0] += 20 if number % 150 == 0 else 0
-    shown = capsys.readouterr().err.splitlines()
-    assert len(shown) == 4
-    for number, line in enumerate(shown, 1):
-        assert line.startswith(f"reading questions: {150 * number}, ")
-        share = float(line.split(", ")[1].removesuffix(f"% of {path.name}"))
-        assert share == pytest.approx(25 * number, abs=18)  # read ahead by a chunk of 1 MiB of 6
-    assert shown[-1].endswith("100% of " + path.name + ", 0 s left")
-
-
-def test_files_read_side_by_side_are_shown_once(clock: list[float], tmp_path: Path) -> None:
-    path = tmp_path / "file.jsonl"
-    path.write_text('{"a": 1}\n' * 3)
-    with Progress("reading") as work:
-        pairs = zip(rows(str(path)), rows(str(path)), strict=True)
-        next(pairs)
-        work.advance()
-        assert work.text().count("file.jsonl") == 1
-        del pairs
-        assert work.text() == "reading: 1"
-
-
-def test_a_terminal_line_is_rewritten_and_removed(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress("counting", 2) as work:
+def test_a_bar_is_erased_for_a_line_and_at_the_end(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    with Progress("chunks", 2) as work:
+        say("too early for a bar")
+        assert terminal.getvalue().strip() == "too early for a bar"
         clock[0] += 8
+        for _ in track_batches([[1, 2], [3]], 3, "texts"):
+            clock[0] += 8
         work.advance()
         say("found something")
-        clock[0] += 8
-        work.advance()
-    assert terminal.getvalue() == (
-        "[##########..........] counting: 1 of 2, 8 s left\r\x1b[Kfound something\n"
-        "[####################] counting: 2 of 2, 0 s left\r\x1b[K"
-    )
+    shown = terminal.getvalue().replace("\r", "\n")
+    assert "chunks:  50%" in shown
+    assert "texts:  67%" in shown
+    assert "\nfound something\n" in shown
+    assert terminal.getvalue().endswith("\r")
+    assert shown.splitlines()[-1].strip() == ""
 
 
 @pytest.mark.parametrize("variable", ["RANK", "LOCAL_RANK", "SLURM_PROCID"])
@@ -146,24 +88,24 @@ def test_other_ranks_print_nothing(
 ) -> None:
     monkeypatch.setenv(variable, "1")
     run(clock, 6.0)
+    with Progress("chunks", 2) as work:
+        work.skip()
     say("nothing")
     assert capsys.readouterr() == ("", "")
 
 
-def test_work_without_items_is_shown_while_it_lasts(
+def test_work_without_items_is_named_while_it_lasts(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 0.05)
-    monkeypatch.setattr(progress, "_REDRAW_EVERY_SECONDS", 0.02)
-    monkeypatch.setattr(progress, "_screen", progress._Screen())
     with Progress("loading a model"):
         time.sleep(0.3)
-    assert capsys.readouterr().err == "loading a model: 0 s so far\n"
+    with Progress("soon done"):
+        pass
+    time.sleep(0.1)
+    assert capsys.readouterr().err == "loading a model ...\n"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min"), (273600, "3 d 4 h")],
-)
-def test_durations_are_readable(seconds: float, text: str) -> None:
-    assert in_time(seconds) == text
+@pytest.mark.parametrize(("count", "text"), [(512, "512 B"), (1536, "1.5 KiB"), (3 * 2**40, "3.0 TiB")])
+def test_sizes_are_readable(count: int, text: str) -> None:
+    assert in_bytes(count) == text

@@ -1,8 +1,8 @@
 """Checkpoints of a run: best.ckpt by a metric, last.ckpt by steps and minutes; stopping after a whole step; divergence.
 
-Lightning writes a step's metrics to the loggers after the callbacks' `on_train_batch_end`. A checkpoint written there
-would be on disk before its step's metrics, and a kill in between would lose them. So the state is captured there and
-written in the next hook, before the next step changes the weights.
+A step's checkpoint is written in `on_train_batch_end`, when `RunModule` and the callbacks before this one have logged
+its metrics, or, where a validation follows, at its start. A run that is told to stop ends in the next hook: Lightning
+writes what others have logged after `on_train_batch_end`.
 """
 
 import time
@@ -20,9 +20,9 @@ from torch.distributed.tensor import DTensor
 from common.checks import check_at_least
 from common.errors import UserError
 from trainers.run.collapse import collapse_of
+from trainers.run.lightning_private import set_max_steps, validate_now, validation_follows
 from trainers.run.resume import in_folder
 from trainers.run.stop_signals import PREEMPTED, RunStoppedError, StopSignals
-from trainers.run.validation_now import validate_now
 
 LAST = "last.ckpt"
 VALIDATION_DUE = "validation_due"  # key in a checkpoint
@@ -88,8 +88,8 @@ class RunCheckpoint(ModelCheckpoint):
         self._validation_due = False  # whether a validation follows the present state
         self._resumed = {VALIDATION_DUE: False}
         self._max_steps: int | None = None
+        self._step = 0  # optimizer steps made
         self._loss: Tensor | float = 0.0  # sum over the accumulated batches of a step
-        self._pending: dict[str, Any] | None = None  # captured, not yet written
         self._due = False  # whether last.ckpt is to be written after this step
         self._exit_code = 0  # of a run that all ranks have agreed to stop
         self._saved_step, self._saved_at = 0, 0.0
@@ -120,7 +120,8 @@ class RunCheckpoint(ModelCheckpoint):
     def on_fit_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Let a run start that has made all its steps, if the validation after the last one is due."""
         if self._resumed[VALIDATION_DUE] and self._saved_step >= trainer.max_steps > 0:
-            self._max_steps, trainer.fit_loop.epoch_loop.max_steps = trainer.max_steps, self._saved_step + 1
+            self._max_steps = trainer.max_steps
+            set_max_steps(trainer, self._saved_step + 1)
 
     def on_sanity_check_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Replace Lightning's signal handlers: its SIGTERM handler calls a collective on the signalled rank alone."""
@@ -130,7 +131,7 @@ class RunCheckpoint(ModelCheckpoint):
         """Run the validation that was due, and end a run that early stopping or a guard had ended."""
         super().on_train_start(trainer, module)
         self.signals.install()
-        self._saved_at = time.monotonic()
+        self._step, self._saved_at = trainer.global_step, time.monotonic()
         trainer.should_stop = any(  # patience 0 allows no validation without improvement; a new run has had none
             stopping.wait_count >= max(1, stopping.patience) for stopping in trainer.early_stopping_callbacks
         ) or bool(collapse_of(trainer))
@@ -138,46 +139,41 @@ class RunCheckpoint(ModelCheckpoint):
             # Lightning's own loop then skips it, as after a checkpoint that was written when a validation had ended.
             validate_now(trainer)
         if self._max_steps is not None:
-            trainer.fit_loop.epoch_loop.max_steps = self._max_steps
+            set_max_steps(trainer, self._max_steps)
 
     # Training
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """At the end of an optimizer step: agree with the other ranks on stopping and saving, and capture the state."""
+        """At the end of an optimizer step: agree with the other ranks on stopping and saving, and save if it is due."""
         self._loss = self._loss + outputs["loss"].detach()
-        if trainer.fit_loop._should_accumulate():
+        if trainer.global_step == self._step:  # within an optimizer step of several batches
             return
+        self._step = steps = trainer.global_step
         loss, self._loss = self._loss, 0.0
         self._agree(trainer, loss)
-        steps = trainer.global_step
         self._due |= self.last and (
             _is_last_step(trainer) or (self.every_steps is not None and steps % self.every_steps == 0)
         )
-        if trainer.fit_loop.epoch_loop._should_check_val_fx(trainer.fit_loop._data_fetcher):
-            return  # captured when the validation starts
-        super().on_train_batch_end(trainer, module, outputs, batch, batch_idx)
-        if self._due or self._exit_code:
-            self._capture(trainer)
+        if not validation_follows(trainer):
+            self._save_due(trainer, module)
 
     def on_train_batch_start(self, trainer: pl.Trainer, module: pl.LightningModule, batch: Any, batch_idx: int) -> None:
-        """Write what the step before has captured."""
-        self._write(trainer)
+        """Stop if all ranks have agreed to."""
+        self._stop(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        """Write what the last step has captured."""
-        self._write(trainer)
+        """Stop if all ranks have agreed to."""
+        self._stop(trainer)
         super().on_train_epoch_end(trainer, module)
 
     def on_validation_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Write the checkpoints of the step that this validation follows, if they are due."""
         if _is_fitting(trainer):
             self._validation_due = True
-            super().on_train_batch_end(trainer, module, None, None, 0)
-            if self._due or self._exit_code:
-                self._capture(trainer)
-                self._write(trainer)
+            self._save_due(trainer, module)
+            self._stop(trainer)
             self._validation_due = False
 
     def on_validation_batch_end(self, trainer: pl.Trainer, module: pl.LightningModule, *args: Any) -> None:
@@ -186,15 +182,15 @@ class RunCheckpoint(ModelCheckpoint):
             self._agree(trainer)
             if self._exit_code and not trainer.sanity_checking and self._saved_step < trainer.global_step:
                 self._validation_due = True
-                self._capture(trainer)
-            self._write(trainer)
+                self._save(trainer)
+            self._stop(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Write best.ckpt if the metric has improved, then last.ckpt."""
         super().on_validation_end(trainer, module)
         if _is_fitting(trainer) and self.last:
-            self._capture(trainer)
-            self._write(trainer)
+            self._save(trainer)
+            self._stop(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """From now on signals act at once."""
@@ -207,15 +203,6 @@ class RunCheckpoint(ModelCheckpoint):
         self.signals.restore()
 
     # Parts
-
-    def _save_topk_checkpoint(self, trainer: pl.Trainer, monitor_candidates: dict[str, Tensor]) -> None:
-        """Choose the best checkpoint.
-
-        Before the first validation there is nothing to choose by, and Lightning would warn.
-        """
-        validated = trainer.fit_loop.epoch_loop.val_loop._has_run
-        if validated or self.monitor in monitor_candidates or not (self.monitor or "").startswith("val/"):
-            super()._save_topk_checkpoint(trainer, monitor_candidates)
 
     def _agree(self, trainer: pl.Trainer, loss: Tensor | float = 0.0) -> None:
         """Find out whether any rank was told to stop or has lost its loss, and whether rank 0 wants to save.
@@ -239,8 +226,14 @@ class RunCheckpoint(ModelCheckpoint):
         if diverged:
             self._refuse(trainer, "the loss")
 
-    def _capture(self, trainer: pl.Trainer) -> None:
-        """Collect the state of the run; no tensor is copied, so it must be written before the next step."""
+    def _save_due(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Write the checkpoints of a step that are due."""
+        super().on_train_batch_end(trainer, module, None, None, 0)
+        if self._due or self._exit_code:
+            self._save(trainer)
+
+    def _save(self, trainer: pl.Trainer) -> None:
+        """Write last.ckpt; a state that is not finite ends the run."""
         weights = [p.detach() for p in trainer.lightning_module.parameters()]
         mine = [p.to_local() if isinstance(p, DTensor) else p for p in weights]
         finite = bool(torch.stack([p.isfinite().all() for p in mine]).all())
@@ -248,31 +241,29 @@ class RunCheckpoint(ModelCheckpoint):
             finite = trainer.strategy.reduce_boolean_decision(finite)
         if not finite:
             self._refuse(trainer, "a weight")
-        self._pending = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
+        trainer.save_checkpoint(self._path(trainer))
+        self._due = False
+        self._saved_step, self._saved_at = trainer.global_step, time.monotonic()
 
-    def _write(self, trainer: pl.Trainer) -> None:
-        """Write the captured state; then stop, if all ranks have agreed to.
+    def _stop(self, trainer: pl.Trainer) -> None:
+        """End the run if all ranks have agreed to.
 
         Raises:
-            RunStoppedError: If the run was told to stop; on other ranks SystemExit, so that one line is printed.
+            RunStoppedError: On rank 0; on other ranks SystemExit, so that one line is printed.
         """
+        if not self._exit_code:
+            return
         path = self._path(trainer)
-        if self._pending is not None:
-            trainer.strategy.save_checkpoint(self._pending, path)
-            trainer.strategy.barrier("last.ckpt")
-            self._pending, self._due = None, False
-            self._saved_step, self._saved_at = trainer.global_step, time.monotonic()
-        if self._exit_code:
-            cause = "SIGTERM" if self._exit_code == PREEMPTED else "Ctrl-C"
-            message = f"stopped by {cause} before the first step: nothing to resume."
-            if self._saved_step and path.is_file():
-                message = (
-                    f"stopped by {cause}; {path} holds step {self._saved_step:,}. Resume: train.py fit --config "
-                    f"{path.parent / 'config.yaml'} --resume auto"
-                )
-            if trainer.is_global_zero:
-                raise RunStoppedError(message, self._exit_code)
-            raise SystemExit(self._exit_code)
+        cause = "SIGTERM" if self._exit_code == PREEMPTED else "Ctrl-C"
+        message = f"stopped by {cause} before the first step: nothing to resume."
+        if self._saved_step and path.is_file():
+            message = (
+                f"stopped by {cause}; {path} holds step {self._saved_step:,}. Resume: train.py fit --config "
+                f"{path.parent / 'config.yaml'} --resume auto"
+            )
+        if trainer.is_global_zero:
+            raise RunStoppedError(message, self._exit_code)
+        raise SystemExit(self._exit_code)
 
     def _refuse(self, trainer: pl.Trainer, what: str) -> None:
         """End a run that has diverged.

@@ -1,6 +1,7 @@
 """Command line of train.py: LightningCLI with run folders, strict keys, a saved config and every run's callbacks."""
 
 import os
+import sys
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pytorch_lightning as pl
 import yaml
-from pytorch_lightning.callbacks import ProgressBar
+from pytorch_lightning.callbacks import ProgressBar, TQDMProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
@@ -206,15 +207,16 @@ class TrainCLI(LightningCLI):
         config = self._get(self.config_init, "trainer")
         late = LateLoggers()
         always: dict[str, list[Any]] = {
-            "callbacks": [late, RunRecord(), Throughput(), RandomState(), LargestBatch(), ServingExport()],
+            "callbacks": [late, RunRecord(), Throughput(), RandomState(), LargestBatch(), ServingExport(), Console()],
             "plugins": [DurableCheckpointIO()],
         }
         for key, ours in always.items():
             given = config.get(key) or []
             kwargs[key] = [*(given if isinstance(given, list) else [given]), *ours]
         if not any(isinstance(callback, ProgressBar) for callback in kwargs["callbacks"]):
-            kwargs["callbacks"].append(Console(config.get("enable_progress_bar") is not False))
-            kwargs["enable_progress_bar"] = False  # Lightning's
+            shown = config.get("enable_progress_bar")  # a log file gets a line per validation
+            kwargs["enable_progress_bar"] = shown = sys.stdout.isatty() if shown is None else shown
+            kwargs["callbacks"] += [TQDMProgressBar()] * shown
         try:
             trainer = super().instantiate_trainer(**kwargs)
         except (ValueError, TypeError, RuntimeError) as error:  # how Lightning refuses values of its own options

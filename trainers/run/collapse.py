@@ -9,7 +9,7 @@ from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.trainer.states import TrainerFn
 
 from common.checks import check_above, check_share
-from trainers.run.validation_now import validate_now
+from trainers.run.lightning_private import validate_now
 
 KL, UNCHANGED, EMPTY = "val/kl", "val/unchanged_share", "val/empty_share"
 REWARDS = ("val/reward", "val/expected_reward")

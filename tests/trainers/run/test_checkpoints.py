@@ -114,7 +114,7 @@ def test_the_last_checkpoint_is_the_newest_state(place: Path, reason: str) -> No
     stop = signal_at(hook="on_train_batch_start", step=5, name="KeyboardInterrupt") if reason != "end" else []
     command(place, "train.py", "fit", "--config", "config.yaml", "--name", reason, *STEPS, *options, *stop)
     saved = read_checkpoint(place / "checkpoints" / reason / LAST)["global_step"]
-    assert saved == {"steps": 4, "minutes": 4, "end": 5}[reason]  # step 5 was captured, and is written before step 6
+    assert saved == {"steps": 4, "minutes": 5, "end": 5}[reason]
 
 
 def test_a_run_resumes_from_its_own_config_again_and_again_and_repeats_under_another_name(place: Path) -> None:

@@ -1,0 +1,27 @@
+"""All that this project uses of Lightning's loops beyond its documented interface; exact resume needs it.
+
+tests/trainers/run/test_lightning_private.py fails when a release of Lightning changes it.
+"""
+
+import pytorch_lightning as pl
+
+
+def validation_follows(trainer: pl.Trainer) -> bool:
+    """In `on_train_batch_end`: whether a validation follows this batch, before which a checkpoint must say so."""
+    return trainer.fit_loop.epoch_loop._should_check_val_fx(trainer.fit_loop._data_fetcher)
+
+
+def validate_now(trainer: pl.Trainer) -> None:
+    """Run the whole validation within `fit`, with all its hooks, between two optimizer steps or before the first."""
+    validation = trainer.fit_loop.epoch_loop.val_loop
+    validation.restarting = False
+    validation.batch_progress.reset()
+    trainer.validating = True
+    validation.run()
+    validation._has_run = False  # or Lightning would end the epoch of a resumed run without its last steps' hooks
+    trainer.training = True
+
+
+def set_max_steps(trainer: pl.Trainer, steps: int) -> None:
+    """Change the number of optimizer steps at which `fit` ends."""
+    trainer.fit_loop.epoch_loop.max_steps = steps
