@@ -17,7 +17,7 @@ from tests.test_imports import MODULES
 from trainers.run.module import RunModule
 
 ANY_NUMBER = {"seed", "sampling_seed", "resamples_seed"}
-OURS = ("trainers", "datamodules", "harness", "models", "common")
+OURS = ("trainers", "datamodules", "harness")
 
 
 @cache
@@ -25,15 +25,19 @@ def project_classes() -> tuple[type, ...]:
     """All public classes of the project."""
     modules = [importlib.import_module(name) for name in MODULES if name.startswith(OURS)]
     found = [each for module in modules for _, each in inspect.getmembers(module, inspect.isclass)]
-    return tuple(dict.fromkeys(each for each in found if each.__module__ in MODULES and each.__name__[0] != "_"))
+    return tuple(dict.fromkeys(each for each in found if each.__module__ in MODULES and not issubclass(each, Exception)))
 
 
 def accepted(kind: type) -> list[type]:
-    """The classes that a parameter of this type accepts."""
-    if getattr(kind, "_is_protocol", False):
-        methods = [name for name, each in vars(kind).items() if callable(each) and name[0] != "_"]
-        return [each for each in project_classes() if all(hasattr(each, name) for name in methods) and each != kind]
-    return [each for each in project_classes() if issubclass(each, kind) and not getattr(each, "_is_protocol", False)]
+    """The classes that a parameter of this type accepts: those whose docstring explains the arguments, for a user."""
+    methods = [name for name, each in vars(kind).items() if callable(each) and name[0] != "_"]
+    is_protocol = getattr(kind, "_is_protocol", False)
+    return [
+        each
+        for each in project_classes()
+        if "\n    Args:\n" in (each.__doc__ or "")
+        if (methods and all(hasattr(each, name) for name in methods) if is_protocol else issubclass(each, kind))
+    ]
 
 
 def leaves(hint: Any) -> Iterator[Any]:
