@@ -27,7 +27,6 @@ from trainers.run.help import GROUPS
 from trainers.run.largest_batch import LargestBatch
 from trainers.run.loggers import JsonlLogger, LateLoggers, RunWandbLogger
 from trainers.run.model_card import Card
-from trainers.run.precision import refuse_precision
 from trainers.run.resume import holds_run, newest_checkpoint
 from trainers.run.strategies import refuse_strategy
 from trainers.run.throughput import Throughput
@@ -142,6 +141,10 @@ class TrainCLI(LightningCLI):
         )
         parser.add_lightning_class_args(RunCheckpoint, "checkpoint")
         parser.add_lightning_class_args(EarlyStopping, "early_stopping")
+        parser.set_defaults({  # after a validation, before last.ckpt is written: a resumed run counts alike
+            "early_stopping.check_on_train_epoch_end": False,
+            "early_stopping.strict": False,  # its first validation lacks the metrics of training steps
+        })  # fmt: skip
         parser.add_class_arguments(Card, "card")
         parser.link_arguments("checkpoint.monitor", "early_stopping.monitor")
         parser.link_arguments("name", "trainer.default_root_dir", compute_fn=run_folder)
@@ -155,15 +158,14 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If a number is out of range, precision or strategy are refused, the name is taken, or another
-                process trains a run of that name.
+            UserError: If a number is out of range, the strategy is refused, the name is taken, or another process
+                trains a run of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
         """
         options = self.config[self.subcommand]
         check_name(options.name)
-        refuse_precision(options.trainer.precision)
-        refuse_strategy(options.trainer.strategy, options.model.class_path)
+        refuse_strategy(options.trainer.strategy)
         check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
         check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))
@@ -189,7 +191,8 @@ class TrainCLI(LightningCLI):
         """Create what the config names.
 
         Raises:
-            UserError: If a class, such as TensorBoard's logger, needs a package that is not installed.
+            UserError: If a class, such as TensorBoard's logger, needs a package that is not installed, or FSDP2 is to
+                divide what cannot be divided.
         """
         try:
             super().instantiate_classes()
@@ -200,6 +203,7 @@ class TrainCLI(LightningCLI):
             if cause is None:
                 raise
             raise UserError(f"a package is missing: {' '.join(str(cause).split())}") from error
+        refuse_strategy(self.trainer.strategy, getattr(self.model, "shardable", False))
         self.model.card = self._get(self.config_init, "card")
 
     def instantiate_trainer(self, **kwargs: Any) -> pl.Trainer:

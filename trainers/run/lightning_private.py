@@ -18,7 +18,7 @@ def validate_now(trainer: pl.Trainer) -> None:
     validation.batch_progress.reset()
     trainer.validating = True
     validation.run()
-    validation._has_run = False  # or Lightning would end the epoch of a resumed run without its last steps' hooks
+    validation._has_run = False  # a run resumed at an epoch's end does not go on exactly otherwise
     trainer.training = True
 
 

@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from common.errors import ArtifactError
 from models.serving_manifest import CARD
 from trainers.run.model_card import Card, model_card
-from trainers.run.precision import refuse_precision
 from trainers.run.strategies import Fsdp2Strategy, refuse_strategy
+from trainers.run.trainer import refuse_precision
 
 
 class RunModule(pl.LightningModule):
@@ -43,13 +43,12 @@ class RunModule(pl.LightningModule):
         self.flops_per_batch = 0
         self.card = Card()
         self.shares: dict[str, Tensor] = {}  # sums over this rank's batches of the optimizer step so far
-        self.last_loss = ""  # name and value at the last logged step, for the progress line
         self.last_step: float = 0  # number of optimizer steps at which the run ends, unless it stops early
 
     def setup(self, stage: str) -> None:
         """Check precision and strategy, also where the trainer was made without `train.py`, or a plugin sets it."""
         refuse_precision(self.trainer.precision)
-        refuse_strategy(self.trainer.strategy, type(self))
+        refuse_strategy(self.trainer.strategy, self.shardable)
 
     @property
     def network_to_shard(self) -> PreTrainedModel:
@@ -121,7 +120,6 @@ class RunModule(pl.LightningModule):
         sums = self.trainer.strategy.reduce(torch.stack(list(shares.values())), reduce_op="sum")
         metrics = dict(zip(shares, sums, strict=True))
         first, *others = metrics
-        self.last_loss = f"{first} {float(metrics[first]):.4g}"
         self.log(first, metrics[first], prog_bar=True, logger=False)
         self.log_dict({name: metrics[name] for name in others}, logger=False)
         gradients = [parameter.grad for parameter in self.parameters() if parameter.grad is not None]

@@ -37,8 +37,7 @@ def refuse_validation_interval(trainer: pl.Trainer) -> None:
     accumulate, limit = trainer.accumulate_grad_batches, trainer.limit_train_batches
     batches = trainer.datamodule.steps_per_epoch * accumulate
     batches = min(batches, limit) if isinstance(limit, int) else int(batches * limit)
-    by_time = trainer._val_check_time_interval is not None
-    interval = None if by_time else trainer.val_check_interval
+    interval = getattr(trainer, "val_check_interval", None)  # absent if it is a duration
     if isinstance(interval, int) and trainer.check_val_every_n_epoch is not None and interval > batches:
         raise UserError(
             f"trainer.val_check_interval is {interval}, but an epoch has {batches} batches: lower it, or set "

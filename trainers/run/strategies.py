@@ -4,10 +4,8 @@ One device, DDP, and FSDP2 for models of one forward pass per batch.
 """
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
-import pytorch_lightning as pl
 from pytorch_lightning.strategies import ModelParallelStrategy, StrategyRegistry
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
@@ -17,12 +15,11 @@ from transformers import PreTrainedModel
 from common.errors import UserError
 
 FSDP2 = "fsdp2"
-SHOWN = ("auto", "ddp", "ddp_find_unused_parameters_false", "ddp_find_unused_parameters_true", FSDP2)
-SHOWN_CLASSES = ("DDPStrategy", "SingleDeviceStrategy", "Fsdp2Strategy")
-SMALLER = (
-    "type --trainer.strategy ddp; less memory by model.gradient_checkpointing, RE-RAG's model.bucket_checkpointing or "
-    "trainer.accumulate_grad_batches"
+SHOWN = (
+    *("auto", "ddp", "ddp_find_unused_parameters_false", "ddp_find_unused_parameters_true", FSDP2),
+    *("DDPStrategy", "SingleDeviceStrategy", "Fsdp2Strategy"),
 )
+SMALLER = "type --trainer.strategy ddp; less memory by model.gradient_checkpointing or trainer.accumulate_grad_batches"
 
 
 class Fsdp2Strategy(ModelParallelStrategy):
@@ -56,30 +53,24 @@ def transformer_layers(module: nn.Module) -> Iterator[nn.Module]:
         yield from child if isinstance(child, nn.ModuleList) else transformer_layers(child)
 
 
-def refuse_strategy(strategy: Any, trainer_class: str | type[pl.LightningModule]) -> None:
+def refuse_strategy(strategy: Any, shardable: bool = True) -> None:
     """Check that a run uses a strategy with which training, resuming and exporting have been shown.
 
     Args:
         strategy: Lightning's name of it, its object, or a config's namespace with `class_path`.
-        trainer_class: What is trained, or the path of its class.
+        shardable: Whether the ranks of what is trained run equally many forward passes.
 
     Raises:
-        UserError: If it is another one, or FSDP2 for a trainer whose ranks run different numbers of forward passes.
+        UserError: If it is another one, or FSDP2 for what is not shardable.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "class_path", type(strategy).__name__)
-    kind = name.rpartition(".")[2]
-    if name not in SHOWN and kind not in SHOWN_CLASSES:
+    if name.rpartition(".")[2] not in SHOWN:
         raise UserError(
             f"trainer.strategy is {name}, which has not been shown to train, resume and export here: {SMALLER}; or, "
-            f"not for RE-RAG, divide the weights by --trainer.strategy {FSDP2}."
+            f"where a trainer allows it, divide the weights by --trainer.strategy {FSDP2}."
         )
-    if name == FSDP2 or kind == Fsdp2Strategy.__name__:
-        made = trainer_class
-        if isinstance(made, str):
-            module, _, trainer_name = made.rpartition(".")
-            made = getattr(import_module(module), trainer_name)
-        if not getattr(made, "shardable", False):
-            raise UserError(
-                f"trainer.strategy is {name}, and the ranks of {getattr(made, '__name__', made)} run different numbers "
-                f"of forward passes, for each of which FSDP2 would wait for all ranks: {SMALLER}."
-            )
+    if isinstance(strategy, Fsdp2Strategy) and not shardable:
+        raise UserError(
+            f"trainer.strategy is {FSDP2}, and the ranks of this trainer run different numbers of forward passes, for "
+            f"each of which it would wait for all ranks: {SMALLER}."
+        )

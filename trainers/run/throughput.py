@@ -1,41 +1,66 @@
-"""Throughput of training: Lightning's ThroughputMonitor over this project's batches, and the FLOPs of one token."""
+"""Throughput of training, computed by Lightning Fabric, and the FLOPs of one token."""
 
-from operator import attrgetter
+import time
+from typing import Any
 
 import pytorch_lightning as pl
-from pytorch_lightning.callbacks import ThroughputMonitor
-from pytorch_lightning.trainer.states import RunningStage, TrainerFn
+import torch
+from lightning_fabric.utilities import throughput
+from pytorch_lightning.callbacks import Callback
+from pytorch_lightning.trainer.states import TrainerFn
+from pytorch_lightning.utilities import rank_zero_only
 from torch import nn
 from transformers import PreTrainedModel
 
 from models.first_token import FirstTokenLayer
 
 
-class Throughput(ThroughputMonitor):
-    """Logs examples, tokens and FLOPs per second, and MFU.
+class Throughput(Callback):
+    """Logs examples, tokens and FLOPs per second, and MFU, at the steps whose metrics the module logs.
 
     A batch has `examples` and `tokens` (padding included), the module `flops_per_batch`. Rates `train/device/...` and
     the counts since this process began (`train/batches`, `train/samples`, `train/lengths`) are those of rank 0. With
     several ranks `train/..._per_sec` is rank 0's rate times the number of ranks. `train/device/mfu` is logged where
-    Lightning knows the device's peak.
+    Lightning knows the device's peak. Validations do not count.
     """
 
-    def __init__(self) -> None:
-        super().__init__(batch_size_fn=attrgetter("examples"), length_fn=attrgetter("tokens"))
-
+    @rank_zero_only
     def on_train_start(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
         """Average over the batches between two logged steps; in a shorter run over all its batches."""
         steps = min(trainer.log_every_n_steps, trainer.estimated_stepping_batches - trainer.global_step)
-        self.kwargs["window_size"] = max(2, int(steps) * trainer.accumulate_grad_batches)
-        self.setup(trainer, module, TrainerFn.FITTING)
-        super().on_train_start(trainer)
+        dtype = torch.bfloat16 if trainer.precision == "bf16-mixed" else torch.float32
+        self._rates = throughput.Throughput(
+            throughput.get_available_flops(trainer.strategy.root_device, dtype),
+            trainer.world_size,
+            window_size=max(2, int(steps) * trainer.accumulate_grad_batches),
+        )
+        self._batches = self._examples = self._tokens = 0
+        self._step, self._seconds, self._began = trainer.global_step, 0.0, time.perf_counter()
 
-    def _compute(self, trainer: pl.Trainer, iter_num: int | None = None) -> None:
-        """Log the rates of training at the steps whose metrics the module logs."""
-        module, step = trainer.lightning_module, trainer.global_step - 1
-        if trainer.training and module.is_logged(step):
-            rates = self._throughputs[RunningStage.TRAINING].compute()
-            module.send({f"train/{name}": rate for name, rate in rates.items()}, step)
+    @rank_zero_only
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Count the batch; at the end of a logged optimizer step log the rates."""
+        if trainer.strategy.root_device.type == "cuda":
+            torch.cuda.synchronize()
+        self._seconds = time.perf_counter() - self._began
+        self._batches, self._examples = self._batches + 1, self._examples + batch.examples
+        self._tokens += batch.tokens
+        self._rates.update(
+            time=self._seconds, batches=self._batches, samples=self._examples, lengths=self._tokens,
+            flops=module.flops_per_batch,
+        )  # fmt: skip
+        if trainer.global_step > self._step:
+            self._step = trainer.global_step
+            if module.is_logged(self._step - 1):
+                module.send({f"train/{name}": rate for name, rate in self._rates.compute().items()}, self._step - 1)
+
+    @rank_zero_only
+    def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        """Leave out the time since the last batch of training."""
+        if trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking:
+            self._began = time.perf_counter() - self._seconds
 
 
 def flops_per_token(network: PreTrainedModel) -> tuple[int, int]:

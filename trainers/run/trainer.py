@@ -1,16 +1,15 @@
-"""Lightning's Trainer with the precision `auto`: bf16 where the hardware has it."""
+"""Lightning's Trainer in the precisions that train here; `auto` is bf16 where the hardware has it."""
 
 from typing import Any, Literal, TypeAlias
 
 import pytorch_lightning as pl
 import torch
-from lightning_fabric.plugins.precision.precision import _PRECISION_INPUT
 from pytorch_lightning.utilities import rank_zero_only
 
+from common.errors import UserError
 from models.devices import auto_is_bf16
 
-# `trainers.run.precision` says which of them are refused.
-TrainingPrecision: TypeAlias = Literal["auto"] | _PRECISION_INPUT
+TrainingPrecision: TypeAlias = Literal["auto", "32-true", "bf16-mixed", "32", "bf16"]  # the last two as Lightning's
 
 
 class RunTrainer(pl.Trainer):
@@ -32,3 +31,21 @@ class RunTrainer(pl.Trainer):
             rank_zero_only(print)(f"precision {precision}: {reason}{cure}", flush=True)
         # Lightning's default, None, is 32-true too, and leaves room for a plugin that sets the precision
         super().__init__(*args, precision=None if precision == "32-true" else precision, **kwargs)
+
+
+def refuse_precision(precision: str) -> None:
+    """Check that training keeps fp32 weights, which exports and resumed runs need.
+
+    Args:
+        precision: A trainer's, also of one that was made without `train.py` or that a plugin sets.
+
+    Raises:
+        UserError: If it is neither 32-true nor bf16-mixed. fp16 overflows where activations exceed 65,504, as in the
+            feed-forward layers of several pretrained encoder-decoders; bf16 weights lose most of AdamW's small updates.
+    """
+    if precision not in ("32-true", "bf16-mixed"):
+        raise UserError(
+            f"trainer.precision is {precision}, which overflows (fp16), rounds the weights (bf16-true) or has not been "
+            "shown to train, resume and export here: type --trainer.precision bf16-mixed (CPUs, and GPUs since Ampere) "
+            "or 32-true."
+        )
