@@ -56,6 +56,9 @@ class Progress(tqdm):
     """
 
     monitor_interval = 0  # no thread: each item may show the bar
+    n: int
+    initial: int
+    delay: float
 
     def __init__(self, what: str, total: int | None = None) -> None:
         self._terminal = sys.stderr.isatty()

@@ -98,6 +98,14 @@ def test_commands_name_no_system() -> None:
         assert re.search(SYSTEMS, spelling, re.IGNORECASE)
 
 
+def test_what_every_run_has_knows_no_system() -> None:
+    systems = [m for m in MODULES if re.search(rf"{SYSTEMS}|\bt5", m, re.IGNORECASE)]
+    for path in (ROOT / "trainers/run").glob("*.py"):
+        assert not set(imported(path)) & set(systems), path.name
+        found = re.search(rf"{SYSTEMS}|\bt5\b", path.read_text(), re.IGNORECASE)
+        assert not found, f"{path.name}: {found[0]}"
+
+
 def test_only_a_system_s_study_knows_its_strategy() -> None:
     """Everything else in the evaluation uses strategies by what every system has: `answer`, notes and costs."""
     strategies = {module for module in MODULES if module.startswith("harness.strategies.")}

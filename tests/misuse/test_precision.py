@@ -10,9 +10,9 @@ from lightning_fabric.plugins.precision.precision import (
     _PRECISION_INPUT_STR,
     _PRECISION_INPUT_STR_ALIAS,
 )
+from trainers.run.precision import refuse_precision
 
 from common.errors import UserError
-from trainers.run.precision import refuse_precision
 from trainers.t5 import SpanCorruptionTrainer
 
 LIGHTNINGS = {

@@ -17,8 +17,8 @@ from pytorch_lightning.trainer.states import TrainerFn
 from torch import Tensor
 from torch.distributed.tensor import DTensor
 
-from common.checks import check_at_least
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, PositiveInt
 from trainers.run.collapse import collapse_of
 from trainers.run.lightning_private import set_max_steps, validate_now, validation_follows
 from trainers.run.resume import in_folder
@@ -53,9 +53,6 @@ class RunCheckpoint(ModelCheckpoint):
             end the metric may be an older validation's.
         enable_version_counter: Whether another best checkpoint of the same name gets a number.
         options: Further options of Lightning's ModelCheckpoint.
-
-    Raises:
-        UserError: If a number is out of range.
     """
 
     def __init__(
@@ -63,15 +60,13 @@ class RunCheckpoint(ModelCheckpoint):
         monitor: str | None = None,
         mode: Literal["max", "min"] = "max",
         filename: str | None = "best",
-        every_minutes: float = 5.0,
-        every_n_train_steps: int | None = None,
+        every_minutes: NonNegativeFloat = 5.0,
+        every_n_train_steps: PositiveInt | None = None,
         save_last: bool | None = True,
         save_on_train_epoch_end: bool | None = None,
         enable_version_counter: bool = False,
         **options: Any,
     ) -> None:
-        check_at_least(0, every_minutes=every_minutes)
-        check_at_least(1, every_n_train_steps=every_n_train_steps)
         in_training = (monitor or "").startswith("train/")
         super().__init__(
             monitor=monitor,

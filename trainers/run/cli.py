@@ -13,7 +13,6 @@ from pytorch_lightning.callbacks import ProgressBar, TQDMProgressBar
 from pytorch_lightning.cli import LightningArgumentParser, LightningCLI, SaveConfigCallback
 from pytorch_lightning.utilities import rank_zero_only
 
-from common.checks import check_at_least
 from common.command_line import CommandLine
 from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import write_text
@@ -50,7 +49,7 @@ def check_name(name: str) -> None:
     """Raise UserError if a run's name is empty or leaves checkpoints/, or if its folder would lie in another run's."""
     parts = Path(name).parts
     if not parts or Path(name).is_absolute() or ".." in parts:
-        raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as drrag-1 or drrag/1.")
+        raise UserError(f"--name {name!r} is not a name below checkpoints/. Choose one such as first-1 or first/1.")
     folder = Path("checkpoints", name)
     outer = next((parent for parent in folder.parents[: len(parts) - 1] if holds_run(parent)), None)
     if outer or not OF_A_RUN.isdisjoint(parts[1:]):  # the outer run's export would replace the folder `serving`
@@ -65,7 +64,6 @@ class BriefParser(CommandLine, LightningArgumentParser):
     """LightningArgumentParser with one-line errors."""
 
     command = "train.py"
-    built_in_checks: ClassVar = (pl.LightningDataModule,)
     explained_groups: ClassVar = tuple(GROUPS)
 
 
@@ -158,7 +156,7 @@ class TrainCLI(LightningCLI):
         """Lock the run's folder and find its checkpoint before anything is loaded.
 
         Raises:
-            UserError: If a number is out of range, the strategy is refused, the name is taken, or another process
+            UserError: If the strategy is refused, the name is taken, or another process
                 trains a run of that name.
             MissingInputError: If there is no such checkpoint.
             ArtifactError: If it is corrupt, or fit is to continue from weights alone.
@@ -166,8 +164,6 @@ class TrainCLI(LightningCLI):
         options = self.config[self.subcommand]
         check_name(options.name)
         refuse_strategy(options.trainer.strategy)
-        check_at_least(1, **{"trainer.accumulate_grad_batches": options.trainer.accumulate_grad_batches})
-        check_at_least(0, **{"trainer.gradient_clip_val": options.trainer.gradient_clip_val})
         folder = Path(run_folder(options.name))
         fits = self.subcommand == "fit"
         if fits and rank_zero_only.rank == 0:

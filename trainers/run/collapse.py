@@ -8,8 +8,8 @@ import pytorch_lightning as pl
 from pytorch_lightning.callbacks import Callback
 from pytorch_lightning.trainer.states import TrainerFn
 
-from common.checks import check_above, check_share
-from trainers.run.lightning_private import validate_now
+from common.ranges import PositiveFloat, Share
+from trainers.run.lightning_private import mark_saved, validate_now
 
 KL, UNCHANGED, EMPTY = "val/kl", "val/unchanged_share", "val/empty_share"
 REWARDS = ("val/reward", "val/expected_reward")
@@ -31,20 +31,15 @@ class CollapseGuard(Callback):
         most_unchanged_share: Limit of val/unchanged_share, the share of rewrites that are the question, in [0, 1]; null
             for none.
         most_empty_share: Limit of val/empty_share, the share of rewrites without a query, in [0, 1]; null for none.
-
-    Raises:
-        UserError: If a limit is out of range.
     """
 
     def __init__(
         self,
-        most_kl_nats: float | None = None,
-        most_reward_drop: float | None = 0.1,
-        most_unchanged_share: float | None = 0.95,
-        most_empty_share: float | None = 0.5,
+        most_kl_nats: PositiveFloat | None = None,
+        most_reward_drop: PositiveFloat | None = 0.1,
+        most_unchanged_share: Share | None = 0.95,
+        most_empty_share: Share | None = 0.5,
     ) -> None:
-        check_above(0, most_kl_nats=most_kl_nats, most_reward_drop=most_reward_drop)
-        check_share(most_unchanged_share=most_unchanged_share, most_empty_share=most_empty_share)
         self.most_kl_nats, self.most_reward_drop = most_kl_nats, most_reward_drop
         self.shares = {
             UNCHANGED: ("most_unchanged_share", most_unchanged_share),
@@ -86,9 +81,7 @@ class CollapseGuard(Callback):
         if not self.start and trainer.global_step == 0:
             for chooser in trainer.checkpoint_callbacks:
                 if (chooser.monitor or "").startswith("val/"):
-                    chooser._last_global_step_saved = (
-                        -1
-                    )  # Lightning saves no state of the same step twice, and begins with 0
+                    mark_saved(chooser, -1)
             validate_now(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
@@ -100,7 +93,7 @@ class CollapseGuard(Callback):
         if self.collapse:
             trainer.should_stop = True
             for chooser in trainer.checkpoint_callbacks:
-                chooser._last_global_step_saved = trainer.global_step  # its state is saved as last.ckpt alone
+                mark_saved(chooser, trainer.global_step)  # its state is saved as last.ckpt alone
 
     @staticmethod
     def _measures(metrics: Mapping[str, Any]) -> dict[str, float]:

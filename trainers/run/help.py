@@ -1,4 +1,6 @@
-"""Help of train.py, written without importing torch or Lightning: the project's own options first, Lightning's by name.
+"""Help of train.py, written without importing torch or Lightning, which takes several seconds.
+
+The project's own options come first, Lightning's by name, and the classes are read from their source files.
 
 A test compares the options with those of the real parser.
 """
@@ -9,7 +11,6 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from common.class_help import answer, asked, listing
 from common.errors import as_typed
 from common.version import VERSION
 
@@ -29,8 +30,6 @@ OPTIONS = {  # of every command, in the order of the help
     "weights_only": ("true|false", "Lightning's argument of the same name; checkpoints are always loaded with true."),
     "verbose": ("true|false", "Print the metrics; true when omitted."),
     "print_config": ("", "Print the complete configuration and exit."),
-    "card.license": ("NAME", "License of the model for its card, e.g. apache-2.0; none when omitted."),
-    "card.language": ("LIST", "Languages of the model for its card; those that the data files name when omitted."),
     "version": ("", "Print the version and exit."),
 }
 ONLY = {"verbose": ("validate",), "version": ()}  # options of these commands alone
@@ -53,6 +52,11 @@ GROUPS = {  # Lightning's classes, and ours that extend them: files, classes, an
         ],
         {"monitor"},
     ),
+    "card": ([(__file__.replace("help.py", "model_card.py"), "Card")], set()),
+}
+CLASSES = {  # key -> the folder of its classes, and the method that only those define which are not abstract
+    "model": ("trainers", "training_step"),
+    "data": ("datamodules", "setup"),
 }
 WIDTH = 110
 
@@ -67,8 +71,9 @@ def quick_answer(arguments: Sequence[str], description: str) -> str | None:
     command = next((word for word in arguments if word in COMMANDS), None)
     if "--version" in arguments:
         return as_typed(f"train.py {VERSION}")
-    if (option := asked(arguments)) in ("model", "data"):
-        return as_typed(answer(option, f"python train.py {command or 'fit'}"))
+    for key in CLASSES:
+        if list(arguments[-1:]) == [f"--{key}.help"]:
+            return as_typed(class_listing(key, command or "fit"))
     if not {"-h", "--help"} & set(arguments):
         return None
     return as_typed(command_help(command) if command else program_help(description))
@@ -90,13 +95,30 @@ def command_help(command: str) -> str:
     for name, (value, text) in OPTIONS.items():
         if command in ONLY.get(name, COMMANDS):
             lines += [f"  --{name} {value}".rstrip(), _indented(text, 8)]
-    for key, what in (("model", "trainer"), ("data", "data module")):
-        lines += ["", f"--{key} CLASS, the {what}; the keys of a class: python train.py {command} --{key}.help CLASS"]
-        lines.append(listing(key))
+    for key in CLASSES:
+        lines += ["", class_listing(key, command)]
     for group in GROUPS:
         lines += ["", f"--{group}.KEY VALUE, explained by: python train.py {command} --{group}.help"]
         lines.append(_indented(", ".join(keys(group)), 4))
     return "\n".join(lines)
+
+
+def classes(key: str) -> dict[str, str]:
+    """Paths of the classes that a key accepts, with the first sentence of their docstrings."""
+    folder, method = CLASSES[key]
+    return {
+        f"{folder}.{file.stem}.{node.name}": " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())
+        for file in sorted((Path(__file__).parents[2] / folder).glob("*.py"))
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and any(getattr(each, "name", "") == method for each in node.body)
+    }
+
+
+def class_listing(key: str, command: str) -> str:
+    """The classes that a key accepts, and how to ask for the keys of one."""
+    listed = (f"  {path}\n      {summary}" for path, summary in classes(key).items())
+    asking = f"python train.py {command} --{key}.help CLASS"
+    return "\n".join([f"--{key} CLASS, or your own by its path; keys of a class: {asking}", *listed])
 
 
 def keys(group: str) -> list[str]:
@@ -109,8 +131,11 @@ def keys(group: str) -> list[str]:
     for file, name in sources:
         tree = ast.parse((Path(spec.origin).parent / file).read_text(encoding="utf-8"))
         (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
-        (init,) = [node for node in found.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
-        parameters += [each.arg for each in (*init.args.args[1:], *init.args.kwonlyargs)]
+        for node in found.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                parameters += [each.arg for each in (*node.args.args[1:], *node.args.kwonlyargs)]
+            elif isinstance(node, ast.AnnAssign):  # of a dataclass
+                parameters.append(ast.unparse(node.target))
     return [each for each in dict.fromkeys(parameters) if each not in linked]
 
 

@@ -1,10 +1,13 @@
 """Tries the largest batch of an epoch, so that one that exceeds a GPU's memory ends the run before time is spent."""
 
+import sys
+
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.callbacks import Callback
 
 from common.errors import MemoryShortError
+from common.progress import say
 from trainers.run.callbacks import RandomState
 from trainers.run.module import RunModule
 
@@ -73,4 +76,4 @@ def try_largest_batch(trainer: pl.Trainer, module: RunModule) -> None:
     RandomState.restore(states)
     peak = f", with at most {torch.cuda.max_memory_allocated(device) / GIB:.1f} GiB" if device.type == "cuda" else ""
     if trainer.is_global_zero:
-        print(f"memory  the epoch's largest batch fits{peak}: {size}", flush=True)
+        say(f"memory  the epoch's largest batch fits{peak}: {size}", sys.stdout)

@@ -1,9 +1,10 @@
-"""All that this project uses of Lightning's loops beyond its documented interface; exact resume needs it.
+"""What this project uses of Lightning beyond its documented interface; exact resume needs it.
 
 tests/trainers/run/test_lightning_private.py fails when a release of Lightning changes it.
 """
 
 import pytorch_lightning as pl
+from pytorch_lightning.callbacks import ModelCheckpoint
 
 
 def validation_follows(trainer: pl.Trainer) -> bool:
@@ -12,7 +13,7 @@ def validation_follows(trainer: pl.Trainer) -> bool:
 
 
 def validate_now(trainer: pl.Trainer) -> None:
-    """Run the whole validation within `fit`, with all its hooks, between two optimizer steps or before the first."""
+    """Before the first step of a start, in `on_train_..._start`: run the whole validation with all its hooks."""
     validation = trainer.fit_loop.epoch_loop.val_loop
     validation.restarting = False
     validation.batch_progress.reset()
@@ -25,3 +26,8 @@ def validate_now(trainer: pl.Trainer) -> None:
 def set_max_steps(trainer: pl.Trainer, steps: int) -> None:
     """Change the number of optimizer steps at which `fit` ends."""
     trainer.fit_loop.epoch_loop.max_steps = steps
+
+
+def mark_saved(chooser: ModelCheckpoint, step: int) -> None:
+    """Let a chooser of checkpoints take a step's state as saved: it saves none twice, and takes 0 as saved."""
+    chooser._last_global_step_saved = step

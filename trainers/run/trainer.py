@@ -7,6 +7,7 @@ import torch
 from pytorch_lightning.utilities import rank_zero_only
 
 from common.errors import UserError
+from common.ranges import NonNegativeFloat, PositiveInt
 from models.devices import auto_is_bf16
 
 TrainingPrecision: TypeAlias = Literal["auto", "32-true", "bf16-mixed", "32", "bf16"]  # the last two as Lightning's
@@ -19,10 +20,20 @@ class RunTrainer(pl.Trainer):
         args: Lightning's.
         precision: `32-true`; `bf16-mixed` (GPUs since Ampere, CPUs with amx_bf16 or avx512_bf16); `auto`: bf16-mixed
             where the hardware has it, else 32-true; null as 32-true.
+        accumulate_grad_batches: Batches of an optimizer step.
+        gradient_clip_val: Largest norm of a step's gradient, or of its elements with gradient_clip_algorithm `value`;
+            null does not clip.
         kwargs: Lightning's.
     """
 
-    def __init__(self, *args: Any, precision: TrainingPrecision | None = "32-true", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        precision: TrainingPrecision | None = "32-true",
+        accumulate_grad_batches: PositiveInt = 1,
+        gradient_clip_val: NonNegativeFloat | None = None,
+        **kwargs: Any,
+    ) -> None:
         if precision == "auto":
             gpu = torch.cuda.is_available() and kwargs.get("accelerator", "auto") != "cpu"
             lower, reason = auto_is_bf16(torch.device("cuda" if gpu else "cpu"))
@@ -30,7 +41,10 @@ class RunTrainer(pl.Trainer):
             cure = "; for fp32 type --trainer.precision 32-true" if lower else ""
             rank_zero_only(print)(f"precision {precision}: {reason}{cure}", flush=True)
         # Lightning's default, None, is 32-true too, and leaves room for a plugin that sets the precision
-        super().__init__(*args, precision=None if precision == "32-true" else precision, **kwargs)
+        super().__init__(
+            *args, precision=None if precision == "32-true" else precision,
+            accumulate_grad_batches=accumulate_grad_batches, gradient_clip_val=gradient_clip_val, **kwargs,
+        )  # fmt: skip
 
 
 def refuse_precision(precision: str) -> None:
