@@ -74,7 +74,7 @@ class Progress(tqdm):
         self.update(items)
 
     def skip(self, items: int = 1) -> None:
-        """Count items that took no time, such as results of an earlier run; the time left is not estimated from them."""
+        """Count items that took no time, such as results of an earlier run; no time left is estimated from them."""
         if not self.disable:
             self.n, self.initial = self.n + items, self.initial + items
 
