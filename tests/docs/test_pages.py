@@ -58,7 +58,7 @@ STUDIES = [
     for file in sorted((ROOT / "harness/evaluation").glob("*/study.py"))
 ]
 OTHER_OPTIONS = {  # of train.py, torchrun and benchmarks
-    *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping"),
+    *("config", "name", "resume", "ckpt_path", "model", "data", "trainer", "checkpoint", "early_stopping", "card"),
     *("nproc-per-node", "max-restarts", "help", "version", "system"),
 }
 PROMISES = ("Target", "Status", "Time", "Hardware", "Memory")
