@@ -113,13 +113,13 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
   local weights=checkpoints/library-weights.json
   local use="--strategy.init_args.retriever.init_args.weights $weights"
   for kind in bm25 keywords dense; do
-    stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --kept_in $kept
+    stage "index-$kind" "$python" infer.py index --documents $documents --kind $kind --out indexes/library/$kind --reading.kept_in $kept
   done
   for kind in bm25 keywords; do
-    stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --kept_in $kept --chunk_words 200
+    stage "chunks-$kind" "$python" infer.py index --documents $documents --kind $kind --out $chunks/$kind --reading.kept_in $kept --cutting.chunk_words 200
   done
   mkdir -p $chunks reports
-  "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --kept_in $kept --chunk_words 200 > $chunks/dense.log 2>&1 &
+  "$python" infer.py index --documents $documents --kind dense --out $chunks/dense --reading.kept_in $kept --cutting.chunk_words 200 > $chunks/dense.log 2>&1 &
   local dense=$! # tuning does not need it
   stage tune "$python" infer.py evaluate --config configs/infer/hiqa_world.yaml --layout flashrag --study.budgets '[]' --resamples 1000 \
     --questions $questions/library_validation.jsonl --study.tune $weights --out reports/hiqa-world-validation
@@ -135,7 +135,7 @@ hiqa() { # nothing is trained; what is read of the manuals serves all six indexe
 
 all() { # the indexes hold what all systems search: the corpus, the web corpus and the manuals
   local each kind configs=()
-  local manuals=(--documents $questions/library/documents --kept_in indexes/library/documents.documents)
+  local manuals=(--documents $questions/library/documents --reading.kept_in indexes/library/documents.documents)
   for each in drrag rerag dmqr msrag hiqa; do
     prefix="$each "
     "$each"

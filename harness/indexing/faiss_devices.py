@@ -75,7 +75,7 @@ def place(
         if split > least:
             raise UserError(
                 f"index device all: the index takes {in_bytes(split)} on each of {gpus} GPUs, and {in_bytes(least)} "
-                "are free. Choose cpu, or build it with --faiss_index ivfpq."
+                "are free. Choose cpu, or build it with --dense.faiss_index ivfpq."
             )
         return Placement(tuple(range(gpus)), f"split over {gpus} GPUs, {in_bytes(split)} each")
     one = local_rank % gpus
@@ -83,7 +83,7 @@ def place(
     sizes = f"it takes {in_bytes(needed)}, and GPU {one} has {in_bytes(free)} free"
     if needed <= free:
         return Placement((one,), f"on GPU {one}: {sizes}")
-    cure = "index device all splits it over the GPUs" if gpus > 1 else "--faiss_index ivfpq makes it smaller"
+    cure = "index device all splits it over the GPUs" if gpus > 1 else "--dense.faiss_index ivfpq makes it smaller"
     if device == "cuda":
         raise UserError(f"index device cuda: {sizes}. Choose cpu; {cure}.")
     return Placement((), f"in RAM: {sizes}; {cure}")

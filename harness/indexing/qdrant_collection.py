@@ -261,7 +261,7 @@ class QdrantVectors:
         check_at_least(1, hnsw_ef=hnsw_ef)
         self.place, self.client = place, place.connect()
         recorded = _metadata(self.client, place)
-        again = f"Type infer.py index --to qdrant --collection {place.collection} again."
+        again = f"Type infer.py index --to qdrant --qdrant.collection {place.collection} again."
         if recorded is None:
             raise MissingInputError(f"{place}: no such collection. Type infer.py index --to qdrant.")
         if not recorded["complete"]:

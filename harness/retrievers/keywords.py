@@ -66,7 +66,9 @@ def build_keywords(
         )
         found = critical_keywords(texts, recognizer, most_share, own)
         if not found:
-            raise DataError("The corpus has no critical keyword. Give some in a file: --keywords FILE, one a line.")
+            raise DataError(
+                "The corpus has no critical keyword. Give some, one a line: --keywords.file FILE."
+            )
         rows = (
             json.dumps({"keyword": " ".join(keyword), "passages": positions}, ensure_ascii=False)
             for keyword, positions in found.items()
@@ -96,7 +98,7 @@ def _given(path: Path | None) -> list[str]:
         ) from error
     found = sorted({" ".join(keyword) for line in lines if (keyword := as_keyword(line))})
     if not found:
-        raise DataError(f"{path} has no keyword: give one a line, or omit --keywords.")
+        raise DataError(f"{path} has no keyword: give one a line, or omit --keywords.file.")
     return found
 
 

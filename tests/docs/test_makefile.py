@@ -27,7 +27,7 @@ def written(place: Path) -> list[str]:
             outputs += [
                 value
                 for option, value in pairwise(command)
-                if option in ("--out", "--kept_in", "--study.fit", "--study.tune")
+                if option in ("--out", "--reading.kept_in", "--study.fit", "--study.tune")
             ]
     return [*runs, *outputs, *(f"{out}.partial" for out in outputs)]
 

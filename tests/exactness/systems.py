@@ -146,7 +146,7 @@ def write_indexes() -> None:
         "bm25": "world/corpus.jsonl", "links": "world/corpus.jsonl", "dense": "world/corpus.jsonl",
         "msrag_web": "world/msrag_web.jsonl", "msrag_knowledge": "world/msrag_knowledge.jsonl",
     }  # fmt: skip
-    dense = ["--kind", "dense", "--encoder", "encoder", "--precision", "fp32"]
+    dense = ["--kind", "dense", "--dense.encoder", "encoder", "--dense.precision", "fp32"]
     for name, corpus in corpora.items():
         kind = dense if name == "dense" else ["--kind", name if name == "links" else "bm25"]
         infer.main(["index", "--corpus", corpus, *kind, "--out", f"indexes/{name}"])
@@ -154,7 +154,7 @@ def write_indexes() -> None:
         kind = dense if name == "dense" else ["--kind", name]
         infer.main(
             ["index", "--documents", "world/manuals", *kind, "--out", f"indexes/manuals-{name}",
-             "--kept_in", "documents", "--workers", "1"]
+             "--reading.kept_in", "documents", "--workers", "1"]
         )  # fmt: skip
 
 

@@ -138,7 +138,8 @@ def indexing(work: Path) -> Job:
 
     def command(run: str) -> list[str]:
         return ["infer.py", "index", "--corpus", str(work / "corpus.jsonl"), "--out", str(work / "indexes" / run),
-                "--encoder", str(work / "encoder"), "--chunk_passages", "64", "--device", "cpu"]  # fmt: skip
+                "--dense.encoder", str(work / "encoder"), "--dense.chunk_passages", "64",
+                "--device", "cpu"]  # fmt: skip
 
     def difference(out: Path, whole: Path) -> str:
         one, other = digests(out), digests(whole)

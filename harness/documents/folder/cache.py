@@ -121,13 +121,14 @@ class ConversionCache:
             UserError: If another process is, or the folder is something else, or of other documents.
         """
         KEPT.check(self.folder)
-        with exclusive(self.folder, "Wait for it, or give another --kept_in."):
+        with exclusive(self.folder, "Wait for it, or give another --reading.kept_in."):
             KEPT.check(self.folder)
             if (self.folder / HEAD).is_file():
                 other = Path(str(read_json(self.folder / HEAD, f"Remove {self.folder}.").get("documents")))
                 if other != self.documents and other.is_dir():
                     raise UserError(
-                        f"{self.folder} keeps what was read of {other}. Give another --kept_in for {self.documents}."
+                        f"{self.folder} keeps what was read of {other}. Give another --reading.kept_in for "
+                        f"{self.documents}."
                     )
             write_json(self.folder / HEAD, {"format": FORMAT, "documents": str(self.documents)})
             yield

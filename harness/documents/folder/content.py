@@ -48,7 +48,7 @@ def digest(file: File, most_mebibytes: int) -> str:
             if about.st_size > most_mebibytes * 2**20:
                 raise DataError(
                     f"has {in_bytes(about.st_size)}, more than the memory to read it ({most_mebibytes} MiB, "
-                    "--document_mebibytes)"
+                    "--reading.mebibytes)"
                 )
             while block:
                 hashed.update(block)

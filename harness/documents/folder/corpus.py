@@ -45,7 +45,7 @@ class DocumentFolder:
         passes: Change what was read, one after the other: a language model, a captioning model.
 
     Raises:
-        UserError: If a value is out of range, or a folder is not one.
+        UserError: If a folder is not one.
         MissingInputError: If the folder of documents does not exist.
     """
 
@@ -60,8 +60,6 @@ class DocumentFolder:
         passes: Sequence[Pass] = (),
     ) -> None:
         reading, cutting, limits = reading or Reading(), cutting or Cutting(), limits or Limits()
-        for options in (reading, cutting, limits):
-            options.check_options()
         check_folder(folder)
         self.folder, self.limits, self.strict = folder, limits, strict
         self.cache = ConversionCache(kept_in, folder, reading, cutting, limits)
@@ -100,8 +98,8 @@ class DocumentFolder:
             )
         if self.strict and failed:
             raise DataError(
-                f"{len(failed):,} documents of {self.folder} could not be read{first}. Omit --strict to index the "
-                "others."
+                f"{len(failed):,} documents of {self.folder} could not be read{first}. Omit --reading.strict to "
+                "index the others."
             )
 
     def _passages_of(self, entry: Entry, copies: list[str]) -> Iterator[Passage]:

@@ -127,8 +127,8 @@ class DocumentReader:
 
     def _why_ended(self, error: ProcessEndedError) -> str:
         if error.late or error.code == -signal.SIGPROF:
-            return f"takes more than {self._limits.seconds:g} s to read (--document_seconds)"
+            return f"takes more than {self._limits.seconds:g} s to read (--reading.seconds)"
         if error.code == OUT_OF_MEMORY:
-            return f"takes more than {self._limits.mebibytes} MiB of memory to read (--document_mebibytes)"
+            return f"takes more than {self._limits.mebibytes} MiB of memory to read (--reading.mebibytes)"
         ended = signal.Signals(-error.code).name if error.code < 0 else f"exit code {error.code}"
         return f"the process that read it ended ({ended})"

@@ -5,10 +5,10 @@ import importlib.metadata
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from common.checks import check_above, check_at_least, check_choice
 from common.errors import UserError
+from common.ranges import NonNegativeInt, PositiveFloat, PositiveInt, at_least
 from harness.documents.segments.augmentation import MOST_WORDS, Cascade
 
 Engine = Literal["auto", "docling"]
@@ -19,12 +19,16 @@ SECONDS, MEBIBYTES = (
 )  # of CPU time and memory that reading one document may take; most take seconds and 200 MiB
 OVERLAP_WORDS = 40  # of chunks
 _PACKAGES = ("pypdfium2", "pillow", "lxml", "python-docx", "markdown-it-py")  # that read documents
-_LEAST_MEBIBYTES = 256  # the process itself takes about 100
 _MOST_WORKERS = 8
 _MOST_SECONDS, _MOST_MEBIBYTES = 1_000_000, 1_000_000  # what operating systems take as limits
 
+if TYPE_CHECKING:
+    Mebibytes = int
+else:
+    Mebibytes = at_least(256, "Mebibytes")  # the process itself takes about 100
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)  # no slots here and below: jsonargparse reads the default with vars()
 class Reading:
     """How documents are read.
 
@@ -44,10 +48,6 @@ class Reading:
         """This reading, changed by a model."""
         return replace(self, llm=recipe) if name == "llm" else replace(self, captioner=recipe)
 
-    def check_options(self) -> None:
-        """Raise UserError if a value is not possible."""
-        check_choice(get_args(Engine), engine=self.engine)
-
     @property
     def recipe(self) -> dict[str, Any]:
         """The options, for an index's recipe."""
@@ -64,7 +64,7 @@ class Reading:
         return {"code": code.hexdigest()[:16], **{name: _version(name) for name in packages}}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """What reading documents may take.
 
@@ -72,22 +72,21 @@ class Limits:
         seconds: CPU time that one document may take.
         mebibytes: Memory that it may take; a larger file is not read.
         workers: Processes that read at the same time; None: one for each processor, at most 8.
+
+    Raises:
+        UserError: If a limit is above what operating systems take.
     """
 
-    seconds: float = SECONDS
-    mebibytes: int = MEBIBYTES
-    workers: int | None = None
+    seconds: PositiveFloat = SECONDS
+    mebibytes: Mebibytes = MEBIBYTES
+    workers: PositiveInt | None = None
 
-    def check_options(self) -> None:
-        """Raise UserError if a value is out of range."""
-        check_above(0, document_seconds=self.seconds)
+    def __post_init__(self) -> None:
         if self.seconds > _MOST_SECONDS or self.mebibytes > _MOST_MEBIBYTES:
             raise UserError(
                 f"document_seconds is at most {_MOST_SECONDS:,} and document_mebibytes at most {_MOST_MEBIBYTES:,}, "
                 f"got {self.seconds:g} and {self.mebibytes}."
             )
-        check_at_least(_LEAST_MEBIBYTES, document_mebibytes=self.mebibytes)
-        check_at_least(1, workers=self.workers)
 
     @property
     def processes(self) -> int:
@@ -95,7 +94,7 @@ class Limits:
         return self.workers or min(os.cpu_count() or 1, _MOST_WORKERS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cutting:
     """How a document is cut into segments (HiQA), or into chunks of a fixed size (its baseline).
 
@@ -105,19 +104,18 @@ class Cutting:
         cascade: The metadata that are indexed before its text: `path` (before chunks the title), `heading` or `none`.
         chunk_words: Length of chunks in words; None: segments.
         chunk_overlap: Words that neighbouring chunks share.
+
+    Raises:
+        UserError: If chunks would share all their words.
     """
 
-    most_words: int = MOST_WORDS
-    least_words: int = 0
+    most_words: PositiveInt = MOST_WORDS
+    least_words: NonNegativeInt = 0
     cascade: Cascade = "path"
-    chunk_words: int | None = None
-    chunk_overlap: int = OVERLAP_WORDS
+    chunk_words: PositiveInt | None = None
+    chunk_overlap: NonNegativeInt = OVERLAP_WORDS
 
-    def check_options(self) -> None:
-        """Raise UserError if a value is out of range."""
-        check_at_least(1, most_words=self.most_words, chunk_words=self.chunk_words)
-        check_choice(get_args(Cascade), cascade=self.cascade)
-        check_at_least(0, chunk_overlap=self.chunk_overlap, least_words=self.least_words)
+    def __post_init__(self) -> None:
         if self.chunk_words is not None and self.chunk_overlap >= self.chunk_words:
             raise UserError(f"chunk_overlap must be below chunk_words {self.chunk_words}, got {self.chunk_overlap}.")
 

@@ -105,7 +105,7 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     (tmp_path / "manuals/lost.md").symlink_to("nothing.md")
     os.mkfifo(tmp_path / "manuals/pipe.md")
     began = time.monotonic()
-    ended = index(tmp_path, "--document_mebibytes", "700")
+    ended = index(tmp_path, "--reading.mebibytes", "700")
     assert ended.code == 0, ended.err
     assert time.monotonic() - began < 100
     rows = report(tmp_path)
@@ -131,7 +131,7 @@ def test_every_file_has_a_line_that_says_what_became_of_it(tmp_path: Path) -> No
     assert not (tmp_path / "indexes/lexical/images").is_dir() or not os.listdir(tmp_path / "indexes/lexical/images")
     page = (tmp_path / "indexes/manuals.documents/report.md").read_text()
     assert all(f"- {name}: " in page for name in ("broken.pdf", "locked.pdf"))
-    assert index(tmp_path, "--document_mebibytes", "700").code == 0
+    assert index(tmp_path, "--reading.mebibytes", "700").code == 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
@@ -175,7 +175,7 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
         tmp_path / "manuals",
         {"a.md": manual("Alba"), "slow.md": manual("Slow", chapters=40_000), "z.md": manual("Zulu")},
     )
-    ended = index(tmp_path, "--document_seconds", "0.5", "--workers", "1")
+    ended = index(tmp_path, "--reading.seconds", "0.5", "--workers", "1")
     assert ended.code == 0, ended.err
     rows = report(tmp_path)
     assert {name: row["status"] for name, row in rows.items()} == {
@@ -183,12 +183,12 @@ def test_a_document_that_takes_too_long_hurts_only_itself(tmp_path: Path) -> Non
         "slow.md": "failed",
         "z.md": "indexed",
     }
-    assert rows["slow.md"]["why"] == "takes more than 0.5 s to read (--document_seconds)"
+    assert rows["slow.md"]["why"] == "takes more than 0.5 s to read (--reading.seconds)"
     (failure,) = (tmp_path / "indexes/manuals.documents/read").glob("*/*/failure.json")
     known_since = failure.stat().st_mtime_ns
-    index(tmp_path, "--document_seconds", "0.5")
+    index(tmp_path, "--reading.seconds", "0.5")
     assert failure.stat().st_mtime_ns == known_since  # it is not tried again
-    index(tmp_path, "--document_seconds", "200")
+    index(tmp_path, "--reading.seconds", "200")
     assert report(tmp_path)["slow.md"]["status"] == "indexed"  # with more time it is
 
 
@@ -198,10 +198,10 @@ def test_a_document_that_takes_too_much_memory_hurts_only_itself(tmp_path: Path)
         tmp_path / "manuals",
         {"a.md": manual("Alba"), "large.md": "word " * 12_000_000, "z.md": manual("Zulu")},
     )
-    ended = index(tmp_path, "--document_mebibytes", "256", "--workers", "1")
+    ended = index(tmp_path, "--reading.mebibytes", "256", "--workers", "1")
     assert ended.code == 0, ended.err
     rows = report(tmp_path)
-    assert rows["large.md"]["why"] == "takes more than 256 MiB of memory to read (--document_mebibytes)"
+    assert rows["large.md"]["why"] == "takes more than 256 MiB of memory to read (--reading.mebibytes)"
     assert rows["a.md"]["status"] == rows["z.md"]["status"] == "indexed"
 
 
@@ -270,19 +270,24 @@ def test_images_that_a_document_links_to_are_read_and_watched(tmp_path: Path) ->
         (["--documents", "manuals/a.md"], 2, ["is a file: --documents takes a folder", "--corpus manuals/a.md"]),
         (["--documents", "manuals", "--layout", "jsonl"], 2,
             ["--layout is the layout of a corpus, and no corpus was given"]),
-        (["--corpus", "x.jsonl", "--most_words", "100"], 2, ["An option of --documents was given with --corpus alone"]),
-        (["--corpus", "x.jsonl", "--strict"], 2, ["An option of --documents was given with --corpus alone"]),
+        (["--corpus", "x.jsonl", "--cutting.most_words", "100"], 2,
+            ["An option of --documents was given with --corpus alone"]),
+        (["--corpus", "x.jsonl", "--reading.strict"], 2, ["An option of --documents was given with --corpus alone"]),
         ([], 2, ["No corpus was given", "--documents FOLDER"]),
-        (["--documents", "manuals", "--most_words", "0"], 2, ["most_words must be at least 1, got 0"]),
-        (["--documents", "manuals", "--workers", "0"], 2, ["workers must be at least 1"]),
-        (["--documents", "manuals", "--document_seconds", "0"], 2, ["document_seconds must be above 0"]),
-        (["--documents", "manuals", "--document_mebibytes", "10"], 2, ["document_mebibytes must be at least 256"]),
-        (["--documents", "manuals", "--chunk_words", "40"], 2, ["chunk_overlap must be below chunk_words 40, got 40"]),
-        (["--documents", "manuals", "--kept_in", "manuals"], 2, ["--kept_in manuals lies in the folder of documents"]),
-        (["--documents", "manuals", "--kept_in", "manuals/kept"], 2, ["--kept_in manuals/kept lies in"]),
+        (["--documents", "manuals", "--cutting.most_words", "0"], 2, ["cutting.most_words: ", "0 does not conform"]),
+        (["--documents", "manuals", "--workers", "0"], 2, ["workers: "]),
+        (["--documents", "manuals", "--reading.seconds", "0"], 2, ["reading.seconds: ", "0 does not conform"]),
+        (["--documents", "manuals", "--reading.mebibytes", "10"], 2,
+            ["reading.mebibytes: ", "10 does not conform", "256"]),
+        (["--documents", "manuals", "--cutting.chunk_words", "40"], 2,
+            ["chunk_overlap must be below chunk_words 40, got 40"]),
+        (["--documents", "manuals", "--reading.kept_in", "manuals"], 2,
+            ["--reading.kept_in manuals lies in the folder of documents"]),
+        (["--documents", "manuals", "--reading.kept_in", "manuals/kept"], 2,
+            ["--reading.kept_in manuals/kept lies in"]),
         (["--documents", "manuals", "--out", "manuals/index"], 2, ["--out manuals/index lies in"]),
-        (["--documents", "manuals", "--document_seconds", "1e12"], 2, ["document_seconds is at most 1,000,000"]),
-        (["--documents", "manuals", "--engine", "magic"], 2, ["engine", "magic"]),
+        (["--documents", "manuals", "--reading.seconds", "1e12"], 2, ["document_seconds is at most 1,000,000"]),
+        (["--documents", "manuals", "--reading.engine", "magic"], 2, ["engine", "magic"]),
     ],
 )  # fmt: skip
 def test_wrong_options_are_one_line(tmp_path: Path, typed: list[str], code: int, parts: list[str]) -> None:
@@ -316,7 +321,7 @@ def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"a.md": manual("Alba")})
     folder = DocumentFolder(tmp_path / "manuals", tmp_path / "indexes/manuals.documents", limits=Limits(workers=1))
     with folder.locked():
-        refused(index(tmp_path), 2, "manuals.documents is in use by process", socket.gethostname(), "--kept_in")
+        refused(index(tmp_path), 2, "manuals.documents is in use by process", socket.gethostname(), "--reading.kept_in")
     assert index(tmp_path).code == 0
     with folder.locked(), pytest.raises(UserError, match="in use"), folder.locked():
         pass
@@ -325,7 +330,7 @@ def test_two_commands_do_not_write_one_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_pdf_of_2000_pages_in_bounded_memory(tmp_path: Path) -> None:
     write_files(tmp_path / "manuals", {"long.pdf": pdf(pages=2000)})
-    ended = index(tmp_path, "--document_mebibytes", "1024")
+    ended = index(tmp_path, "--reading.mebibytes", "1024")
     assert ended.code == 0, ended.err
     row = report(tmp_path)["long.pdf"]
     assert row["pages"] == 2000

@@ -93,7 +93,7 @@ def test_a_renamed_document_is_not_read_again_and_cited_by_its_new_name(folder: 
 
 def test_all_kinds_of_index_share_what_was_read(folder: Path, encoder_folder: str) -> None:
     assert "(3 read)" in index(folder).err
-    dense = ("--encoder", encoder_folder, "--device", "cpu")
+    dense = ("--dense.encoder", encoder_folder, "--device", "cpu")
     ended = index(folder, *dense, out="indexes/dense", kind="dense")
     assert "(0 read, 3 unchanged)" in ended.err
     assert open_index(folder / "indexes/dense").corpus == open_index(folder / "indexes/lexical").corpus
@@ -116,7 +116,7 @@ def test_vectors_of_texts_that_have_not_changed_are_not_computed_again(
         return original(self, texts)
 
     monkeypatch.setattr(SentenceEncoder, "encode_passages", counting)
-    options = ("--encoder", encoder_folder, "--device", "cpu", "--chunk_passages", "4")
+    options = ("--dense.encoder", encoder_folder, "--device", "cpu", "--dense.chunk_passages", "4")
     index(folder, *options, kind="dense")
     assert len(encoded) == 14
     encoded.clear()
@@ -136,7 +136,7 @@ def test_the_number_of_workers_changes_nothing(folder: Path) -> None:
     write_files(folder / "manuals", {"more/copy.md": manual("d"), "more/broken.md": b"\xff\xfe\xfd", "z.md": ""})
     found = []
     for workers in ("1", "3"):
-        ended = index(folder, "--workers", workers, "--kept_in", f"kept-{workers}", out=f"indexes/{workers}")
+        ended = index(folder, "--workers", workers, "--reading.kept_in", f"kept-{workers}", out=f"indexes/{workers}")
         assert ended.code == 0, ended.err
         rows = report(folder, f"kept-{workers}")
         for row in rows.values():
@@ -164,25 +164,25 @@ def test_a_killed_command_goes_on_where_it_was(folder: Path) -> None:
     read, unchanged = (int(ended.err.partition(before)[2].split()[0]) for before in ("153 documents (", "read, "))
     assert read + unchanged == 153
     assert unchanged >= done  # the process that was reading may have finished one more
-    index(folder, "--kept_in", "fresh", out="indexes/fresh")
+    index(folder, "--reading.kept_in", "fresh", out="indexes/fresh")
     assert digests(folder / "indexes/lexical") == digests(folder / "indexes/fresh")
     assert not [path for path in stored.rglob(".tmp-*")]
 
 
 def test_options_that_change_the_segments_need_leave_to_overwrite(folder: Path) -> None:
     index(folder)
-    ended = index(folder, "--cascade", "none")
+    ended = index(folder, "--cutting.cascade", "none")
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, documents)", "--overwrite true")
-    ended = index(folder, "--cascade", "none", "--overwrite", "true")
+    ended = index(folder, "--cutting.cascade", "none", "--overwrite", "true")
     assert ended.code == 0, ended.err
     assert {row["title"] for row in passages(folder)} == {""}
-    ended = index(folder, "--chunk_words", "12", "--chunk_overlap", "2", out="indexes/chunks")
+    ended = index(folder, "--cutting.chunk_words", "12", "--cutting.chunk_overlap", "2", out="indexes/chunks")
     assert ended.code == 0, ended.err
     assert all(len(row["text"].split()) <= 12 for row in passages(folder, "indexes/chunks"))
     assert {row["title"] for row in passages(folder, "indexes/chunks")} == {
         "Manual of the Alba", "Manual of the Brune", "Manual of the Corda",
     }  # fmt: skip
-    long = index(folder, "--most_words", "5", out="indexes/short")
+    long = index(folder, "--cutting.most_words", "5", out="indexes/short")
     assert long.code == 0, long.err
     assert max(row["metadata"].get("parts", 1) for row in passages(folder, "indexes/short")) > 1
 
@@ -193,10 +193,10 @@ def test_an_index_of_other_documents_is_not_replaced(folder: Path) -> None:
     ended = command(
         folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical"
     )
-    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --kept_in")
+    refused(ended, 2, "indexes/manuals.documents keeps what was read of", "another --reading.kept_in")
     ended = command(
         folder, "infer.py", "index", "--documents", "others/manuals", "--kind", "bm25", "--out", "indexes/lexical",
-        "--kept_in", "indexes/others",
+        "--reading.kept_in", "indexes/others",
     )  # fmt: skip
     refused(ended, 2, "indexes/lexical holds another index (differs in: corpus, labels)")
 
@@ -213,7 +213,7 @@ def test_the_same_document_under_two_names_is_indexed_once_and_cited_by_both(fol
 
 def test_strict_ends_before_the_index_is_built(folder: Path) -> None:
     write_files(folder / "manuals", {"broken.md": ""})
-    ended = index(folder, "--strict")
-    refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --strict")
+    ended = index(folder, "--reading.strict")
+    refused(ended, 65, "1 documents of manuals could not be read; the first: broken.md: ", "Omit --reading.strict")
     assert not (folder / "indexes/lexical").exists()
     assert index(folder).code == 0

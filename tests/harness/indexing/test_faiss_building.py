@@ -170,7 +170,7 @@ def test_an_index_goes_to_a_gpu_that_it_fits(device, kind, size, free, rank, gpu
             "cuda",
             "flat",
             [GIB],
-            "index device cuda: it takes 9.5 GiB, and GPU 0 has 1.0 GiB free. Choose cpu; --faiss_index ivfpq",
+            "index device cuda: it takes 9.5 GiB, and GPU 0 has 1.0 GiB free. Choose cpu; --dense.faiss_index ivfpq",
         ),
         ("cuda", "flat", [6 * GIB, 6 * GIB], "index device all splits it over the GPUs"),
         (

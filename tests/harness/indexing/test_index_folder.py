@@ -12,6 +12,7 @@ from common.errors import ArtifactError, MissingInputError, UserError
 from common.files import digests
 from common.records import Passage
 from harness.commands.index import index
+from harness.commands.index_options import DenseOptions
 from harness.indexing import analyser, index_folder, passage_store
 from harness.indexing.index_folder import open_index
 from harness.indexing.passage_store import PassageStore, write_passages
@@ -266,7 +267,7 @@ def test_a_failed_build_leaves_the_old_index(folder, monkeypatch) -> None:
 
 def test_the_command_builds_both_kinds(tmp_path, encoder_folder) -> None:
     rows = str(write_jsonl(tmp_path / "corpus.jsonl", CORPUS))
-    index(tmp_path / "dense", [rows], encoder=encoder_folder, device="cpu")
+    index(tmp_path / "dense", [rows], dense=DenseOptions(encoder_folder), device="cpu")
     index(tmp_path / "bm25", [rows], kind="bm25")
     dense, lexical = DenseRetriever(tmp_path / "dense", "cpu"), Bm25Retriever(tmp_path / "bm25")
     assert dense.index.corpus == lexical.index.corpus == corpus_fingerprint(p.id for p in CORPUS)

@@ -11,6 +11,7 @@ pytest.importorskip("qdrant_client", reason="the extra `qdrant` is not installed
 from common.errors import ArtifactError, MissingInputError, UnavailableError, UserError
 from common.records import Question
 from harness.commands.index import index
+from harness.commands.index_options import DenseOptions, QdrantOptions
 from harness.indexing import qdrant_collection
 from harness.indexing.index_folder import open_index
 from harness.indexing.qdrant_collection import Place, QdrantVectors, upload
@@ -147,27 +148,21 @@ def test_a_server_that_does_not_answer_is_one_line_with_the_cure(tmp_path: Path)
     file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES)
     with pytest.raises(UnavailableError, match=r"no Qdrant server answers at http://127\.0\.0\.1:9 .*docker run"):
         QdrantRetriever("tiny", url="http://127.0.0.1:9")
+    at, dense = QdrantOptions("http://127.0.0.1:9"), DenseOptions("no/such/encoder")
     with pytest.raises(UnavailableError, match="no Qdrant server answers"):  # before anything is encoded
-        index(tmp_path / "out", [str(file)], to="qdrant", url="http://127.0.0.1:9", encoder="no/such/encoder")
+        index(tmp_path / "out", [str(file)], dense=dense, qdrant=at)
     assert sorted(os.listdir(tmp_path)) == ["corpus.jsonl"]
 
 
 def test_the_command_builds_and_uploads(tmp_path: Path, encoder_folder: str) -> None:
     file = write_jsonl(tmp_path / "corpus.jsonl", PASSAGES[:12])
     for _ in range(2):  # the second time all is up to date
-        index(
-            tmp_path / "out",
-            [str(file)],
-            encoder=encoder_folder,
-            device="cpu",
-            precision="fp32",
-            to="qdrant",
-            path=tmp_path / "db",
-        )
+        dense = DenseOptions(encoder_folder, precision="fp32")
+        index(tmp_path / "out", [str(file)], dense=dense, qdrant=QdrantOptions(path=tmp_path / "db"), device="cpu")
     vectors = QdrantVectors(Place(None, tmp_path / "db", "out"), True, None)
     assert [passage.text for passage in vectors.index.stored] == [passage.text for passage in PASSAGES[:12]]
     vectors.client.close()
-    with pytest.raises(UserError, match="--to qdrant takes a dense index, got --kind bm25"):
-        index(tmp_path / "out", [str(file)], kind="bm25", to="qdrant", path=tmp_path / "db")
-    with pytest.raises(UserError, match="Type --to qdrant, or omit them"):
-        index(tmp_path / "out", [str(file)], url="http://localhost:6333")
+    with pytest.raises(UserError, match="takes a dense index, got --kind bm25"):
+        index(tmp_path / "out", [str(file)], kind="bm25", qdrant=QdrantOptions(path=tmp_path / "db"))
+    with pytest.raises(UserError, match="give url"):
+        index(tmp_path / "out", [str(file)], qdrant=QdrantOptions(collection="new"))

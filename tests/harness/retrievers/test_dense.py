@@ -187,11 +187,13 @@ import sys
 from pathlib import Path
 from common.errors import UserError
 from harness.commands.index import index
+from harness.commands.index_options import DenseOptions
 
 corpus, taken, out, encoder = sys.argv[1:]
 for folder in (taken, out):
     try:
-        index(Path(folder), [corpus], encoder=encoder, device="cpu", precision="fp32", chunk_passages=16)
+        dense = DenseOptions(encoder, precision="fp32", chunk_passages=16)
+        index(Path(folder), [corpus], dense=dense, device="cpu")
     except UserError as error:
         print(f"refused: {error}", file=sys.stderr)
 """

@@ -1,0 +1,123 @@
+"""The groups of options of `infer.py index`; how documents are cut is `harness.documents.folder.options.Cutting`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from common.checks import Precision
+from common.ranges import NonNegativeFloat, PositiveFloat, PositiveInt, Share, at_least
+from harness.documents.folder.options import MEBIBYTES, SECONDS, Engine, Mebibytes
+from harness.interfaces import LanguageModel
+from models.pretrained import MINILM
+
+if TYPE_CHECKING:
+    Links = int
+else:
+    Links = at_least(2, "Links")
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How documents are read.
+
+    Args:
+        engine: What reads them: auto or docling.
+        outline: Whether headings are looked up in the outline (bookmarks) of a PDF file that has one.
+        llm: Language model that converts what the engine has read: a class, or a file such as configs/llm/openai.yaml.
+        captioner: Model that describes images, a folder or a hub id in the hub cache, e.g.
+            Salesforce/blip-image-captioning-base.
+        kept_in: Folder that keeps what is read, so that only changed documents are read again; null: FOLDER.documents
+            beside `out`.
+        seconds: CPU time that reading one may take.
+        mebibytes: Memory that reading one may take.
+        strict: Whether one that cannot be read ends the command.
+    """
+
+    engine: Engine = "auto"
+    outline: bool = True
+    llm: LanguageModel | None = None
+    captioner: str | None = None
+    kept_in: Path | None = None
+    seconds: PositiveFloat = SECONDS
+    mebibytes: Mebibytes = MEBIBYTES
+    strict: bool = False
+
+
+@dataclass(frozen=True)
+class DenseOptions:
+    """Of a dense index.
+
+    Args:
+        encoder: The sentence encoder, a folder or a hub id in the hub cache.
+        max_tokens: Maximum passage length in tokens, longer ones are truncated; null: the encoder's.
+        query_prefix: Prepended to every query; null: the encoder's own prompt, usually none.
+        passage_prefix: Prepended to every passage; null: the encoder's own prompt, usually none.
+        precision: Of the encoder: auto (bf16 where the device has it in hardware), fp32 or bf16.
+        batch_tokens: Tokens per forward pass; null: chosen by device.
+        chunk_passages: Passages per saved chunk.
+        faiss_index: flat (exact), ivf (clusters), ivfpq (clusters of compressed vectors) or hnsw (graph).
+        nlist: Number of clusters of ivf and ivfpq; null: 4 times the square root of the number of passages.
+        pq_bytes: Bytes of a compressed vector of ivfpq, a divisor of its dimensions; null: the greatest that is at most
+            64.
+        hnsw_links: Links per vector of hnsw.
+    """
+
+    encoder: str = MINILM
+    max_tokens: PositiveInt | None = None
+    query_prefix: str | None = None
+    passage_prefix: str | None = None
+    precision: Precision = "auto"
+    batch_tokens: PositiveInt | None = None
+    chunk_passages: PositiveInt = 4096
+    faiss_index: Literal["flat", "ivf", "ivfpq", "hnsw"] = "flat"
+    nlist: PositiveInt | None = None
+    pq_bytes: PositiveInt | None = None
+    hnsw_links: Links = 32
+
+
+@dataclass(frozen=True)
+class Bm25Options:
+    """Of a BM25 index.
+
+    Args:
+        k1: Saturation of term frequency.
+        b: Strength of length normalization, 0 to 1.
+        stop_words: english or none.
+        cjk: Words of Chinese, Japanese and Korean: runs between blanks and punctuation, or bigrams (pairs of
+            characters).
+    """
+
+    k1: NonNegativeFloat = 1.5
+    b: Share = 0.75
+    stop_words: Literal["english", "none"] = "english"
+    cjk: Literal["runs", "bigrams"] = "runs"
+
+
+@dataclass(frozen=True)
+class KeywordOptions:
+    """Of an index of keywords.
+
+    Args:
+        most_share: A name in a greater share of the passages is no keyword, 0 to 1.
+        file: Further keywords, one a line.
+    """
+
+    most_share: Share = 0.2
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class QdrantOptions:
+    """A collection of the Qdrant vector database to which a dense index is uploaded, too; no url and no path: none.
+
+    Args:
+        url: Address of the server, such as http://localhost:6333.
+        path: In the place of url, a folder of the client's local mode, for tests and small corpora.
+        collection: Name of the collection; null: that of `out`.
+        key_variable: Environment variable that holds the server's API key, if it needs one.
+    """
+
+    url: str | None = None
+    path: Path | None = None
+    collection: str | None = None
+    key_variable: str | None = None
